@@ -244,18 +244,12 @@ static void check_ddp(tdm_config *config) {
 
 static void check_parallel(tdm_config *config) {
     const tdm_parallel_section *parallel = &config->settings.job.parallel;
-    int precision = config->settings.job.train.precision;
     check_devices(config);
     check_batch(config);
     check_ddp(config);
-    if (precision == TDM_F32) return;
-    const char *name = precision == TDM_TF32 ? "tf32" : "bf16";
-    if (parallel->device == TDM_DEVICE_CPU)
+    if (config->settings.job.train.precision == TDM_TF32 && parallel->device == TDM_DEVICE_CPU)
         conflict(config, "train.precision", "parallel.device",
-                 TDM_WORDS(config,
-                           "train.precision %s needs a CUDA device, and parallel.device is cpu; "
-                           "write f32",
-                           name));
+                 "train.precision tf32 needs a CUDA device, and parallel.device is cpu; write f32");
 }
 
 /* ---- data ---- */

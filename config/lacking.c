@@ -21,7 +21,7 @@
 #define TDM_FORMAT(key, name, source) FORMAT_LACK_##source(key)
 static const tdm_lack lacks[] = {
 #include <tandem/sys/formats.def>
-    {"train", "precision", BIT(TDM_TF32) | BIT(TDM_BF16), "cuda", NULL, NULL, "write f32"},
+    {"train", "precision", BIT(TDM_TF32), "cuda", NULL, NULL, "write f32"},
     {"parallel", "device", BIT(TDM_DEVICE_CUDA), "cuda", NULL, NULL, "write auto or cpu"},
     {"parallel", "stages", 0, NULL, "above 1 (model parallel inside a replica)", "大于 1（副本内的模型并行）",
      "write stages: 1"},

@@ -22,7 +22,7 @@ bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_
     int64_t count = tdm__chunk(all->rows, (int)parts, (int)part, &first);
     if (count == 0) return false;
     *out = (tdm_rows){.rows = count,
-                      .x = (const char *)all->x + (size_t)first * params->plan->input_row_bytes,
+                      .x = (const char *)all->x + (size_t)first * tdm__plan_batch_row_bytes(params->plan),
                       .target = target_at(params, all->target, first),
                       .position = all->position + first};
     return true;
@@ -46,6 +46,19 @@ int64_t tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards,
     return sum;
 }
 
+/* The CPU's losses take floats: the outputs are widened for them, and the gradient is rounded. */
+static tdm_status loss_in_floats(const tdm_mode_params *params, tdm_replica *replica, tdm_loss_args args) {
+    const tdm_arena_ops *arenas = params->device->arenas;
+    const size_t count = (size_t)(args.rows * args.width);
+    void *dy = args.dy;
+    TDM_TRY(arenas->from_bf16(replica->device, replica->mirror.output, args.y, count));
+    args.precision = TDM_F32;
+    args.y = replica->mirror.output;
+    args.dy = replica->mirror.gradient;
+    TDM_TRY(params->loss_run(&args));
+    return arenas->to_bf16(replica->device, dy, args.dy, count);
+}
+
 tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const float *y, const tdm_rows *rows,
                      float *dy, int part) {
     tdm_loss_args args = {.section = &params->job->loss,
@@ -60,7 +73,7 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
                           .loss_sum = &replica->block->outcome.loss[part],
                           .correct = &replica->block->outcome.correct};
     if (params->device->enter != NULL) TDM_TRY(params->device->enter(replica->device));
-    return params->loss_run(&args);
+    return tdm__plan_converts(replica->plan) ? loss_in_floats(params, replica, args) : params->loss_run(&args);
 }
 
 tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, bool first, int part,

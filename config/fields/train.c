@@ -136,7 +136,8 @@ const tdm_field tdm__train_rows[] = {
     {FIELD(FLOAT, tdm_train_section, clip_grad_norm, "null"), RANGE(0, 1e30), FLAGS(NULLABLE | OPEN_MIN),
      HELP("maximum norm of all gradients together; null: no clipping", "全部梯度的最大范数；null 表示不裁剪")},
     {FIELD(ENUM, tdm_train_section, precision, "f32"), .names = precision_names,
-     HELP("precision of the arithmetic; tf32 and bf16 need CUDA", "运算精度；tf32 与 bf16 需要 CUDA")},
+     HELP("precision of the arithmetic; tf32 needs CUDA, bf16 CUDA or a CPU with AMX",
+          "运算精度；tf32 需要 CUDA，bf16 需要 CUDA 或带 AMX 的 CPU")},
     {0},
 };
 const tdm_field tdm__batch_rows[] = {

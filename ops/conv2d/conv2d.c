@@ -67,6 +67,6 @@ const tdm_op_def tdm__conv2d_op = {
     .max_inputs = 1,
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_conv2d_attrs),
-    .flags = TDM_OP_READS_X,
+    .flags = TDM_OP_READS_X | TDM_OP_ROUNDS_PARAMS,
     .infer = infer,
 };

@@ -159,4 +159,5 @@ const tdm_kernel tdm__conv2d_cuda = {
     .forward = forward,
     .backward = backward,
     .algorithms = algorithms,
+    .takes_bf16 = true,
 };

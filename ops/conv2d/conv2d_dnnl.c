@@ -10,6 +10,7 @@
  * The relu is a pass of its own: oneDNN's relu turns NaN into 0, and PyTorch's lets it through. */
 #include <stdlib.h>
 
+#include "ops/conv2d/conv2d_columns_dnnl.h"
 #include "ops/conv2d/conv2d_dnnl.h"
 
 /* What one chunk in flight needs for itself. */
@@ -25,8 +26,10 @@ typedef struct {
     int64_t slot_count, chunk_count;
     tdm_dnnl_call reorder[TDM_CONV_PASSES];
     tdm_conv_offsets at;
-    int64_t chunk_x, chunk_y; /* elements of x and of y in one chunk */
-    size_t weight_count;      /* elements of the gradient in oneDNN's layout */
+    int64_t chunk_x, chunk_y;  /* elements of x and of y in one chunk */
+    size_t element;            /* bytes of one */
+    size_t weight_count;       /* elements of the gradient in oneDNN's layout */
+    tdm_conv_columns *columns; /* does all instead of what is above; else NULL */
     void *scratch; /* the state's own scratch, if the plan has booked less than this number of rows needs; else NULL */
 } conv;
 
@@ -43,6 +46,7 @@ static void close_state(void *state) {
     for (int64_t i = 0; c->slots != NULL && i < c->slot_count; i++) close_slot(&c->slots[i]);
     for (int i = 0; i < TDM_CONV_PASSES; i++) tdm__dnnl_call_deinit(&c->reorder[i]);
     tdm__dnnl_context_deinit(&c->context);
+    tdm__conv_columns_close(c->columns);
     free(c->slots);
     free(c->scratch);
     free(c);
@@ -106,6 +110,7 @@ static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bo
     c->chunk_count = rows / p.chunk;
     c->chunk_x = p.chunk * x[1] * x[2] * x[3];
     c->chunk_y = p.chunk * y[1] * y[2] * y[3];
+    c->element = tdm__conv_element_bytes(desc);
     c->slots = calloc((size_t)c->slot_count, sizeof *c->slots);
     c->weight_count = tdm__conv_weight_bytes(&p, TDM_DNNL_BACKWARD_WEIGHTS) / sizeof(float);
     const dnnl_status_t status = c->slots != NULL ? make_calls(c, &p) : dnnl_out_of_memory;
@@ -121,7 +126,8 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
     *state = NULL;
     if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
-    const tdm_status status = prepare(c, desc, rows, training);
+    const tdm_status status = tdm__conv_columns_wanted(desc) ? tdm__conv_columns_open(&c->columns, desc, rows, training)
+                                                             : prepare(c, desc, rows, training);
     tdm__dnnl_leave(&caller);
     if (status != TDM_OK) {
         close_state(c);
@@ -133,14 +139,24 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
 
 /* ---- running ---- */
 
+static const void *param(const tdm_kernel_args *args, int index) {
+    if (args->desc->param_count <= index) return NULL;
+    return args->desc->precision == TDM_BF16 ? args->param_bf16[index] : (const void *)args->param[index];
+}
+
+/* Chunk `chunk` of x or dx, which have chunk_x elements in each, or of y or dy. */
+static void *chunk_of(const conv *c, const float *tensor, int64_t elements, int64_t chunk) {
+    return (char *)(uintptr_t)tensor + (size_t)(chunk * elements) * c->element;
+}
+
 /* Brings the weights into the layout of `pass`. */
 static dnnl_status_t bring_weights(conv *c, const tdm_kernel_args *args, char *scratch, tdm_dnnl_pass pass,
-                                   const float **out) {
-    *out = args->param[0];
+                                   const void **out) {
+    const void *plain = param(args, 0);
+    *out = plain;
     if (c->reorder[pass].primitive == NULL) return dnnl_success;
-    *out = (const float *)(scratch + c->at.weights);
-    return tdm__dnnl_call_run(&c->reorder[pass], &c->context,
-                              (const void *const[]){args->param[0], *out, scratch + c->at.pad});
+    *out = scratch + c->at.weights;
+    return tdm__dnnl_call_run(&c->reorder[pass], &c->context, (const void *const[]){plain, *out, scratch + c->at.pad});
 }
 
 /* Chunks [first, first + count) of one pass over the rows. */
@@ -148,7 +164,7 @@ typedef struct {
     conv *c;
     const tdm_kernel_args *args;
     char *scratch;
-    const float *weights;
+    const void *weights;
     float *sum;
     int64_t first, count;
 } work;
@@ -163,16 +179,32 @@ static dnnl_status_t first_failure(const conv *c) {
     return status;
 }
 
+static void relu(const tdm_kernel_desc *desc, void *y, int64_t count) {
+    const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
+    if (desc->precision == TDM_BF16)
+        passes->relu_bf16(y, count);
+    else
+        passes->relu(y, count);
+}
+
+static void mask(const tdm_kernel_desc *desc, void *out, const void *dy, const void *y, int64_t count) {
+    const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
+    if (desc->precision == TDM_BF16)
+        passes->mask_bf16(out, dy, y, count);
+    else
+        passes->mask(out, dy, y, count);
+}
+
 static dnnl_status_t forward_chunk(const work *w, int64_t index, int64_t chunk) {
     const tdm_kernel_args *args = w->args;
-    const float *bias = args->desc->param_count > 1 ? args->param[1] : NULL;
-    float *y = args->y + chunk * w->c->chunk_y;
+    const conv *c = w->c;
+    void *y = chunk_of(c, args->y, c->chunk_y, chunk);
     slot *own = &w->c->slots[index];
     const dnnl_status_t status =
         tdm__dnnl_call_run(&own->pass[TDM_DNNL_FORWARD], &own->context,
-                           (const void *const[]){args->x[0] + chunk * w->c->chunk_x, w->weights, bias, y,
-                                                 slot_scratch(w, index) + w->c->at.slot_pad});
-    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) TDM_LANES(tdm__dnnl_passes)->relu(y, w->c->chunk_y);
+                           (const void *const[]){chunk_of(c, args->x[0], c->chunk_x, chunk), w->weights, param(args, 1),
+                                                 y, slot_scratch(w, index) + c->at.slot_pad});
+    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) relu(args->desc, y, c->chunk_y);
     return status;
 }
 
@@ -212,21 +244,22 @@ static dnnl_status_t backward_chunk(const work *w, int64_t index) {
     const tdm_kernel_args *args = w->args;
     const int64_t chunk = w->first + index;
     char *scratch = slot_scratch(w, index), *pad = scratch + c->at.slot_pad;
-    const float *dy = args->dy + chunk * c->chunk_y;
+    const void *dy = chunk_of(c, args->dy, c->chunk_y, chunk);
     slot *own = &c->slots[index];
     dnnl_status_t status = dnnl_success;
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
-        float *masked = (float *)(scratch + c->at.masked);
-        TDM_LANES(tdm__dnnl_passes)->mask(masked, dy, args->y + chunk * c->chunk_y, c->chunk_y);
+        void *masked = scratch + c->at.masked;
+        mask(args->desc, masked, dy, chunk_of(c, args->y, c->chunk_y, chunk), c->chunk_y);
         dy = masked;
     }
     if (args->dx[0] != NULL)
-        status = tdm__dnnl_call_run(&own->pass[TDM_DNNL_BACKWARD_DATA], &own->context,
-                                    (const void *const[]){dy, w->weights, args->dx[0] + chunk * c->chunk_x, pad});
+        status =
+            tdm__dnnl_call_run(&own->pass[TDM_DNNL_BACKWARD_DATA], &own->context,
+                               (const void *const[]){dy, w->weights, chunk_of(c, args->dx[0], c->chunk_x, chunk), pad});
     if (status != dnnl_success || args->dparam[0] == NULL) return status;
-    return tdm__dnnl_call_run(
-        &own->pass[TDM_DNNL_BACKWARD_WEIGHTS], &own->context,
-        (const void *const[]){args->x[0] + chunk * c->chunk_x, dy, weights_part(w, index), bias_part(w, index), pad});
+    return tdm__dnnl_call_run(&own->pass[TDM_DNNL_BACKWARD_WEIGHTS], &own->context,
+                              (const void *const[]){chunk_of(c, args->x[0], c->chunk_x, chunk), dy,
+                                                    weights_part(w, index), bias_part(w, index), pad});
 }
 
 static void backward_slots(void *data, int64_t begin, int64_t end) {
@@ -279,14 +312,16 @@ static tdm_status run_backward(conv *c, const tdm_kernel_args *args) {
 
 static tdm_status forward(const tdm_kernel_args *args) {
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
-    const tdm_status status = run_forward(args->state, args);
+    conv *c = args->state;
+    const tdm_status status = c->columns != NULL ? tdm__conv_columns_forward(c->columns, args) : run_forward(c, args);
     tdm__dnnl_leave(&caller);
     return status;
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
-    const tdm_status status = run_backward(args->state, args);
+    conv *c = args->state;
+    const tdm_status status = c->columns != NULL ? tdm__conv_columns_backward(c->columns, args) : run_backward(c, args);
     tdm__dnnl_leave(&caller);
     return status;
 }
@@ -299,4 +334,5 @@ const tdm_kernel tdm__conv2d_dnnl = {
     .close = close_state,
     .forward = forward,
     .backward = backward,
+    .takes_bf16 = true,
 };

@@ -7,9 +7,15 @@
 
 enum { TDM_CONV_PASSES = 3 };
 
+/* Parameters as forward reads them, or their gradients. In bf16 only the gradients are floats. */
+typedef struct tdm_conv_params {
+    dnnl_memory_desc_t plain, any, bias; /* the weights in PyTorch's layout, and in one that oneDNN chooses */
+} tdm_conv_params;
+
 /* oneDNN's view of one chunk. */
 typedef struct tdm_conv_plans {
-    dnnl_memory_desc_t x, y, weights, any_weights, bias;
+    dnnl_memory_desc_t x, y;
+    tdm_conv_params param, gradient;
     dnnl_primitive_desc_t pass[TDM_CONV_PASSES];    /* indexed by tdm_dnnl_pass; NULL if not needed */
     dnnl_primitive_desc_t reorder[TDM_CONV_PASSES]; /* weights into the pass's layout, or its gradient back; NULL:
                                                        PyTorch's layout will do */
@@ -35,6 +41,10 @@ dnnl_status_t tdm__conv_plans_choose(tdm_conv_plans *plans, const tdm_dnnl_conte
                                      const tdm_kernel_desc *desc, int64_t rows, tdm_layout x_layout,
                                      tdm_layout y_layout, bool any, bool training);
 void tdm__conv_plans_deinit(tdm_conv_plans *plans);
+/* Of a number of x, y and their gradients. */
+static inline size_t tdm__conv_element_bytes(const tdm_kernel_desc *desc) {
+    return desc->precision == TDM_BF16 ? sizeof(uint16_t) : sizeof(float);
+}
 /* Chunks in flight at once. */
 int64_t tdm__conv_slots_of(const tdm_conv_plans *plans, const tdm_kernel_desc *desc, int64_t rows);
 tdm_conv_offsets tdm__conv_offsets_of(const tdm_conv_plans *plans, const tdm_kernel_desc *desc, int64_t rows);

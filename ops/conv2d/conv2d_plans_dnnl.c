@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "ops/conv2d/conv2d_columns_dnnl.h"
 #include "ops/conv2d/conv2d_dnnl.h"
 
 enum { CHUNK_BYTES = 512 * 1024, CHUNK_TILES = 80 };
@@ -44,24 +45,39 @@ void tdm__conv_plans_deinit(tdm_conv_plans *p) {
         tdm__dnnl_plan_free(p->pass[i]);
         tdm__dnnl_plan_free(p->reorder[i]);
     }
-    dnnl_memory_desc_t *desc[] = {&p->x, &p->y, &p->weights, &p->any_weights, &p->bias};
+    dnnl_memory_desc_t *desc[] = {&p->x,
+                                  &p->y,
+                                  &p->param.plain,
+                                  &p->param.any,
+                                  &p->param.bias,
+                                  &p->gradient.plain,
+                                  &p->gradient.any,
+                                  &p->gradient.bias};
     for (size_t i = 0; i < sizeof desc / sizeof desc[0]; i++) tdm__dnnl_desc_deinit(desc[i]);
+}
+
+static dnnl_status_t describe_params(tdm_conv_params *p, const tdm_kernel_desc *desc, dnnl_data_type_t number) {
+    const tdm_conv2d_attrs *attrs = desc->attrs;
+    const int64_t *w = desc->param[0].dim, groups = attrs->groups;
+    const dnnl_dims_t bias = {w[0]}, dense = {w[0], w[1], w[2], w[3]};
+    const dnnl_dims_t grouped = {groups, w[0] / groups, w[1], w[2], w[3]};
+    const int ndims = groups == 1 ? 4 : 5;
+    const dnnl_dim_t *dims = groups == 1 ? dense : grouped;
+    dnnl_status_t status = tdm__dnnl_desc_init(&p->plain, ndims, dims, number, groups == 1 ? dnnl_oihw : dnnl_goihw);
+    if (status == dnnl_success) status = tdm__dnnl_desc_init(&p->any, ndims, dims, number, dnnl_format_tag_any);
+    if (status == dnnl_success) status = tdm__dnnl_desc_init(&p->bias, 1, bias, number, dnnl_a);
+    return status;
 }
 
 static dnnl_status_t describe(tdm_conv_plans *p, const tdm_kernel_desc *desc, tdm_layout x_layout,
                               tdm_layout y_layout) {
-    const tdm_conv2d_attrs *attrs = desc->attrs;
-    const int64_t *x = desc->x[0].dim, *y = desc->y.dim, *w = desc->param[0].dim, groups = attrs->groups;
-    const dnnl_dims_t x_dims = {p->chunk, x[1], x[2], x[3]}, y_dims = {p->chunk, y[1], y[2], y[3]}, bias = {w[0]};
-    const dnnl_dims_t dense = {w[0], w[1], w[2], w[3]}, grouped = {groups, w[0] / groups, w[1], w[2], w[3]};
-    const int ndims = groups == 1 ? 4 : 5;
-    const dnnl_dim_t *weights = groups == 1 ? dense : grouped;
-    dnnl_status_t status = tdm__dnnl_desc_init(&p->x, 4, x_dims, tag_of(x_layout));
-    if (status == dnnl_success) status = tdm__dnnl_desc_init(&p->y, 4, y_dims, tag_of(y_layout));
-    if (status == dnnl_success)
-        status = tdm__dnnl_desc_init(&p->weights, ndims, weights, groups == 1 ? dnnl_oihw : dnnl_goihw);
-    if (status == dnnl_success) status = tdm__dnnl_desc_init(&p->any_weights, ndims, weights, dnnl_format_tag_any);
-    if (status == dnnl_success) status = tdm__dnnl_desc_init(&p->bias, 1, bias, dnnl_a);
+    const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
+    const dnnl_dims_t x_dims = {p->chunk, x[1], x[2], x[3]}, y_dims = {p->chunk, y[1], y[2], y[3]};
+    const dnnl_data_type_t number = desc->precision == TDM_BF16 ? dnnl_bf16 : dnnl_f32;
+    dnnl_status_t status = tdm__dnnl_desc_init(&p->x, 4, x_dims, number, tag_of(x_layout));
+    if (status == dnnl_success) status = tdm__dnnl_desc_init(&p->y, 4, y_dims, number, tag_of(y_layout));
+    if (status == dnnl_success) status = describe_params(&p->param, desc, number);
+    if (status == dnnl_success) status = describe_params(&p->gradient, desc, dnnl_f32);
     return status;
 }
 
@@ -69,11 +85,13 @@ static dnnl_status_t plan_pass(tdm_conv_plans *p, const tdm_dnnl_context *contex
                                tdm_dnnl_pass pass) {
     const tdm_conv2d_attrs *attrs = desc->attrs;
     const tdm_window *window = &attrs->window;
+    const bool gradient = pass == TDM_DNNL_BACKWARD_WEIGHTS;
+    const tdm_conv_params *params = gradient ? &p->gradient : &p->param;
     const tdm_dnnl_conv c = {
         .algorithm = p->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct,
         .x = tdm__dnnl_ref(&p->x),
-        .weights = tdm__dnnl_ref(&p->any_weights),
-        .bias = desc->param_count > 1 ? tdm__dnnl_ref(&p->bias) : NULL,
+        .weights = tdm__dnnl_ref(&params->any),
+        .bias = desc->param_count > 1 ? tdm__dnnl_ref(&params->bias) : NULL,
         .y = tdm__dnnl_ref(&p->y),
         .stride = {window->stride[0], window->stride[1]},
         .dilation = {window->dilation[0] - 1, window->dilation[1] - 1},
@@ -83,8 +101,7 @@ static dnnl_status_t plan_pass(tdm_conv_plans *p, const tdm_dnnl_context *contex
         tdm__dnnl_conv_plan(&p->pass[pass], context->engine, context->attr, pass, &c, p->pass[TDM_DNNL_FORWARD]);
     if (status == dnnl_success && !p->any) status = tdm__dnnl_refuse_fallback(p->pass[pass]);
     if (status != dnnl_success) return status;
-    const tdm_dnnl_ref plain = tdm__dnnl_ref(&p->weights);
-    const bool gradient = pass == TDM_DNNL_BACKWARD_WEIGHTS;
+    const tdm_dnnl_ref plain = tdm__dnnl_ref(&params->plain);
     const tdm_dnnl_ref own = tdm__dnnl_argument(p->pass[pass], gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS);
     if (dnnl_memory_desc_equal(plain, own) != 0) return dnnl_success;
     return TDM_DNNL(dnnl_reorder_primitive_desc_create)(&p->reorder[pass], gradient ? own : plain, context->engine,
@@ -114,7 +131,7 @@ dnnl_status_t tdm__conv_plans_choose(tdm_conv_plans *p, const tdm_dnnl_context *
                                      int64_t rows, tdm_layout x_layout, tdm_layout y_layout, bool any, bool training) {
     const int64_t *y = desc->y.dim;
     dnnl_status_t status = dnnl_unimplemented;
-    if (desc->fast && y[2] >= 8 && y[3] >= 8)
+    if (desc->fast && desc->precision != TDM_BF16 && y[2] >= 8 && y[3] >= 8)
         status = plans_init(p, context, desc, rows, x_layout, y_layout, true, false, training);
     if (is_refused(status)) status = plans_init(p, context, desc, rows, x_layout, y_layout, false, false, training);
     if (!is_refused(status) || !any) return status;
@@ -167,7 +184,7 @@ static tdm_layout blocked(int64_t channels, tdm_layout otherwise) {
 /* Tries layouts in this order and takes the first for which oneDNN has code: channels in blocks where they divide
  * evenly (the input of a first layer may be planes), neighbouring channels, planes. Planes come last because they use
  * the slow way over im2col, which PyTorch does not use: it blocks the channels, as the other layouts do, and adds in
- * the same order. */
+ * the same order. In bf16 only neighbouring channels: AMX reads no other layout. */
 static dnnl_status_t fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_context *context, tdm_kernel_fit *fit) {
     const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
     const tdm_layout candidate[][2] = {
@@ -176,7 +193,9 @@ static dnnl_status_t fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_co
         {TDM_LAYOUT_PLAIN, TDM_LAYOUT_PLAIN},
     };
     dnnl_status_t status = dnnl_unimplemented;
-    for (size_t i = 0; i < sizeof candidate / sizeof candidate[0] && is_refused(status); i++) {
+    const bool narrow = desc->precision == TDM_BF16;
+    const size_t first = narrow ? 1 : 0, end = narrow ? 2 : sizeof candidate / sizeof candidate[0];
+    for (size_t i = first; i < end && is_refused(status); i++) {
         tdm_conv_plans p;
         status =
             tdm__conv_plans_choose(&p, context, desc, desc->y.dim[0], candidate[i][0], candidate[i][1], false, true);
@@ -191,6 +210,7 @@ static dnnl_status_t fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_co
 
 bool tdm__conv_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     tdm_dnnl_context context = {0};
+    if (tdm__conv_columns_wanted(desc)) return tdm__conv_columns_fits(desc, fit);
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     dnnl_status_t status = tdm__dnnl_context_init(&context);
     if (status == dnnl_success) status = fits_layouts(desc, &context, fit);

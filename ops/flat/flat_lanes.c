@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ops/flat/flat.h"
+#include "runtime/base/bf16.h"
 #include "runtime/base/isa.h"
 
 enum { SUM_BLOCK = 64, LANES = 32 };
@@ -57,10 +58,25 @@ static void lerp(float *x, const float *end, float weight, size_t count) {
     }
 }
 
+static void to_bf16(uint16_t *restrict out, const float *restrict x, size_t count) {
+    for (size_t i = 0; i < count; i++) out[i] = tdm__bf16_of(x[i]);
+}
+
+static void from_bf16(float *restrict out, const uint16_t *restrict x, size_t count) {
+    for (size_t i = 0; i < count; i++) out[i] = tdm__bf16_float(x[i]);
+}
+
+static void add_bf16(uint16_t *restrict out, const uint16_t *restrict what, size_t count) {
+    for (size_t i = 0; i < count; i++) out[i] = tdm__bf16_of(tdm__bf16_float(out[i]) + tdm__bf16_float(what[i]));
+}
+
 const tdm_flat_kernels TDM_ISA_NAME(tdm__flat) = {
     .variant = TDM_ISA_TEXT,
     .sum = sum,
     .scale = scale,
     .sum_squares = sum_squares,
     .lerp = lerp,
+    .to_bf16 = to_bf16,
+    .from_bf16 = from_bf16,
+    .add_bf16 = add_bf16,
 };

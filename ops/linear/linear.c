@@ -42,6 +42,6 @@ const tdm_op_def tdm__linear_op = {
     .max_inputs = 1,
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_linear_attrs),
-    .flags = TDM_OP_READS_X | TDM_OP_WEIGHS_FEATURES,
+    .flags = TDM_OP_READS_X | TDM_OP_ROUNDS_PARAMS | TDM_OP_WEIGHS_FEATURES,
     .infer = infer,
 };

@@ -113,4 +113,5 @@ const tdm_kernel tdm__linear_cuda = {
     .forward = forward,
     .backward = backward,
     .algorithms = algorithms,
+    .takes_bf16 = true,
 };

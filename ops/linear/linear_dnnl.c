@@ -8,6 +8,7 @@
 
 #include "runtime/backends/dnnl/kit/dnnl.h"
 #include "ops/linear/linear.h"
+#include "ops/linear/linear_dnnl.h"
 
 /* Byte offsets in scratch. */
 typedef struct {
@@ -34,6 +35,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
         snprintf(fit->why, sizeof fit->why, "inputs with more than one dimension");
         return false;
     }
+    if (desc->precision == TDM_BF16) return tdm__linear_bf16_fits(desc, fit);
     fit->epilogue = TDM_EPILOGUE_RELU;
     fit->scratch_bytes = offsets_of(desc, desc->y.dim[0]).total;
     return true;
@@ -43,9 +45,9 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
  * call. */
 static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
                               void **state) {
-    (void)device, (void)desc;
-    (void)rows, (void)training;
+    (void)device;
     *state = NULL;
+    if (desc->precision == TDM_BF16) return tdm__linear_bf16_open(desc, rows, training, state);
     float a[TILE * TILE] = {0}, b[TILE * TILE] = {0}, c[TILE * TILE];
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     dnnl_status_t status = tdm__dnnl_room();
@@ -165,7 +167,9 @@ static tdm_status forward(const tdm_kernel_args *args) {
     const float *bias = args->desc->param_count > 1 ? args->param[1] : NULL;
     const bool transposed = at.rows >= LEAST_TRANSPOSED && at.rows <= MOST_TRANSPOSED;
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
-    const tdm_status status = (transposed ? forward_transposed : forward_straight)(args, &at, bias);
+    const tdm_status status = args->desc->precision == TDM_BF16 ? tdm__linear_bf16_forward(args)
+                              : transposed                      ? forward_transposed(args, &at, bias)
+                                                                : forward_straight(args, &at, bias);
     tdm__dnnl_leave(&caller);
     return status;
 }
@@ -207,7 +211,7 @@ static tdm_status run_backward(const tdm_kernel_args *args) {
 
 static tdm_status backward(const tdm_kernel_args *args) {
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
-    const tdm_status status = run_backward(args);
+    const tdm_status status = args->desc->precision == TDM_BF16 ? tdm__linear_bf16_backward(args) : run_backward(args);
     tdm__dnnl_leave(&caller);
     return status;
 }
@@ -217,6 +221,8 @@ const tdm_kernel tdm__linear_dnnl = {
     .variant = "dnnl",
     .fits = fits,
     .open = open_kernel,
+    .close = tdm__linear_bf16_close,
     .forward = forward,
     .backward = backward,
+    .takes_bf16 = true,
 };

@@ -2,6 +2,7 @@
 #ifndef TDM_BASE_BF16_H
 #define TDM_BASE_BF16_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -11,8 +12,8 @@
 TDM_HOST_DEVICE static inline uint16_t tdm__bf16_of(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    if (value != value) return 0x7fc0;
-    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+    const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u; /* of integers, so that compilers vectorise it */
+    return is_nan ? 0x7fc0 : (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
 TDM_HOST_DEVICE static inline float tdm__bf16_float(uint16_t value) {

@@ -4,6 +4,10 @@
 #ifndef TDM_BASE_ISA_H
 #define TDM_BASE_ISA_H
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <tandem/sys/op.h>
 
 #define TDM_ISA_JOIN_(name, isa) name##_##isa
@@ -31,6 +35,16 @@ static inline tdm_isa tdm__isa(void) {
     }
 #endif
     return TDM_ISA_REF;
+}
+
+/* Does this processor multiply matrices of bf16 (AMX-TILE and AMX-BF16)? AVX512-BF16 alone is slower than floats. */
+static inline bool tdm__has_amx_bf16(void) {
+#if defined(__x86_64__)
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 1) != 0 && (d >> 24 & 1) != 0;
+#else
+    return false;
+#endif
 }
 
 #endif

@@ -172,7 +172,29 @@ static tdm_status cpu_average(tdm_device *device, const tdm_step_values *values,
     return TDM_OK;
 }
 
-static const tdm_arena_ops arena_ops = {.sum = cpu_sum, .clip = cpu_clip, .average = cpu_average};
+static tdm_status cpu_to_bf16(tdm_device *device, void *out, const float *p, size_t count) {
+    ((cpu_device *)device)->flat->to_bf16(out, p, count);
+    return TDM_OK;
+}
+
+static tdm_status cpu_from_bf16(tdm_device *device, float *out, const void *what, size_t count) {
+    ((cpu_device *)device)->flat->from_bf16(out, what, count);
+    return TDM_OK;
+}
+
+static tdm_status cpu_add_bf16(tdm_device *device, void *out, const void *what, size_t count) {
+    ((cpu_device *)device)->flat->add_bf16(out, what, count);
+    return TDM_OK;
+}
+
+static const tdm_arena_ops arena_ops = {
+    .sum = cpu_sum,
+    .clip = cpu_clip,
+    .average = cpu_average,
+    .to_bf16 = cpu_to_bf16,
+    .from_bf16 = cpu_from_bf16,
+    .add_bf16 = cpu_add_bf16,
+};
 
 static const tdm_queue_ops queue_ops = {
     .copy = cpu_copy,

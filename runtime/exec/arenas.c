@@ -88,6 +88,7 @@ tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
     tdm_device *device = replica->device;
     size_t bytes = 0;
     void *arena = tdm__replica_arena(replica, kind, &bytes), *raw = replica->mirror.arena[kind];
+    if (tdm__replica_lends(replica) && kind == TDM_ARENA_PARAM) return tdm__replica_params_changed(replica);
     if (tdm__replica_lends(replica) || arena == NULL || raw == NULL) return TDM_OK;
     if (has_forms(replica, kind)) {
         TDM_TRY(tdm__new_pages(replica->host, &raw, bytes, "an arena as it lies"));
@@ -120,8 +121,12 @@ static void widen(float *numbers, size_t count) {
 tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const float **out) {
     tdm_device *device = replica->device;
     *out = tdm__exec_output(replica);
-    if (tdm__replica_lends(replica)) return TDM_OK;
     size_t count = (size_t)(rows * replica->plan->output_width);
+    if (tdm__plan_converts(replica->plan)) {
+        TDM_TRY(device->ops->arenas->from_bf16(device, replica->mirror.output, *out, count));
+        *out = replica->mirror.output;
+    }
+    if (tdm__replica_lends(replica)) return TDM_OK;
     TDM_TRY(
         device->ops->queues->copy(device, NULL, replica->mirror.output, *out, count * replica->plan->element_bytes));
     *out = replica->mirror.output;
@@ -132,15 +137,20 @@ tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const f
 
 tdm_status tdm__mirror_open(tdm_replica *replica) {
     const tdm_plan *plan = replica->plan;
+    const tdm_device_ops *ops = replica->device->ops;
     void *memory = NULL;
-    if (tdm__replica_lends(replica)) return TDM_OK;
+    if (tdm__replica_lends(replica) && !tdm__plan_converts(replica->plan)) return TDM_OK;
     size_t bytes = (size_t)(plan->options.rows * plan->output_width) * sizeof(float);
-    TDM_TRY(replica->device->ops->allocate_host(replica->device, &memory, bytes, "fetched outputs"));
+    TDM_TRY(ops->allocate_host(replica->device, &memory, bytes, "fetched outputs"));
     replica->mirror.output = memory;
+    if (!tdm__plan_converts(replica->plan) || !plan->options.training) return TDM_OK;
+    TDM_TRY(ops->allocate_host(replica->device, &memory, bytes, "gradients of outputs"));
+    replica->mirror.gradient = memory;
     return TDM_OK;
 }
 
 void tdm__mirror_close(tdm_replica *replica) {
     replica->device->ops->release_host(replica->device, replica->mirror.output);
+    replica->device->ops->release_host(replica->device, replica->mirror.gradient);
     for (int i = 0; i < TDM_ARENA_COUNT; i++) tdm__delete_pages(replica->host, replica->mirror.arena[i]);
 }

@@ -2,6 +2,7 @@
 #include "runtime/base/status.h"
 #include "runtime/exec/prepared.h"
 #include "runtime/exec/replica.h"
+#include "runtime/exec/widen.h"
 
 static float *in_arena(const tdm_replica *replica, int value) {
     return (float *)(void *)(replica->activation + replica->plan->values[value].offset);
@@ -10,7 +11,8 @@ static float *in_arena(const tdm_replica *replica, int value) {
 static float *address(const tdm_replica *replica, const tdm_rows *rows, int value) {
     if (value < 0) return NULL;
     /* The batch is lent as const; only kernels that read it see it, because it is never a y or a dx. */
-    if (replica->plan->values[value].kind == TDM_PLACE_EXTERNAL) return (float *)(uintptr_t)rows->x;
+    if (replica->plan->values[value].kind == TDM_PLACE_EXTERNAL)
+        return replica->batch_bf16 != NULL ? replica->batch_bf16 : (float *)(uintptr_t)rows->x;
     return in_arena(replica, value);
 }
 
@@ -56,23 +58,31 @@ static tdm_status enter(const tdm_replica *replica) {
     return ops->enter != NULL ? ops->enter(replica->device) : TDM_OK;
 }
 
+static size_t value_count(const tdm_plan_value *value, int64_t rows) {
+    return (size_t)(tdm__shape_count(&value->shape) / value->shape.dim[0] * rows);
+}
+
+/* Where kernels read the batch in the host's memory it comes as floats. Backward reads the same rounded copy. */
+static tdm_status round_batch(tdm_replica *replica, const tdm_rows *rows) {
+    if (replica->batch_bf16 == NULL) return TDM_OK;
+    const size_t count = value_count(&replica->plan->values[replica->plan->input], rows->rows);
+    return replica->device->ops->arenas->to_bf16(replica->device, replica->batch_bf16, rows->x, count);
+}
+
 tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, bool training) {
     const tdm_plan *plan = replica->plan;
     tdm_prepared *prepared = NULL;
     TDM_TRY(enter(replica));
     TDM_TRY(tdm__prepared_find(replica, rows->rows, training, &prepared));
+    TDM_TRY(round_batch(replica, rows));
     for (int s = 0; s < plan->forward_steps; s++) {
         const tdm_plan_node *node = &plan->nodes[plan->steps[s].index];
         tdm_kernel_args args;
         common_args(replica, node, plan->steps[s].index, rows, prepared, &args);
         args.scratch = address(replica, rows, node->scratch_forward);
-        TDM_TRY(node->kernel->forward(&args));
+        TDM_TRY(tdm__plan_widens(plan, node) ? tdm__widened_forward(node, &args) : node->kernel->forward(&args));
     }
     return TDM_OK;
-}
-
-static size_t value_count(const tdm_plan_value *value, int64_t rows) {
-    return (size_t)(tdm__shape_count(&value->shape) / value->shape.dim[0] * rows);
 }
 
 /* Of activations' gradients, or of parameters' with `floats`. */
@@ -136,7 +146,7 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
         unwanted += tdm__plan_floats((size_t)plan->params[node->param[i]].stored);
     }
     args.channel_sums = gradient_at(replica, tdm__plan_dsum(plan, node), &temp);
-    TDM_TRY(node->kernel->backward(&args));
+    TDM_TRY(tdm__plan_widens(plan, node) ? tdm__widened_backward(node, &args) : node->kernel->backward(&args));
     for (int i = 0; i < node->desc.input_count; i++) {
         if (node->dx[i] >= 0 && node->dx_adds[i])
             TDM_TRY(add(replica, address(replica, rows, node->dx[i]), args.dx[i],

@@ -16,7 +16,7 @@
 /* Rows of a batch where a replica's kernels see them. */
 typedef struct tdm_rows {
     int64_t rows;
-    const void *x;           /* [rows] of plan->input_row_bytes */
+    const void *x;           /* [rows] of tdm__plan_batch_row_bytes */
     const void *target;      /* int64_t[rows] or float[rows, output]; NULL for predictions */
     const int64_t *position; /* each row's index in the global batch of this step */
 } tdm_rows;
@@ -67,10 +67,11 @@ typedef struct tdm_feed {
     const tdm_transform *transform;
 } tdm_feed;
 
-/* Host copies of device memory, on devices with memory of their own. */
+/* Host copies of device memory, on devices with memory of their own, and of outputs that are not floats. */
 typedef struct tdm_mirror {
     char *arena[TDM_ARENA_COUNT]; /* NULL before the first fetch */
-    float *output;                /* [plan->options.rows, plan->output_width] */
+    float *output;                /* [plan->options.rows, plan->output_width]; NULL where it is not needed */
+    float *gradient;              /* of the output, where the loss computes in floats but the plan does not */
 } tdm_mirror;
 
 typedef struct tdm_replica {
@@ -86,6 +87,7 @@ typedef struct tdm_replica {
     float *grad, *state; /* plan->trained_floats; state: state_count times as many */
     float *average;      /* of the parameters over the steps (train.ema), with their offsets; NULL: none */
     void *param_bf16;    /* the parameters in bf16, where the precision is that; else NULL */
+    void *batch_bf16;    /* and the batch, where it would come as floats from the host's memory; else NULL */
     int state_count;
     char *activation; /* plan->activation_bytes */
     char *buffer;     /* plan->buffer_bytes */

@@ -104,8 +104,8 @@ static void system_part(report *r) {
 }
 
 static void isa_list(char *out, size_t bytes) {
-    static const char *const names[] = {"sse4_2",      "avx",         "avx2",     "fma",   "avx512f", "avx512_bf16",
-                                        "avx512_fp16", "avx512_vnni", "amx_tile", "asimd", "sve"};
+    static const char *const names[] = {"sse4_2",      "avx",         "avx2",     "fma",      "avx512f", "avx512_bf16",
+                                        "avx512_fp16", "avx512_vnni", "amx_tile", "amx_bf16", "asimd",   "sve"};
     char flags[4096];
     size_t used = 0;
     out[0] = 0;

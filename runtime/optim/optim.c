@@ -57,7 +57,7 @@ static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, tdm_op
                            .p = r->param + run->offset,
                            .g = r->grad + run->offset,
                            .count = run->count};
-    if (r->param_bf16 != NULL) args.p_bf16 = (uint16_t *)r->param_bf16 + run->offset;
+    if (r->param_bf16 != NULL && !tdm__replica_lends(r)) args.p_bf16 = (uint16_t *)r->param_bf16 + run->offset;
     for (int i = 0; i < r->state_count; i++)
         args.state[i] = r->state + (size_t)i * r->plan->trained_floats + run->offset;
     return optim_run(&args);
@@ -71,6 +71,7 @@ tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
                                   r->plan->trained_count, &r->block->outcome.grad_norm));
     if (ops->enter != NULL) TDM_TRY(ops->enter(device));
     for (int i = 0; i < r->plan->run_count; i++) TDM_TRY(step_run(r, &r->plan->runs[i], update->optim_run));
+    if (tdm__replica_lends(r)) TDM_TRY(tdm__replica_params_changed(r));
     if (r->average == NULL) return TDM_OK;
     return ops->arenas->average(device, r->block->values, r->average, r->param, r->plan->param_floats);
 }

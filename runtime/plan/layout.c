@@ -12,6 +12,20 @@ typedef struct copies {
     int in[TDM_LAYOUT_COUNT];
 } copies;
 
+/* In bf16 a kernel that cannot take it is asked for floats, which the executor then makes for it (widened.h). */
+static tdm_status ask(const tdm_build *build, const tdm_kernel *kernel, tdm_kernel_desc *desc, tdm_kernel_fit *fit,
+                      bool *fits) {
+    const bool narrow = build->plan->options.precision == TDM_BF16;
+    *fits = false;
+    desc->precision = build->plan->options.precision;
+    if (!narrow || kernel->takes_bf16) TDM_TRY(tdm__build_ask(kernel, desc, fit, fits));
+    if (*fits || !narrow || !build->plan->options.widens) return TDM_OK;
+    desc->precision = TDM_F32;
+    TDM_TRY(tdm__build_ask(kernel, desc, fit, fits));
+    fit->epilogue &= TDM_EPILOGUE_RELU | TDM_EPILOGUE_SUM_DX; /* before others, numbers would have to be rounded */
+    return TDM_OK;
+}
+
 /* The first kernel of the list that fits. */
 static tdm_status choose_kernel(tdm_build *build, int index) {
     tdm_plan_node *node = &build->plan->nodes[index];
@@ -20,7 +34,7 @@ static tdm_status choose_kernel(tdm_build *build, int index) {
         tdm_kernel_fit *fit = &build->of_node[index].fit;
         bool fits;
         if (strcmp((*k)->op, node->desc.op) != 0) continue;
-        TDM_TRY(tdm__build_ask(*k, &node->desc, fit, &fits));
+        TDM_TRY(ask(build, *k, &node->desc, fit, &fits));
         node->kernel = *k;
         if (fits) return TDM_OK;
         int n = snprintf(node->declined + said, sizeof(node->declined) - said, "%s%s: %s", said ? "; " : "",

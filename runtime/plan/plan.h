@@ -65,6 +65,7 @@ typedef struct tdm_plan_node {
     int summed_bias;            /* index in the graph: another node's bias whose gradient is summed here; -1: none */
     tdm_param_form weight;      /* how param 0 lies */
     int saved, scratch_forward, scratch_backward; /* plan values of raw bytes; -1: none */
+    size_t own_scratch; /* bytes of scratch that the kernel itself uses; behind them: widened.h */
 } tdm_plan_node;
 
 typedef enum tdm_step_kind { TDM_STEP_FORWARD, TDM_STEP_LOSS, TDM_STEP_BACKWARD, TDM_STEP_READY } tdm_step_kind;
@@ -111,6 +112,7 @@ typedef struct tdm_plan_options {
     bool fast;        /* kernels may trade accuracy for speed */
     bool ingests;     /* the device brings batches into any layout (tdm_arena_ops.ingest) */
     int precision;    /* tdm_precision: what products may round their factors to */
+    bool widens;      /* in bf16 kernels may be asked for floats: the device has tdm_arena_ops.from_bf16 */
     bool accumulates; /* several micro-batches a step: parameter gradients may need adding */
     double bucket_cap_mb;
     const tdm_kernel *const *kernels; /* NULL-terminated, best first; "ref" last */
@@ -160,6 +162,18 @@ static inline size_t tdm__plan_floats(size_t count) {
 /* The parameter, by its index in the plan, whose gradient the node sums for another; -1: none. */
 static inline int tdm__plan_dsum(const tdm_plan *plan, const tdm_plan_node *node) {
     return node->summed_bias >= 0 ? plan->param_of_graph[node->summed_bias] : -1;
+}
+
+/* In 16 bits on a device that takes floats: batches, outputs and losses, which are floats, are converted on their way.
+ */
+static inline bool tdm__plan_converts(const tdm_plan *plan) {
+    return plan->options.widens && plan->options.precision == TDM_BF16;
+}
+
+/* Of a row of the batch as it comes, which kernels may read in fewer bytes. */
+static inline size_t tdm__plan_batch_row_bytes(const tdm_plan *plan) {
+    return tdm__plan_converts(plan) ? plan->input_row_bytes / plan->element_bytes * sizeof(float)
+                                    : plan->input_row_bytes;
 }
 
 int64_t tdm__plan_trained_numbers(const tdm_plan *plan); /* numbers that are trained, padding not counted */

@@ -5,6 +5,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/build.h"
+#include "runtime/plan/widened.h"
 
 /* A node without a backward reads nothing there. */
 static unsigned backward_reads(const tdm_plan_node *node) {
@@ -46,11 +47,14 @@ static tdm_status book(tdm_build *build, int index) {
     if (fit->saved_bytes > 0 && build->plan->options.training)
         TDM_TRY(tdm__build_value(build, &saved, name, NULL, TDM_LAYOUT_PLAIN, fit->saved_bytes));
     snprintf(name, sizeof(name), "scratch %d", index);
-    if (fit->scratch_bytes > 0)
-        TDM_TRY(tdm__build_value(build, &forward, name, NULL, TDM_LAYOUT_PLAIN, fit->scratch_bytes));
-    if (fit->scratch_bytes > 0 && build->plan->options.training)
-        TDM_TRY(tdm__build_value(build, &backward, name, NULL, TDM_LAYOUT_PLAIN, fit->scratch_bytes));
+    const tdm_plan_node *of = &build->plan->nodes[index];
+    const size_t own = fit->scratch_bytes;
+    const size_t scratch = tdm__plan_widens(build->plan, of) ? tdm__widened_of(of, own).total : own;
+    if (scratch > 0) TDM_TRY(tdm__build_value(build, &forward, name, NULL, TDM_LAYOUT_PLAIN, scratch));
+    if (scratch > 0 && build->plan->options.training)
+        TDM_TRY(tdm__build_value(build, &backward, name, NULL, TDM_LAYOUT_PLAIN, scratch));
     tdm_plan_node *node = &build->plan->nodes[index];
+    node->own_scratch = own;
     node->saved = saved, node->scratch_forward = forward, node->scratch_backward = backward;
     return TDM_OK;
 }

@@ -107,6 +107,7 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
                               .training = true,
                               .fast = job->parallel.kernels == TDM_KERNELS_FAST,
                               .ingests = compute->device->arenas->ingest != NULL,
+                              .widens = compute->device->arenas->from_bf16 != NULL,
                               .precision = job->train.precision,
                               .accumulates = job->train.accumulate > 1,
                               .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/system/clock.h"
+#include "runtime/base/isa.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
@@ -11,6 +12,22 @@
 #include "runtime/train/run.h"
 
 /* ---- what the job means here ---- */
+
+/* The reference kernels take bf16 on every processor: they are there to compare with. */
+static tdm_status check_precision(const tdm_run *run) {
+    const tdm_job *job = run->job;
+    if (run->compute.device->discrete || job->train.precision == TDM_F32) return TDM_OK;
+    if (job->train.precision == TDM_TF32)
+        TDM_FAIL(
+            TDM_E_UNSUPPORTED,
+            "train.precision: the job runs on the CPU, which has no tf32; write f32, or see in `tandem doctor` why "
+            "there is no GPU");
+    if (job->parallel.kernels != TDM_KERNELS_REF && !tdm__has_amx_bf16())
+        TDM_FAIL(TDM_E_UNSUPPORTED,
+                 "train.precision: bf16 on a CPU needs the instructions AMX-BF16, which this processor does not have; "
+                 "without them it is slower than f32; write f32");
+    return TDM_OK;
+}
 
 static tdm_status open_compute(tdm_run *run) {
     const tdm_job *job = run->job;
@@ -23,12 +40,7 @@ static tdm_status open_compute(tdm_run *run) {
                                    .module_path = run->options.module_path};
     TDM_TRY(tdm__compute_open(&run->compute, run->host, &options));
     TDM_INFO(run->host, "device", "%s: %s", run->compute.device->name, run->compute.report.text);
-    if (job->train.precision != TDM_F32 && run->compute.device->arenas->to_bf16 == NULL)
-        TDM_FAIL(
-            TDM_E_UNSUPPORTED,
-            "train.precision: the job runs on the CPU, which computes in f32 only; write f32, or see in `tandem doctor` "
-            "why there is no GPU");
-    return TDM_OK;
+    return check_precision(run);
 }
 
 /* A program that gets every step's event, and has not allowed it to come late, gets it before the next step begins. All

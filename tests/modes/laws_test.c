@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "law.h"
+#include "runtime/base/isa.h"
 #include "tests/support/tdm_test.h"
 
 static void set_devices(tdm_job *job, int count) {
@@ -114,6 +115,30 @@ TEST(threads_change_nothing) {
     law_check_same(&single, &dp);
     law_check_same(&single, &uneven);
     tdm_graph_free(graph);
+}
+
+/* With the kernels that run on every processor, and with AMX where there is one. */
+TEST(bf16_is_equal_in_all_modes) {
+    for (int kernels = TDM_KERNELS_AUTO; kernels <= TDM_KERNELS_REF; kernels++) {
+        tdm_job job;
+        law_job(&job);
+        job.parallel.kernels = kernels;
+        tdm_graph *graph = law_graph(1, 1);
+        if (kernels == TDM_KERNELS_REF || tdm__has_amx_bf16()) {
+            law_result f32 = run_as(&job, graph, TDM_MODE_SINGLE, 1);
+            job.train.precision = TDM_BF16;
+            for (int n = 1; n <= 3; n++) {
+                job.train.accumulate = n == 2 ? 2 : 1;
+                law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
+                law_result dp = run_as(&job, graph, TDM_MODE_DP, n);
+                law_result ddp = run_as(&job, graph, TDM_MODE_DDP, n);
+                law_check_same(&single, &dp);
+                law_check_same(&single, &ddp);
+                if (n == 1) CHECK(strcmp(single.params, f32.params) != 0);
+            }
+        }
+        tdm_graph_free(graph);
+    }
 }
 
 TEST(variants_of_dp_are_equal) {
@@ -239,6 +264,7 @@ TEST(groups_are_equal_in_all_modes) {
 }
 
 TEST_MAIN(RUN(modes_are_equal); RUN(a_run_repeats); RUN(loader_threads_change_nothing); RUN(mixed_samples_are_equal);
-          RUN(threads_change_nothing); RUN(variants_of_dp_are_equal); RUN(cutting_the_batch_changes_only_rounding);
-          RUN(accumulation_is_equal_in_all_modes); RUN(small_buckets_are_equal);
-          RUN(frozen_parameters_are_equal_in_all_modes); RUN(groups_are_equal_in_all_modes);)
+          RUN(threads_change_nothing); RUN(bf16_is_equal_in_all_modes); RUN(variants_of_dp_are_equal);
+          RUN(cutting_the_batch_changes_only_rounding); RUN(accumulation_is_equal_in_all_modes);
+          RUN(small_buckets_are_equal); RUN(frozen_parameters_are_equal_in_all_modes);
+          RUN(groups_are_equal_in_all_modes);)

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "ops/flat/flat.h"
+#include "runtime/base/bf16.h"
 #include "tests/ops/flat_case.h"
 #include "tests/ops/flat_golden.h"
 #include "runtime/base/isa.h"
@@ -91,5 +92,42 @@ TEST(scale_and_sum_squares_are_the_same_in_all_variants) {
     }
 }
 
-TEST_MAIN(RUN(optimizers_equal_pytorch); RUN(sum_adds_in_order_and_in_place);
+/* Rounding to the nearest, ties to even: these are c10::BFloat16's answers. */
+static const struct {
+    uint32_t bits;
+    uint16_t rounded;
+} roundings[] = {
+    {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f818000, 0x3f82},
+    {0x3f808001, 0x3f81}, {0x3f817fff, 0x3f81}, {0x7f7fffff, 0x7f80}, {0xff7fffff, 0xff80}, {0x7f800000, 0x7f80},
+    {0xff800000, 0xff80}, {0x7f800001, 0x7fc0}, {0xffffffff, 0x7fc0}, {0x00000001, 0x0000}, {0x00018000, 0x0002},
+};
+enum { ROUNDINGS = sizeof roundings / sizeof roundings[0], NARROW = 1000 };
+
+static void check_bf16(const tdm_flat_kernels *flat) {
+    float x[NARROW], wide[NARROW], other[NARROW];
+    uint16_t narrow[NARROW], sum[NARROW];
+    optim_numbers(3, x, NARROW, 1.0f);
+    optim_numbers(4, other, NARROW, 100.0f);
+    for (int i = 0; i < ROUNDINGS; i++) memcpy(&x[i * 7], &roundings[i].bits, sizeof x[0]);
+    flat->to_bf16(narrow, x, NARROW);
+    flat->from_bf16(wide, narrow, NARROW);
+    flat->to_bf16(sum, other, NARROW);
+    for (int i = 0; i < ROUNDINGS; i++) CHECK_INT(narrow[i * 7], roundings[i].rounded);
+    for (int i = 0; i < NARROW; i++) {
+        CHECK_INT(narrow[i], tdm__bf16_of(x[i]));
+        const float back = tdm__bf16_float(narrow[i]);
+        CHECK(memcmp(&wide[i], &back, sizeof back) == 0);
+        other[i] = tdm__bf16_float(sum[i]) + back;
+    }
+    flat->add_bf16(sum, narrow, NARROW);
+    for (int i = 0; i < NARROW; i++) CHECK_INT(sum[i], tdm__bf16_of(other[i]));
+}
+
+TEST(bf16) {
+    const tdm_flat_kernels *flat[3];
+    const int count = variants(flat);
+    for (int i = 0; i < count; i++) check_bf16(flat[i]);
+}
+
+TEST_MAIN(RUN(bf16); RUN(optimizers_equal_pytorch); RUN(sum_adds_in_order_and_in_place);
           RUN(scale_and_sum_squares_are_the_same_in_all_variants);)

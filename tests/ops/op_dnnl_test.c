@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "ops/ops.h"
+#include "runtime/base/isa.h"
 #include "runtime/module/module.h"
 #include "tests/ops/op_conform.h"
 #include "tests/ops/op_driver.h"
@@ -98,14 +99,15 @@ TEST(replicas_at_once_have_equal_bits) {
 
 /* ---- the number of threads changes nothing ---- */
 
-static void check_threads(const char *op, const op_case *test, tdm_layout layout) {
+static void check_threads_in(const char *op, const op_case *test, tdm_layout layout, int precision) {
     static const int threads[] = {2, 3, 4, 7};
     op_data data;
     REQUIRE(op_data_open(&data, op, test, 7));
+    if (precision == TDM_BF16) op_data_round(&data);
     const tdm_kernel *kernel = find(op);
     REQUIRE(kernel != NULL);
     const bool relu = strcmp(op, "maxpool2d") != 0; /* which has none behind it */
-    op_setting setting = {.layout = layout, .training = true, .relu = relu, .threads = 1};
+    op_setting setting = {.layout = layout, .training = true, .relu = relu, .threads = 1, .precision = precision};
     op_result one, many;
     op_run(&one, kernel, &data, &setting);
     for (size_t i = 0; i < sizeof threads / sizeof threads[0] && one.ran; i++) {
@@ -117,6 +119,10 @@ static void check_threads(const char *op, const op_case *test, tdm_layout layout
     CHECK(one.ran);
     op_result_close(&one);
     op_data_close(&data);
+}
+
+static void check_threads(const char *op, const op_case *test, tdm_layout layout) {
+    check_threads_in(op, test, layout, TDM_F32);
 }
 
 static void check_linear(int in, int rows, int out) {
@@ -154,6 +160,47 @@ TEST(threads_change_no_bit_of_drawn_products) {
         for (int k = 0; k < 3; k++) size[k] = 1 + (int)((state = state * 1664525u + 1013904223u) >> 8) % LARGEST;
         check_linear(size[0], size[1], size[2]);
     }
+}
+
+/* ---- bf16 ---- */
+
+/* Weights that do not fit the second-level cache: products of matrices. */
+static const op_case wide[] = {
+    {.attrs = "out=512 kernel=3 padding=1", .rows = 3, .input = {3, {256, 4, 4}}, .large = true},
+    {.attrs = "out=512 kernel=3 stride=2 padding=1 bias=false", .rows = 2, .input = {3, {256, 5, 4}}, .large = true},
+    {.attrs = "out=1024 kernel=1 stride=2", .rows = 2, .input = {3, {1040, 3, 3}}, .large = true},
+    {.attrs = "out=264 kernel=[3,2] dilation=2 padding=[2,1]", .rows = 2, .input = {3, {712, 3, 4}}, .large = true},
+};
+enum { WIDE_COUNT = sizeof wide / sizeof wide[0] };
+
+/* The reference gets the same rounded data, and its results are rounded. */
+TEST(bf16) {
+    if (!tdm__has_amx_bf16()) TEST_SKIP("no AMX-BF16 here");
+    for (const tdm_kernel *const *kernel = module()->kernels; *kernel != NULL; kernel++) {
+        if (!(*kernel)->takes_bf16) continue;
+        op_conform_count count = op_conform_bf16(NULL, *kernel, tolerance);
+        for (uint64_t i = 0; i < WIDE_COUNT && strcmp((*kernel)->op, "conv2d") == 0; i++)
+            op_conform_case_bf16(&count, NULL, *kernel, &wide[i], 40 + i, tolerance);
+        printf("       %-20s %4d runs, %4d settings declined\n", (*kernel)->op, count.runs, count.declined);
+        CHECK(count.runs > 0);
+    }
+}
+
+TEST(threads_change_no_bit_of_bf16) {
+    if (!tdm__has_amx_bf16()) TEST_SKIP("no AMX-BF16 here");
+    static const op_case convs[] = {
+        {.attrs = "out=64 kernel=3 padding=1", .rows = 14, .input = {3, {16, 32, 32}}},
+        {.attrs = "out=128 kernel=3 stride=2 padding=1", .rows = 20, .input = {3, {64, 16, 16}}},
+    };
+    for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++)
+        check_threads_in("conv2d", &convs[i], TDM_LAYOUT_NHWC, TDM_BF16);
+    for (int i = 0; i < WIDE_COUNT; i++) check_threads_in("conv2d", &wide[i], TDM_LAYOUT_NHWC, TDM_BF16);
+    check_threads_in("batchnorm2d", &(op_case){.attrs = "", .rows = 29, .input = {3, {48, 9, 9}}}, TDM_LAYOUT_NHWC,
+                     TDM_BF16);
+    check_threads_in("linear", &(op_case){.attrs = "out=768", .rows = 33, .input = {1, {1024}}}, TDM_LAYOUT_PLAIN,
+                     TDM_BF16);
+    check_threads_in("linear", &(op_case){.attrs = "out=10", .rows = 7, .input = {1, {300}}}, TDM_LAYOUT_PLAIN,
+                     TDM_BF16);
 }
 
 /* The largest stacks leave no room for a thread. */
@@ -207,4 +254,4 @@ TEST(relu_lets_nan_through) {
 
 TEST_MAIN(RUN(settings); RUN(replicas_at_once_have_equal_bits); RUN(threads_change_no_bit);
           RUN(threads_change_no_bit_of_drawn_products); RUN(threads_that_cannot_be_had_are_a_failure);
-          RUN(relu_lets_nan_through);)
+          RUN(relu_lets_nan_through); RUN(bf16); RUN(threads_change_no_bit_of_bf16);)

@@ -100,7 +100,7 @@ FIXTURES = {
 # step by step, from PyTorch's own states (steps.py)
 STEPS_HELD = 30
 STEPWISE = {"tiny": [("single", 1, ""), ("dp", 2, "strided")], "toy": [("single", 1, "")]}
-# with train.precision: bf16, on a GPU only; not so long, since roundings of 2^-8 grow apart sooner
+# with train.precision: bf16; not so long, since roundings of 2^-8 grow apart sooner
 BF16_STEPS = 40
 BF16 = ["mlp", "cnn", "bn_cnn", "residual", "convs", "smooth"]
 

@@ -28,6 +28,13 @@ def has_cuda(tandem):
     return json.loads(done.stdout)["modules"]["cuda"].startswith("usable")
 
 
+def has_amx():
+    """Does the processor multiply matrices of bf16?"""
+    with open("/proc/cpuinfo") as f:
+        flags = next((line.split() for line in f if line.startswith("flags")), [])
+    return "amx_bf16" in flags and "amx_tile" in flags
+
+
 def metrics(run_dir):
     """(loss of each step, the last evaluation's line or None)"""
     with open(os.path.join(run_dir, "metrics.jsonl")) as f:

@@ -1,6 +1,8 @@
 /* The passes but for the rewrites: layouts, what lies in place, gradients, the order of steps, lives, buckets. */
 #include <tandem/job.h>
 
+#include "ops/ops.h"
+#include "runtime/plan/widened.h"
 #include "tests/plan/plan_support.h"
 
 #define CHECK_CASES(table, after, print) plan_check_cases(table, sizeof(table) / sizeof((table)[0]), after, print)
@@ -450,6 +452,34 @@ TEST(numbers_of_16_bits) {
     tdm_graph_free(graph);
 }
 
+/* A kernel that knows only floats gets copies in its scratch, where the device can make them; else it does not fit. */
+TEST(kernels_of_floats_are_widened) {
+    tdm_graph *graph = plan_graph("x 8; l linear x out=4");
+    REQUIRE(graph != NULL);
+    tdm_plan_options options = plan_options((const tdm_kernel *const[]){&tdm__linear_ref, NULL});
+    tdm_plan *floats = NULL, *halves = NULL;
+    CHECK_OK(tdm__plan_build(&floats, tdm_host_default(), graph, &options));
+    options.precision = TDM_BF16;
+    CHECK_INT(tdm__plan_build(&halves, tdm_host_default(), graph, &options), TDM_E_UNSUPPORTED);
+    options.widens = true;
+    CHECK_OK(tdm__plan_build(&halves, tdm_host_default(), graph, &options));
+    REQUIRE(floats != NULL && halves != NULL);
+    const tdm_plan_node *node = &halves->nodes[0];
+    CHECK_INT(node->desc.precision, TDM_F32);
+    CHECK(tdm__plan_widens(halves, node));
+    CHECK(!tdm__plan_widens(floats, &floats->nodes[0]));
+    /* the kernel's own scratch (8 doubles), then x, y, both parameters, dy and dx, each on a cache line: 2 rows */
+    const size_t parts[] = {64, 2 * 8 * 4, 64, 4 * 8 * 4, 64, 64, 2 * 8 * 4};
+    size_t total = 0;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) total += parts[i];
+    CHECK_INT(halves->values[node->scratch_forward].bytes, total);
+    CHECK_INT(tdm__plan_batch_row_bytes(halves), 2 * halves->input_row_bytes);
+    CHECK_INT(tdm__plan_batch_row_bytes(floats), floats->input_row_bytes);
+    tdm__plan_free(floats);
+    tdm__plan_free(halves);
+    tdm_graph_free(graph);
+}
+
 /* ---- all passes can be looked at ---- */
 
 #define IMAGES                                                                                              \
@@ -518,5 +548,5 @@ TEST(what_cannot_be_planned) {
 }
 
 TEST_MAIN(RUN(layouts); RUN(in_place); RUN(gradients); RUN(frozen_parts_cost_nothing); RUN(groups_are_runs);
-          RUN(steps_and_buckets); RUN(lives); RUN(numbers_of_16_bits); RUN(each_pass_gives_a_plan_that_prints);
-          RUN(what_cannot_be_planned);)
+          RUN(steps_and_buckets); RUN(lives); RUN(numbers_of_16_bits); RUN(kernels_of_floats_are_widened);
+          RUN(each_pass_gives_a_plan_that_prints); RUN(what_cannot_be_planned);)

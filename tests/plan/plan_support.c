@@ -170,7 +170,8 @@ static void list_kernels(const tdm_kernel **list, tdm_kernel *kernel,
     for (; tdm_builtin_kernels[count] != NULL && count < MAX_LAYERS; count++) {
         const char *op = tdm_builtin_kernels[count]->op;
         const bool reorders = strcmp(op, tdm_builtin_layout_op->name) == 0;
-        kernel[count] = (tdm_kernel){.op = op, .variant = "fake", .fits = reorders ? reorder_fits : its_fits};
+        kernel[count] =
+            (tdm_kernel){.op = op, .variant = "fake", .takes_bf16 = true, .fits = reorders ? reorder_fits : its_fits};
         list[count] = &kernel[count];
     }
     list[count] = NULL;

@@ -13,4 +13,23 @@ static void add(float *restrict sum, const float *restrict x, int64_t count) {
     for (int64_t i = 0; i < count; i++) sum[i] += x[i];
 }
 
-const tdm_dnnl_passes TDM_ISA_NAME(tdm__dnnl_passes) = {.relu = relu, .mask = mask, .add = add};
+/* A number in bf16 is negative or -0 from 0x8000 on, and NaN above 0xff80. */
+static bool is_below_zero(uint16_t bits) {
+    return bits > 0x8000 && bits <= 0xff80;
+}
+
+static void relu_bf16(uint16_t *y, int64_t count) {
+    for (int64_t i = 0; i < count; i++) y[i] = is_below_zero(y[i]) ? 0 : y[i];
+}
+
+static void mask_bf16(uint16_t *restrict out, const uint16_t *restrict dy, const uint16_t *restrict y, int64_t count) {
+    for (int64_t i = 0; i < count; i++) out[i] = y[i] == 0 || (y[i] >= 0x8000 && y[i] <= 0xff80) ? 0 : dy[i];
+}
+
+const tdm_dnnl_passes TDM_ISA_NAME(tdm__dnnl_passes) = {
+    .relu = relu,
+    .mask = mask,
+    .add = add,
+    .relu_bf16 = relu_bf16,
+    .mask_bf16 = mask_bf16,
+};

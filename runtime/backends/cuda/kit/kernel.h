@@ -29,6 +29,7 @@
         .forward = by_precision<forward<float>, forward<bf16>>,    \
         .backward = by_precision<backward<float>, backward<bf16>>, \
         .algorithms = NULL,                                        \
+        .takes_bf16 = true,                                        \
     }
 #define TDM_CUDA_LOSS(name)                              \
     extern "C" const tdm_loss_kernel tdm__##name##_cuda; \

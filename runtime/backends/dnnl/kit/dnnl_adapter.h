@@ -32,11 +32,22 @@ typedef const dnnl_memory_desc_t *tdm_dnnl_ref;
 #endif
 
 static inline dnnl_status_t tdm__dnnl_desc_init(dnnl_memory_desc_t *desc, int ndims, const dnnl_dims_t dims,
-                                                dnnl_format_tag_t tag) {
+                                                dnnl_data_type_t number, dnnl_format_tag_t tag) {
 #if DNNL_VERSION_MAJOR >= 3
-    return TDM_DNNL(dnnl_memory_desc_create_with_tag)(desc, ndims, dims, dnnl_f32, tag);
+    return TDM_DNNL(dnnl_memory_desc_create_with_tag)(desc, ndims, dims, number, tag);
 #else
-    return TDM_DNNL(dnnl_memory_desc_init_by_tag)(desc, ndims, dims, dnnl_f32, tag);
+    return TDM_DNNL(dnnl_memory_desc_init_by_tag)(desc, ndims, dims, number, tag);
+#endif
+}
+
+/* A matrix; `strides` are of its rows and columns, in elements. */
+static inline dnnl_status_t tdm__dnnl_matrix_init(dnnl_memory_desc_t *desc, int64_t rows, int64_t columns,
+                                                  const int64_t strides[2], dnnl_data_type_t number) {
+    const dnnl_dims_t dims = {rows, columns}, steps = {strides[0], strides[1]};
+#if DNNL_VERSION_MAJOR >= 3
+    return TDM_DNNL(dnnl_memory_desc_create_with_strides)(desc, 2, dims, number, steps);
+#else
+    return TDM_DNNL(dnnl_memory_desc_init_by_strides)(desc, 2, dims, number, steps);
 #endif
 }
 
@@ -116,6 +127,19 @@ static inline dnnl_status_t tdm__dnnl_conv_plan(dnnl_primitive_desc_t *out, dnnl
     }
     if (status != dnnl_success) return status;
     return TDM_DNNL(dnnl_primitive_desc_create)(out, &desc, attr, engine, forward);
+#endif
+}
+
+/* Plans c = a b + bias. bias: NULL if there is none. */
+static inline dnnl_status_t tdm__dnnl_matmul_plan(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                                  dnnl_primitive_attr_t attr, tdm_dnnl_ref a, tdm_dnnl_ref b,
+                                                  tdm_dnnl_ref bias, tdm_dnnl_ref c) {
+#if DNNL_VERSION_MAJOR >= 3
+    return TDM_DNNL(dnnl_matmul_primitive_desc_create)(out, engine, a, b, bias, c, attr);
+#else
+    dnnl_matmul_desc_t desc;
+    const dnnl_status_t status = TDM_DNNL(dnnl_matmul_desc_init)(&desc, a, b, bias, c);
+    return status == dnnl_success ? TDM_DNNL(dnnl_primitive_desc_create)(out, &desc, attr, engine, NULL) : status;
 #endif
 }
 

@@ -28,4 +28,21 @@
 TDM_VECTORS(16)
 TDM_VECTORS(8)
 
+/* Sixteen numbers in bf16: widened, and rounded as tdm__bf16_of does. */
+typedef uint16_t words_16 __attribute__((vector_size(32)));
+typedef uint32_t bits_16 __attribute__((vector_size(64)));
+
+static inline floats_16 load_bf16(const uint16_t *from) {
+    words_16 v;
+    memcpy(&v, from, sizeof v);
+    return (floats_16)(__builtin_convertvector(v, bits_16) << 16);
+}
+
+static inline void store_bf16(uint16_t *to, floats_16 v) {
+    const bits_16 bits = (bits_16)v, nan = (bits_16)(v != v);
+    const bits_16 rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    const words_16 out = __builtin_convertvector((nan & 0x7fc0) | (~nan & rounded), words_16);
+    memcpy(to, &out, sizeof out);
+}
+
 #endif

@@ -57,6 +57,8 @@ typedef struct tdm_arena_ops {
 
     /* out = p in bf16, rounded to the nearest, ties to even. This and add_bf16: NULL on a device without bf16. */
     tdm_status (*to_bf16)(tdm_device *device, void *out, const float *p, size_t count);
+    /* out = what, which is bf16. NULL on a device whose kernels all take bf16. */
+    tdm_status (*from_bf16)(tdm_device *device, float *out, const void *what, size_t count);
     /* out += what, both bf16, added in float: gradients of activations that several layers write. */
     tdm_status (*add_bf16)(tdm_device *device, void *out, const void *what, size_t count);
     /* NULL on a device whose kernels read batches in the host's memory. */

@@ -73,11 +73,12 @@ typedef struct tdm_infer {
 } tdm_infer;
 
 enum {
-    TDM_OP_READS_X = 1,         /* backward reads the inputs */
-    TDM_OP_READS_Y = 2,         /* backward reads the output */
-    TDM_OP_IN_PLACE = 4,        /* y may lie on x, and dx on dy */
-    TDM_OP_ALIAS = 8,           /* the same bytes under another shape: no kernel runs */
-    TDM_OP_WEIGHS_FEATURES = 16 /* y = x param[0]^T: x may have its features in any order if param[0] has the same */
+    TDM_OP_READS_X = 1,          /* backward reads the inputs */
+    TDM_OP_READS_Y = 2,          /* backward reads the output */
+    TDM_OP_IN_PLACE = 4,         /* y may lie on x, and dx on dy */
+    TDM_OP_ALIAS = 8,            /* the same bytes under another shape: no kernel runs */
+    TDM_OP_WEIGHS_FEATURES = 16, /* y = x param[0]^T: x may have its features in any order if param[0] has the same */
+    TDM_OP_ROUNDS_PARAMS = 32    /* the parameters are factors of products: in bf16 their rounded copies count */
 };
 
 typedef struct tdm_op_def {
@@ -131,7 +132,8 @@ typedef struct tdm_kernel_desc {
     int threads;                   /* CPU threads the kernel may use */
     bool fast;                     /* algorithms with larger rounding errors are welcome (Winograd) */
     /* tdm_precision of tandem/job.h: what products may round their factors to. bf16: x, y and their gradients are kept
-     * in 16 bits too; parameters, their gradients and buffers are floats always. */
+     * in 16 bits too; parameters, their gradients and buffers are floats always. A kernel without takes_bf16 is always
+     * asked for floats. */
     int precision;
 } tdm_kernel_desc;
 
@@ -170,8 +172,7 @@ typedef struct tdm_kernel_args {
     tdm_device *device; /* whose memory the pointers below are in, and on whose queue the work goes */
     void *state;        /* from `open`, for exactly `rows` rows */
     int64_t rows;       /* 1 .. desc->y.dim[0] */
-    /* These four: floats. Where desc->precision is bf16 they point to 16-bit numbers instead; no kernel for the CPU
-     * meets that. */
+    /* These four: floats. Where desc->precision is bf16 they point to 16-bit numbers instead. */
     const float *x[TDM_MAX_INPUTS];
     float *y;
     const float *dy;
@@ -225,6 +226,9 @@ typedef struct tdm_kernel {
     tdm_status (*backward)(const tdm_kernel_args *args);
     /* Optional: what `open` has chosen. */
     void (*algorithms)(const void *state, tdm_algorithms *out);
+    /* In bf16 it reads and writes 16-bit numbers. For other kernels the executor widens what they read to floats and
+     * rounds what they write: the numbers are the same, at the cost of more passes over memory. */
+    bool takes_bf16;
 } tdm_kernel;
 
 /* ---- losses ---- */
@@ -281,6 +285,10 @@ typedef struct tdm_flat_kernels {
     double (*sum_squares)(const float *x, size_t count); /* lanes of double, fixed order */
     /* torch.lerp(x, end, weight) into x: fmaf from the nearer end. */
     void (*lerp)(float *x, const float *end, float weight, size_t count);
+    /* bf16, as tdm_arena_ops says */
+    void (*to_bf16)(uint16_t *out, const float *x, size_t count);
+    void (*from_bf16)(float *out, const uint16_t *x, size_t count);
+    void (*add_bf16)(uint16_t *out, const uint16_t *what, size_t count);
 } tdm_flat_kernels;
 
 /* ---- how kernels and ops report: modules need no symbols of ours ---- */

@@ -29,7 +29,8 @@ typedef struct tdm_optim_args {
     float *p;                      /* parameters; changed */
     const float *g;                /* gradients of the step's mean loss, clipped if the job clips */
     float *state[TDM_MAX_STATES];  /* updated; zeros before the first step; NULL where the job has fewer */
-    void *p_bf16; /* receives p in bf16, to the nearest, ties to even; NULL: not needed, as always on the CPU */
+    void *p_bf16; /* receives p in bf16, to the nearest, ties to even; NULL: not needed, as always on the CPU, where the
+                     executor rounds all of them afterwards */
     size_t count;
 } tdm_optim_args;
 

@@ -1,0 +1,149 @@
+/* batchnorm2d in bf16 with neighbouring channels. Threads share the rows; the sums of each row are added in the order
+ * of the rows, so their number changes no bit. */
+#include "ops/batchnorm2d/batchnorm2d_dnnl.h"
+
+#include "ops/batchnorm2d/batchnorm2d_bf16_lanes.h"
+#include "runtime/base/bf16.h"
+
+/* In scratch: two sums for each row and channel, and what is computed once per channel. */
+typedef struct {
+    const tdm_batchnorm2d_job *job;
+    const tdm_batchnorm2d_bf16_lanes *lanes;
+    int64_t channels;
+    double *sum, *product, *mean;
+    float *of[4];
+} work;
+
+enum { GROUP = 16 };
+
+bool tdm__batchnorm2d_bf16_fits(const tdm_kernel_desc *desc) {
+    return desc->x_layout[0] == TDM_LAYOUT_NHWC && desc->x[0].dim[1] % GROUP == 0;
+}
+
+size_t tdm__batchnorm2d_bf16_scratch(const tdm_kernel_desc *desc) {
+    const size_t channels = (size_t)desc->x[0].dim[1], rows = (size_t)desc->x[0].dim[0];
+    return channels * ((2 * rows + 1) * sizeof(double) + 4 * sizeof(float));
+}
+
+static work work_of(const tdm_batchnorm2d_job *job) {
+    const int64_t channels = job->norm.channels, rows = job->norm.rows;
+    work w = {.job = job, .lanes = TDM_LANES(tdm__batchnorm2d_bf16_lanes), .channels = channels};
+    w.sum = job->args->scratch;
+    w.product = w.sum + rows * channels;
+    w.mean = w.product + rows * channels;
+    for (int i = 0; i < 4; i++) w.of[i] = (float *)(void *)(w.mean + channels) + i * channels;
+    return w;
+}
+
+/* Pointers of tdm_kernel_args are to 16-bit numbers here. */
+static const uint16_t *numbers(const float *tensor) {
+    return (const uint16_t *)(const void *)tensor;
+}
+
+static uint16_t *written(float *tensor) {
+    return (uint16_t *)(void *)tensor;
+}
+
+static tdm_batchnorm2d_row row_of(const work *w, int64_t n) {
+    const tdm_batchnorm2d_job *j = w->job;
+    const int64_t at = n * j->norm.points * w->channels;
+    tdm_batchnorm2d_row row = {.points = j->norm.points, .channels = w->channels, .relu = j->norm.relu};
+    row.x = numbers(j->args->x[0]) + at;
+    if (j->args->dy != NULL) row.dy = numbers(j->args->dy) + at;
+    if (j->args->dy != NULL && j->norm.relu) row.relu_y = numbers(j->args->y) + at;
+    if (j->norm.other != NULL) row.other = numbers(j->norm.other) + at;
+    if (j->norm.dother != NULL) row.dother = written(j->norm.dother) + at;
+    return row;
+}
+
+static tdm_status share(work *w, tdm_dnnl_work_fn run) {
+    const tdm_batchnorm2d_planes *norm = &w->job->norm;
+    const int threads = tdm__dnnl_threads(w->job->args->desc->threads, norm->rows * norm->points * w->channels);
+    return tdm__dnnl_share(threads, norm->rows, run, w);
+}
+
+/* Adds the sums of the rows, in their order, to those of row 0. */
+static void add_rows(const work *w) {
+    for (int64_t n = 1; n < w->job->norm.rows; n++) {
+        for (int64_t c = 0; c < w->channels; c++) {
+            w->sum[c] += w->sum[n * w->channels + c];
+            w->product[c] += w->product[n * w->channels + c];
+        }
+    }
+}
+
+/* ---- forward ---- */
+
+static void moments(void *data, int64_t begin, int64_t end) {
+    const work *w = data;
+    for (int64_t n = begin; n < end; n++) {
+        const tdm_batchnorm2d_row row = row_of(w, n);
+        w->lanes->moments(&row, w->of[0], w->sum + n * w->channels, w->product + n * w->channels);
+    }
+}
+
+static void apply(void *data, int64_t begin, int64_t end) {
+    const work *w = data;
+    for (int64_t n = begin; n < end; n++) {
+        const tdm_batchnorm2d_row row = row_of(w, n);
+        uint16_t *y = written(w->job->args->y) + n * row.points * row.channels;
+        w->lanes->apply(&row, y, w->of[0], w->of[1], w->of[2]);
+    }
+}
+
+/* Distances are taken from each channel's first value: it is close enough to the mean that nothing cancels in double.
+ */
+static tdm_status take_moments(work *w) {
+    for (int64_t c = 0; c < w->channels; c++) w->of[0][c] = tdm__bf16_float(numbers(w->job->args->x[0])[c]);
+    TDM_MODULE_TRY(share(w, moments));
+    add_rows(w);
+    return TDM_OK;
+}
+
+tdm_status tdm__batchnorm2d_bf16_forward(const tdm_batchnorm2d_job *job) {
+    work w = work_of(job);
+    const double count = (double)(job->norm.rows * job->norm.points);
+    if (job->of_batch) TDM_MODULE_TRY(take_moments(&w));
+    for (int64_t c = 0; c < w.channels; c++) {
+        double mean = 0, variance = 0;
+        if (job->of_batch) {
+            const double shift = w.sum[c] / count;
+            mean = (double)w.of[0][c] + shift;
+            variance = w.product[c] / count - shift * shift;
+        }
+        const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_of(job, c, mean, variance < 0.0 ? 0.0 : variance);
+        w.of[0][c] = of.center, w.of[1][c] = of.scale, w.of[2][c] = of.shift;
+    }
+    return share(&w, apply);
+}
+
+/* ---- backward ---- */
+
+static void sums(void *data, int64_t begin, int64_t end) {
+    const work *w = data;
+    for (int64_t n = begin; n < end; n++) {
+        const tdm_batchnorm2d_row row = row_of(w, n);
+        w->lanes->sums(&row, w->mean, w->sum + n * w->channels, w->product + n * w->channels);
+    }
+}
+
+static void gradient(void *data, int64_t begin, int64_t end) {
+    const work *w = data;
+    for (int64_t n = begin; n < end; n++) {
+        const tdm_batchnorm2d_row row = row_of(w, n);
+        uint16_t *dx = written(w->job->args->dx[0]) + n * row.points * row.channels;
+        w->lanes->gradient(&row, dx, w->of[0], w->of[1], w->of[2], w->of[3]);
+    }
+}
+
+tdm_status tdm__batchnorm2d_bf16_backward(const tdm_batchnorm2d_job *job) {
+    work w = work_of(job);
+    for (int64_t c = 0; c < w.channels; c++) w.mean[c] = tdm__batchnorm2d_center(job, c);
+    TDM_MODULE_TRY(share(&w, sums));
+    add_rows(&w);
+    for (int64_t c = 0; c < w.channels; c++) {
+        const tdm_batchnorm2d_backward of = tdm__batchnorm2d_backward_of(job, c, w.sum[c], w.product[c]);
+        w.of[0][c] = of.mean, w.of[1][c] = of.level, w.of[2][c] = of.slope, w.of[3][c] = of.scale;
+    }
+    return job->args->dx[0] != NULL ? share(&w, gradient) : TDM_OK;
+}

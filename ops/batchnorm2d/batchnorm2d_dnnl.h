@@ -1,0 +1,43 @@
+/* What batchnorm2d for the CPU shares between floats and bf16: what is computed once per channel. */
+#ifndef TDM_BATCHNORM2D_DNNL_H
+#define TDM_BATCHNORM2D_DNNL_H
+
+#include "ops/batchnorm2d/batchnorm2d.h"
+#include "ops/batchnorm2d/batchnorm2d_lanes.h"
+#include "runtime/backends/dnnl/kit/dnnl.h"
+
+typedef struct tdm_batchnorm2d_job {
+    const tdm_kernel_args *args;
+    const tdm_batchnorm2d_attrs *attrs;
+    tdm_batchnorm2d_planes norm;
+    const tdm_batchnorm2d_lanes *lanes;
+    double *mean, *invstd; /* of the batch, one per channel; saved for backward */
+    double momentum;
+    bool of_batch; /* forward: the statistics are the batch's, else the running ones */
+} tdm_batchnorm2d_job;
+
+/* One channel. Forward: y = (x - center) scale + shift. */
+typedef struct tdm_batchnorm2d_forward {
+    float center, scale, shift;
+} tdm_batchnorm2d_forward;
+/* From the batch's mean and variance, which it saves, and by which it moves the running statistics. Where these are
+ * used instead, `mean` and `variance` are not read. */
+tdm_batchnorm2d_forward tdm__batchnorm2d_forward_of(const tdm_batchnorm2d_job *job, int64_t channel, double mean,
+                                                    double variance);
+
+/* Backward: dx = (dy - level - (x - mean) slope) scale. */
+typedef struct tdm_batchnorm2d_backward {
+    float mean, level, slope, scale;
+} tdm_batchnorm2d_backward;
+double tdm__batchnorm2d_center(const tdm_batchnorm2d_job *job, int64_t channel); /* the mean that forward subtracted */
+/* From the sums of dy and of dy (x - mean); writes the parameters' gradients. */
+tdm_batchnorm2d_backward tdm__batchnorm2d_backward_of(const tdm_batchnorm2d_job *job, int64_t channel, double sum,
+                                                      double dot);
+
+/* bf16, neighbouring channels */
+bool tdm__batchnorm2d_bf16_fits(const tdm_kernel_desc *desc);
+size_t tdm__batchnorm2d_bf16_scratch(const tdm_kernel_desc *desc);
+tdm_status tdm__batchnorm2d_bf16_forward(const tdm_batchnorm2d_job *job);
+tdm_status tdm__batchnorm2d_bf16_backward(const tdm_batchnorm2d_job *job);
+
+#endif

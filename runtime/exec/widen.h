@@ -1,0 +1,10 @@
+/* Runs kernels that know only floats in a plan of bf16 (runtime/plan/widened.h). `args` are as the plan has them. */
+#ifndef TDM_EXEC_WIDEN_H
+#define TDM_EXEC_WIDEN_H
+
+#include "runtime/plan/widened.h"
+
+tdm_status tdm__widened_forward(const tdm_plan_node *node, const tdm_kernel_args *args);
+tdm_status tdm__widened_backward(const tdm_plan_node *node, const tdm_kernel_args *args);
+
+#endif
