@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Checks that pages name only files and functions that exist. Prints the others; exit status 1 if there is
-one. Names of an example (`lion`, `huber`, `tsv`, `gelu`, `ucc`) and patterns (noun_verb, VERB) are not looked for."""
+one. Names of an example (`lion`, `huber`, `tsv`, `gelu`) and patterns (noun_verb, VERB) are not looked for."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EXAMPLE = re.compile(r"lion|huber|tsv|gelu|ucc|noun|VERB|^[_.]")
+EXAMPLE = re.compile(r"lion|huber|tsv|gelu|noun|VERB|^[_.]")
 ROOMS = ("runtime", "modes", "ops", "config", "tools", "tests", "samples")
 SOURCE = re.compile(r"\.(c|h|cu|cpp|def|inc|sh|py|cmake|yaml)$")
 
