@@ -279,7 +279,7 @@ TEST(bad_options) {
 /* Every third step from the second on, and no more. */
 TEST(strides) {
     for (int workers = 0; workers <= 2; workers++) {
-        numbers own;
+        numbers own = {.broken = -1};
         tdm_dataset *dataset = open_numbers(&own, 20);
         tdm_loader_options o = options_of(20, 1, 2);
         tdm_loader *loader;
