@@ -19,12 +19,18 @@ typedef struct costs {
     int64_t wire; /* bytes between devices per optimizer step, all devices together */
 } costs;
 
+/* Copies of batches and outputs in the numbers that kernels do not have. */
+static size_t count_converted(const tdm_plan *plan) {
+    const size_t rows = (size_t)plan->options.rows, outputs = plan->options.training ? 2 : 1;
+    return rows * (plan->input_row_bytes + outputs * (size_t)plan->output_width * sizeof(float));
+}
+
 /* The slots of a device that has its own memory. Resident samples are not counted: only the data knows how many there
  * are. */
 static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts) {
     size_t rows = (size_t)(plan->options.rows * job->train.accumulate * parts);
     size_t sample = (size_t)tdm__shape_count(&plan->graph->values[plan->graph->input].shape) * sizeof(float);
-    if (!plan->options.ingests) return 0;
+    if (!plan->options.ingests) return tdm__plan_converts(plan) ? count_converted(plan) : 0;
     return TDM_SLOTS * rows * (plan->input_row_bytes + sample) +
            (size_t)plan->options.rows * (plan->input_row_bytes + sample);
 }
