@@ -1,4 +1,5 @@
 /* Writes a configuration for a folder of pictures, from a look at it. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "config/room.h"
@@ -101,7 +102,7 @@ tdm_status tdm_config_starter_images(const tdm_host *host, const char *folder, t
     TDM_TRY(tdm__host_take(&host));
     TDM_TRY(tdm__pictures_look(host, folder, &seen));
     char *whole = realpath(folder, NULL); /* the file may be written anywhere */
-    if (whole == NULL) TDM_FAIL(TDM_E_DATA, "'%s' cannot be found: %m", folder);
+    if (whole == NULL) TDM_FAIL(errno == ENOMEM ? TDM_E_MEMORY : TDM_E_DATA, "'%s' cannot be found: %m", folder);
     tdm__text_init(&text, host);
     starter s = {.seen = &seen, .folder = whole, .chinese = language == TDM_CHINESE, .out = &text};
     choose(&s);

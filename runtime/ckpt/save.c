@@ -219,8 +219,10 @@ static tdm_status prune(saving *s, int64_t keep_last, int64_t saved, int64_t bes
         char name[32];
         tdm_ckpt *ckpt = NULL;
         tdm__step_name(name, steps[end]);
-        kept += steps[end] == saved || tdm__ckpt_open(&ckpt, s->host, &s->dir, name) == TDM_OK;
+        const tdm_status status = steps[end] == saved ? TDM_OK : tdm__ckpt_open(&ckpt, s->host, &s->dir, name);
         tdm__ckpt_close(ckpt);
+        if (status == TDM_E_MEMORY) return status; /* it may be a good one */
+        kept += status == TDM_OK;
         end++;
     }
     for (size_t i = count; kept == keep_last && i > end; i--) {

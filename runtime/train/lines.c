@@ -31,6 +31,12 @@ static void add_layers(const tdm_graph *graph, tdm_text *text) {
     }
 }
 
+static void add_frozen(const tdm_texts *freeze, tdm_text *text) {
+    tdm__text_puts(text, "model.freeze: [");
+    for (int i = 0; i < freeze->count; i++) tdm__text_printf(text, "%s%s", i > 0 ? ", " : "", freeze->item[i]);
+    tdm__text_puts(text, "]\n");
+}
+
 tdm_status tdm__lines_of(const tdm_job *job, const tdm_graph *graph, unsigned without, tdm_text *text) {
     char *all = NULL;
     tdm_line l;
@@ -41,6 +47,7 @@ tdm_status tdm__lines_of(const tdm_job *job, const tdm_graph *graph, unsigned wi
     }
     tdm_free(all);
     add_layers(graph, text);
+    add_frozen(&job->freeze, text);
     return TDM_OK;
 }
 

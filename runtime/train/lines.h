@@ -13,7 +13,8 @@ typedef struct tdm_line {
     int key_length, length;  /* of the value */
 } tdm_line;
 
-/* Adds every setting of the job except those with one of the flags `without`, and every layer of the graph. */
+/* Adds every setting of the job except those with one of the flags `without`, every layer of the graph, and what is
+ * frozen. */
 tdm_status tdm__lines_of(const tdm_job *job, const tdm_graph *graph, unsigned without, tdm_text *text);
 
 /* Reads the line at *at and moves *at to the next one; false at the end. */

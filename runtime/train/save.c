@@ -127,6 +127,14 @@ tdm_status tdm_run_save(tdm_run *run, const char *dir) {
 
 /* ---- restoring ---- */
 
+/* The first tensor of the optimizer's state that the file lacks; NULL if it has all. */
+static const char *find_absent(const tdm_run *run, const tdm_tensor_file *file) {
+    for (int i = run->model_tensors; i < run->tensor_count; i++) {
+        if (tdm__tensor_file_find(file, run->tensors[i].name) == NULL) return run->tensors[i].name;
+    }
+    return NULL;
+}
+
 static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
     const tdm_tensor_file *file = tdm__ckpt_optimizer(ckpt);
     tdm_status status = tdm__tensors_load(run, file, run->model_tensors, run->tensor_count);
@@ -135,6 +143,11 @@ static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
     if (fewer != NULL)
         TDM_FAIL(status, "%s: %s; was it saved with %s? Then resume with that", tdm__ckpt_path(ckpt),
                  tdm_error_message(), fewer);
+    if (find_absent(run, file) != NULL)
+        TDM_FAIL(status,
+                 "%s: %s; was its parameter frozen then? Resume with the same model.freeze, or start a new run from "
+                 "its weights: model.weights, and another run.dir",
+                 tdm__ckpt_path(ckpt), tdm_error_message());
     TDM_FAIL(status, "%s: %s", tdm__ckpt_path(ckpt), tdm_error_message());
 }
 

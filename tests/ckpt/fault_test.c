@@ -282,7 +282,41 @@ TEST(memory_fails) {
     test_folder_remove(dir);
 }
 
+typedef struct listening_host {
+    tdm_failing_host failing; /* first: the host's user */
+    int lines;
+} listening_host;
+
+static void count_line(void *user, tdm_log_level level, const char *subsystem, const char *line) {
+    (void)level, (void)subsystem;
+    ((listening_host *)user)->lines += strstr(line, "old checkpoints cannot be removed") != NULL;
+}
+
+/* A checkpoint that cannot be looked at for want of memory may be a good one: nothing is removed, and that is told. */
+TEST(memory_fails_while_pruning) {
+    listening_host w;
+    int told = 0;
+    for (long k = 1;; k++) {
+        char dir[256];
+        fault_ops f;
+        support_parts p;
+        prepare(dir, false);
+        tdm_failing_host_init(&w.failing, k);
+        w.failing.host.log = count_line;
+        w.failing.host.log_level = TDM_LOG_WARNING;
+        w.lines = 0;
+        fault_ops_init(&f, 0, 0);
+        support_parts_init(&p, 3);
+        tdm_status status = tdm__ckpt_save(&w.failing.host, &f.ops, NULL, dir, &p.parts, 2);
+        if (status == TDM_OK) CHECK_INT(support_exists(dir, "step-00000001"), w.lines == 1);
+        told += w.lines;
+        test_folder_remove(dir);
+        if (!w.failing.failed) break;
+    }
+    CHECK(told > 0);
+}
+
 TEST_MAIN(if (argc > 2) count = atol(argv[2]); if (argc > 3) seed = strtoull(argv[3], NULL, 10);
           RUN(best_always_leads_to_a_checkpoint); RUN(every_call_fails); RUN(any_call_fails);
           RUN(power_goes_at_every_call); RUN(power_goes_while_pruning); RUN(power_goes_while_replacing);
-          RUN(file_systems_without_reservation); RUN(memory_fails);)
+          RUN(file_systems_without_reservation); RUN(memory_fails); RUN(memory_fails_while_pruning);)

@@ -72,6 +72,15 @@ code 0 "$tandem" train toy.yaml --run-dir d --steps 4 'optimizer={type: sgd, lr:
 code 8 "$tandem" train toy.yaml --run-dir d --steps 6 'optimizer={type: sgd, lr: 0.1, momentum: 0.9}'
 has "$err" "optimizer.momentum: 0"
 
+# other parameters are frozen; what was frozen has no state to go on with
+code 0 "$tandem" train toy.yaml --run-dir frozen --steps 4 optimizer.type=adam
+code 0 "$tandem" train toy.yaml --run-dir frozen --steps 6 optimizer.type=adam 'model.freeze=[fc1.*, fc2.bias]'
+told model.freeze '[]' '[fc1.*, fc2.bias]'
+code 0 "$tandem" train toy.yaml --run-dir frozen --steps 8 optimizer.type=adam 'model.freeze=[fc1.*, fc2.bias]'
+hasnt "$err" "model.freeze was"
+code 8 "$tandem" train toy.yaml --run-dir frozen --steps 10 optimizer.type=adam
+has "$err" "lacks this model's tensor 'exp_avg.fc1.weight'; was its parameter frozen then? Resume with the same model.freeze"
+
 # other samples of the same shape in the same place; a checkpoint from before that was kept says nothing
 code 0 "$tandem" data make digits --format npy --samples 40
 sed 's/input: 10/input: [1, 28, 28]/; s/- linear: {name: fc1/- flatten\n    &/; s/out: 4}/out: 10}/' toy.yaml |

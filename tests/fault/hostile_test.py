@@ -2,9 +2,11 @@
 """Texts that would drive the terminal, planted wherever a text comes from elsewhere: checkpoints, YAML, data files,
 names of files, the command line, the environment. What the command prints and logs shows them and does nothing else:
 nor do they begin a line of their own."""
+import csv
 import json
 import os
 import re
+import shutil
 import struct
 
 import fault
@@ -29,6 +31,14 @@ train: {steps: 2, batch: {global: 4}}
 checkpoint: {every: 1 steps}
 log: {every: 1 steps}
 %(more)s
+"""
+PICTURES = """tandem: 1
+name: pictures
+model: {input: [3, 16, 16], layers: [flatten, {linear: 10}]}
+data:
+  train: {format: image_folder}
+  transform: [{resize: 16}, {center_crop: 16}, to_float]
+train: {steps: 2, batch: {global: 4}}
 """
 SYNTHETIC = "{format: synthetic, samples: 8, classes: 3}"
 
@@ -227,6 +237,54 @@ def file_names(box):
     want(in_folder(box, MARKS.encode()), "no log")
 
 
+def class_folders(box, name, broken):
+    folder = os.path.join(os.fsencode(box.new_dir()), b"pictures")
+    shutil.copytree(os.fsencode(box.path("digits")), folder)
+    os.rename(os.path.join(folder, b"one"), os.path.join(folder, name))
+    inside = os.path.join(folder, name)
+    os.rename(os.path.join(inside, min(os.listdir(inside))), os.path.join(inside, name + b".png"))
+    if broken:
+        with open(os.path.join(inside, name + b".png"), "wb") as f:
+            f.write(b"\x89PNG\r\n\x1a\nno picture")
+    return folder
+
+
+def pictures(box):
+    """Names of classes and of files, in what is shown of them; files that are written have them as they are."""
+    if not os.path.exists(os.path.join(os.environ.get("TANDEM_MODULE_PATH", ""), "libtandem-image.so")):
+        raise fault.Skipped("no module image")
+    box.run(OK, "data", "make", box.path("digits"), "--format", "image_folder", "--samples", "80")
+    for name in (TEXT.encode(), MARKS.encode()):
+        for broken in (False, True):
+            folder, run_dir = class_folders(box, name, broken), box.new_dir()
+            yaml = box.write("pictures.yaml", PICTURES)
+            more = ("data.train.path=" + json.dumps(os.fsdecode(os.path.dirname(folder)) + "/pictures"),)
+            for args in (("data", "check", yaml, *more), ("train", yaml, *more, "--run-dir", run_dir), ("eval", run_dir),
+                         ("train", yaml, *more, "--run-dir", run_dir + "s", "data.train.on_bad_sample=skip"),
+                         ("predict", run_dir + "s"), ("predict", run_dir + "s", folder), ("report", run_dir + "s"),
+                         ("init", "--task", "images", "--data", folder)):
+                shown(box, *args)
+            with open(os.path.join(run_dir + "s", "report.html"), "rb") as f:
+                clean("report.html", f.read())
+            rows, lines = os.path.join(run_dir + "s", "rows.csv"), os.path.join(run_dir + "s", "rows.jsonl")
+            code = fault.DATA if broken else OK
+            box.run(code, "predict", run_dir + "s", folder, "--out", rows)
+            box.run(code, "predict", run_dir + "s", folder, "--out", lines)
+            with open(rows, newline="") as f:
+                table = list(csv.reader(f))
+            want(os.fsdecode(name) in table[0] and {os.path.basename(os.path.dirname(row[0])) for row in table[1:]} == set(table[0][3:]),
+                 "other names in rows.csv: %r", table[:2])
+            with open(lines) as f:
+                want(len([json.loads(line) for line in f]) == len(table) - 1, "rows.jsonl has other rows")
+    raw = os.path.join(os.fsencode(box.new_dir()), RAW + b".png") # no UTF-8, which JSON must be
+    os.makedirs(os.path.dirname(raw))
+    shutil.copy(box.path("digits", "two", min(os.listdir(box.path("digits", "two")))), raw)
+    shown(box, "predict", run_dir + "s", raw)
+    box.run(OK, "predict", run_dir + "s", raw, "--out", lines + "2.jsonl")
+    with open(lines + "2.jsonl") as f:
+        want(json.load(f)["file"].endswith("\\xff\\xc2.png"), "the name of a file is gone")
+
+
 # ---- the environment ----
 
 def variables(box):
@@ -243,4 +301,4 @@ def variables(box):
     shown(box, "help", "env", env={"TANDEM_LOG": TEXT})
 
 
-fault.main(tensor_files, checkpoints, settings, words, data_files, file_names, variables)
+fault.main(tensor_files, checkpoints, settings, words, data_files, file_names, pictures, variables)

@@ -26,6 +26,18 @@ train: {steps: 2, batch: {global: 8}}
 checkpoint: {every: 1 steps}
 parallel: {kernels: ref}
 """
+PICTURES = """tandem: 1
+name: pictures
+seed: 3
+model: {input: [3, 16, 16], layers: [{conv2d: {name: conv, out: 2, kernel: 3}}, relu, flatten, {linear: {name: fc, out: 10}}]}
+data:
+  train: {format: image_folder, path: digits, holdout: 0.25}
+  eval: {format: image_folder, path: digits, holdout: 0.25}
+  transform: [{random_resized_crop: {size: 16}}, {random_rotation: 10}, to_float, {normalize: {mean: [0.5], std: [0.5]}}]
+train: {steps: 4, batch: {global: 4}, ema: {decay: 0.9}}
+checkpoint: {every: 1 steps, keep_best: loss, keep_last: 2}
+parallel: {kernels: ref}
+"""
 AUTO = JOB.replace("kernels: ref", "kernels: auto")
 TWO = "parallel.device_ids=[0, 1]"
 
@@ -90,6 +102,8 @@ def sweep(box, *args, before=None, library=False):
 
     prepare()
     count_file = box.path("count")
+    if os.path.exists(count_file): # of the sweep before: the file keeps the largest number
+        os.unlink(count_file)
     job, code = trial(box, args, {"FAIL_COUNT": count_file})
     want(code == OK, "status %d without a failure\n%s", code, job.tail())
     good = result(job, run_dir)
@@ -217,7 +231,30 @@ def compare(box):
     sweep(box, "compare", box.write("job.yaml", JOB), TWO, "--modes", "single,dp", "--out", box.path("run-0"))
 
 
+def pictures(box):
+    """Short memory in a decoder, or where a folder is listed, is not a bad picture, nor an empty folder."""
+    box.run(OK, "data", "make", box.path("digits"), "--format", "image_folder", "--samples", "80")
+    job, run_dir = box.write("pictures.yaml", PICTURES), box.path("run-0")
+    if not os.path.exists(os.path.join(os.environ.get("TANDEM_MODULE_PATH", ""), "libtandem-image.so")):
+        raise fault.Skipped("no module image")
+    before = ["train", job, "--run-dir", run_dir]
+    sweep(box, *before)
+    sweep(box, *before, TWO, "--mode", "ddp")
+    sweep(box, "data", "check", job, "--sheet", os.path.join(run_dir, "sheet.png"), before=before)
+    sweep(box, "predict", run_dir, box.path("digits", "one"), "--out", os.path.join(run_dir, "rows.csv"), before=before)
+    sweep(box, "init", "--task", "images", "--data", box.path("digits"), "--out", os.path.join(run_dir, "my.yaml"), before=before)
+
+
+def convert(box):
+    run_dir = box.path("run-0")
+    box.run(OK, *training(box))
+    box.run(OK, "ckpt", "convert", run_dir, box.path("one.pt"))
+    sweep(box, "ckpt", "convert", run_dir, os.path.join(run_dir, "two.pt"), before=training(box))
+    sweep(box, "ckpt", "convert", box.path("one.pt"), os.path.join(run_dir, "one.safetensors"), before=training(box))
+
+
 if "FAILING_MEMORY" not in os.environ:
     print("$FAILING_MEMORY must name the library that is preloaded (tests/fault/failing_memory.c)")
     sys.exit(77)
-fault.main(check, plan, plan_auto, train, train_auto, addresses, unusable_kernels, train_dp, train_ddp, resume, report, checkpoints, inference, compare)
+fault.main(check, plan, plan_auto, train, train_auto, addresses, unusable_kernels, train_dp, train_ddp, resume, report, checkpoints, inference, compare,
+           pictures, convert)

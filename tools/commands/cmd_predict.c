@@ -46,9 +46,9 @@ static void json_row(const prediction *p, int64_t index, int64_t label, const fl
 static void csv_classes(const prediction *p, int64_t label, int64_t predicted) {
     char number[24];
     fputc(',', p->to);
-    predict_cell(p->to, predict_class(p, label, number));
+    predict_cell(p, predict_class(p, label, number));
     fputc(',', p->to);
-    predict_cell(p->to, predict_class(p, predicted, number));
+    predict_cell(p, predict_class(p, predicted, number));
 }
 
 static void row(const prediction *p, int64_t index, int64_t label, const float *y) {
@@ -82,6 +82,7 @@ static tdm_status predict_all(const prediction *p, tdm_run *run) {
 }
 
 static int storage_failed(const char *path) {
+    if (errno == ENOMEM) memory_missing();
     term_error("%s cannot be written: %s", path, files_refusal(path, errno));
     return TDM_E_IO;
 }
@@ -156,6 +157,6 @@ const tool_verb verb_predict = {
     {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
      {"--checkpoint", "best|latest|STEP", "the checkpoint of the run directory (default: the newest good one)"},
      {"--split", "train|eval", "which split of the data (eval)"},
-     {"--out", "FILE", "a .csv, .jsonl or .npy file (-o); without it, CSV on stdout"}},
+     {"--out", "FILE", "a .csv, .jsonl or .npy file (-o); without it, CSV on stdout, printable"}},
     run,
     {1, 1 << 20, true}};

@@ -17,15 +17,18 @@ typedef struct prediction {
     tool *tool;
 } prediction;
 
-/* A CSV cell, in quotes if it needs them. */
-static inline void predict_cell(FILE *to, const char *text) {
+/* A CSV cell, in quotes if it needs them. A file has names of files and classes as they are; standard output has them
+ * printable, for it may be a terminal. */
+static inline void predict_cell(const prediction *p, const char *name) {
+    FREED char *shown = p->to == stdout ? text_printable(name, false) : NULL;
+    const char *text = shown ? shown : name;
     if (!text[strcspn(text, ",\"\r\n")]) {
-        fputs(text, to);
+        fputs(text, p->to);
         return;
     }
-    fputc('"', to);
-    for (; *text; text++) fprintf(to, *text == '"' ? "\"\"" : "%c", *text);
-    fputc('"', to);
+    fputc('"', p->to);
+    for (; *text; text++) fprintf(p->to, *text == '"' ? "\"\"" : "%c", *text);
+    fputc('"', p->to);
 }
 
 /* The name of a class: the data's, or its number. */

@@ -29,15 +29,22 @@ static void softmax(const float *y, int64_t width, double *out) {
 static void csv_row(const group *g, const char *path, const float *y, int64_t best) {
     const prediction *p = g->p;
     char number[24];
-    predict_cell(p->to, path);
+    predict_cell(p, path);
     if (p->classes) {
         fputc(',', p->to);
-        predict_cell(p->to, predict_class(p, best, number));
+        predict_cell(p, predict_class(p, best, number));
         fprintf(p->to, ",%.6f", g->probability[best]);
     }
     for (int64_t i = 0; i < p->width; i++)
         fprintf(p->to, p->classes ? ",%.6f" : ",%.9g", p->classes ? g->probability[i] : (double)y[i]);
     fputc('\n', p->to);
+}
+
+/* A name of a file need not be UTF-8, as text in JSON must be. */
+static json_t *file_name(const char *path) {
+    json_t *name = json_string(path);
+    FREED char *shown = name ? NULL : text_printable(path, false);
+    return name ? name : json_string(shown);
 }
 
 static void json_row(const group *g, const char *path, const float *y, int64_t best) {
@@ -50,9 +57,10 @@ static void json_row(const group *g, const char *path, const float *y, int64_t b
         else
             json_array_append_new(all, json_number((double)y[i]));
     }
-    json_print(p->classes ? json_pack("{s:s, s:s, s:o, s:o}", "file", path, "class", predict_class(p, best, number),
-                                      "probability", json_number(g->probability[best]), "probabilities", all)
-                          : json_pack("{s:s, s:o}", "file", path, "outputs", all),
+    json_print(p->classes
+                   ? json_pack("{s:o, s:s, s:o, s:o}", "file", file_name(path), "class", predict_class(p, best, number),
+                               "probability", json_number(g->probability[best]), "probabilities", all)
+                   : json_pack("{s:o, s:o}", "file", file_name(path), "outputs", all),
                p->to);
 }
 
@@ -95,7 +103,7 @@ static void head(const prediction *p) {
     for (int64_t i = 0; i < p->width; i++) {
         fputc(',', p->to);
         if (p->classes)
-            predict_cell(p->to, predict_class(p, i, number));
+            predict_cell(p, predict_class(p, i, number));
         else
             fprintf(p->to, "output_%lld", (long long)i);
     }

@@ -20,7 +20,7 @@ static json_int_t number_at(const json_t *array, size_t index) {
 static char *class_text(const json_t *evaluation, json_int_t class) {
     const json_t *names = json_object_get(evaluation, "class_names");
     const char *name = class >= 0 ? json_string_value(json_array_get(names, (size_t) class)) : NULL;
-    return name ? text_copy(name) : text_format("%lld", (long long)class);
+    return name ? text_printable(name, false) : text_format("%lld", (long long)class);
 }
 
 static void class_cell(FILE *to, const json_t *evaluation, json_int_t class) {
@@ -102,7 +102,8 @@ static void class_table(FILE *to, const json_t *evaluation, bool chinese) {
 /* Its file, else its number. */
 static char *sample_text(const json_t *item) {
     const char *file = json_string_value(json_object_get(item, "file"));
-    return file ? text_copy(file) : text_format("%lld", (long long)json_integer_value(json_object_get(item, "index")));
+    return file ? text_printable(file, false)
+                : text_format("%lld", (long long)json_integer_value(json_object_get(item, "index")));
 }
 
 static void worst_table(FILE *to, const json_t *evaluation, bool chinese) {

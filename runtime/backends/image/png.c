@@ -39,9 +39,22 @@ static void take(png_structp png, png_bytep to, size_t count) {
     r->at += count;
 }
 
+/* libpng's own words do not tell a file that is bad from memory that is short. */
+static png_voidp take_memory(png_structp png, png_alloc_size_t bytes) {
+    reading *r = png_get_mem_ptr(png);
+    void *memory = malloc(bytes);
+    r->lacks_memory = r->lacks_memory || memory == NULL;
+    return memory;
+}
+
+static void give_memory(png_structp png, png_voidp memory) {
+    (void)png;
+    free(memory);
+}
+
 static bool create(reading *r, const void *bytes, size_t count) {
     *r = (reading){.at = bytes, .end = (const unsigned char *)bytes + count};
-    r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, fail, ignore);
+    r->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, r, fail, ignore, r, take_memory, give_memory);
     if (r->png != NULL) r->info = png_create_info_struct(r->png);
     return r->info != NULL;
 }
@@ -62,7 +75,7 @@ static void end(reading *r) {
 
 static tdm_status fail_reading(reading *r) {
     end(r);
-    if (r->lacks_memory) TDM_MODULE_FAIL(TDM_E_MEMORY, "out of memory for the rows of a PNG");
+    if (r->lacks_memory) TDM_MODULE_FAIL(TDM_E_MEMORY, "out of memory while reading a PNG");
     if (r->is_short) TDM_MODULE_FAIL(TDM_E_DATA, "a PNG that is cut off");
     TDM_MODULE_FAIL(TDM_E_DATA, "not a PNG that can be read: %s", r->why);
 }
@@ -107,8 +120,10 @@ static int set_transforms(reading *r) {
 static void allocate(reading *r, size_t height, size_t bytes, bool all) {
     r->rows = calloc(all ? height : 1, bytes);
     r->row = all ? calloc(height, sizeof(*r->row)) : NULL;
-    r->lacks_memory = r->rows == NULL || (all && r->row == NULL);
-    if (r->lacks_memory) png_error(r->png, "out of memory");
+    if (r->rows == NULL || (all && r->row == NULL)) {
+        r->lacks_memory = true;
+        png_error(r->png, "out of memory");
+    }
     for (size_t y = 0; all && y < height; y++) r->row[y] = r->rows + y * bytes;
 }
 

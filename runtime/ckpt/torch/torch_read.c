@@ -79,6 +79,7 @@ typedef struct answer {
     char why[TDM_TORCH_WHY]; /* "": none */
     uint64_t count;
     int left_out;
+    bool lacks_memory; /* `why` is that */
 } answer;
 
 typedef struct task {
@@ -91,7 +92,11 @@ static int describe_confined(void *user, int out) {
     const task *t = user;
     tdm_torch_list list = {.host = t->host};
     answer head = {.why = ""};
-    if (!tdm__torch_describe(&list, t->fd, t->key, head.why)) list.count = 0;
+    (void)tdm__fail(TDM_E_CHECKPOINT, __FILE__, __LINE__, NULL, "not read yet"); /* forgets what the parent met */
+    if (!tdm__torch_describe(&list, t->fd, t->key, head.why)) {
+        list.count = 0;
+        head.lacks_memory = tdm_error_last()->status == TDM_E_MEMORY;
+    }
     head.count = list.count;
     head.left_out = list.left_out;
     return !tdm__confined_write(out, &head, sizeof(head)) ||
@@ -218,7 +223,8 @@ static tdm_status convert(const tdm_host *host, int fd, const char *from, const 
     head.why[sizeof(head.why) - 1] = '\0';
     tdm_torch_tensor *tensors = (void *)((char *)bytes + sizeof(head));
     if (head.why[0] != '\0')
-        status = tdm__fail(TDM_E_CHECKPOINT, __FILE__, __LINE__, NULL, "%s: %s", from, head.why);
+        status = tdm__fail(head.lacks_memory ? TDM_E_MEMORY : TDM_E_CHECKPOINT, __FILE__, __LINE__, NULL, "%s: %s",
+                           from, head.why);
     else if (count < sizeof(head) || head.count == 0 || head.count != (count - sizeof(head)) / sizeof(*tensors))
         status = tdm__fail(TDM_E_CHECKPOINT, __FILE__, __LINE__, NULL, "%s: it holds no tensors", from);
     for (size_t i = 0; status == TDM_OK && i < head.count; i++) {

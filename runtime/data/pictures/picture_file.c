@@ -20,7 +20,10 @@ static tdm_status cannot_open(int error) {
         TDM_FAIL(TDM_E_DATA, "there is no such file any more");
     default:
         errno = error;
-        TDM_FAIL(error == ENOMEM || error == EMFILE || error == ENFILE ? TDM_E_IO : TDM_E_DATA, "cannot be opened: %m");
+        TDM_FAIL(error == ENOMEM                      ? TDM_E_MEMORY
+                 : error == EMFILE || error == ENFILE ? TDM_E_IO
+                                                      : TDM_E_DATA,
+                 "cannot be opened: %m");
     }
 }
 

@@ -57,7 +57,8 @@ static tdm_status folder_fail(const tdm_picture_list *list, const char *path, in
             "image_folder '%s%s%s' is a link that leads out of the folder or to nothing; copy the pictures into it",
             list->root.path, slash, path);
     errno = error;
-    TDM_FAIL(TDM_E_DATA, "image_folder '%s%s%s' cannot be listed: %m", list->root.path, slash, path);
+    TDM_FAIL(error == ENOMEM ? TDM_E_MEMORY : TDM_E_DATA, "image_folder '%s%s%s' cannot be listed: %m", list->root.path,
+             slash, path);
 }
 
 static tdm_status open_folder(const tdm_picture_list *list, const char *path, DIR **out) {
@@ -184,6 +185,8 @@ static tdm_status list_class(tdm_picture_list *list, size_t name_at) {
         else
             status = each_entry(list, path.data, class_entry, &walk);
     }
+    if (status == TDM_OK && walk.folders.failed)
+        status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory for the list of pictures");
     tdm__text_deinit(&walk.folders);
     tdm__text_deinit(&path);
     TDM_TRY(status);
