@@ -234,15 +234,36 @@ static const char *one_line(tdm_fault_list *list, const char *message) {
     return shown_text(list, copy, false);
 }
 
+/* A block has its fault in each of its uses. */
+static bool is_repeated(const tdm_fault_list *list, tdm_fault_id id, tdm_position at) {
+    for (int i = 0; i < list->count && list->within.use_at.text != NULL; i++) {
+        const tdm_position other = list->position[i];
+        if (other.text == at.text && other.line == at.line && other.column == at.column &&
+            strcmp(list->item[i].id, fault_ids[id].number) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Adds the other of the two positions: of the line in the block, and of the block's use. */
+static const char *add_place(tdm_fault_list *list, const char *message, tdm_position at) {
+    const tdm_fault_place *place = &list->within;
+    if (place->use_at.text == NULL) return message;
+    if (at.line == place->use_at.line)
+        return tdm__fault_text(list, "%s (block '%s', line %d)", message, place->block, place->line_at.line);
+    return tdm__fault_text(list, "%s (block '%s', used on line %d)", message, place->block, place->use_at.line);
+}
+
 void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_position at, const char *key, const char *hint,
                     const char *format, ...) {
-    if (tdm__fault_skip(list)) return;
+    if (is_repeated(list, id, at) || tdm__fault_skip(list)) return;
     list->total++;
     if (id == TDM_FAULT_UNSUPPORTED) list->unsupported++;
     va_list arguments;
     va_start(arguments, format);
     const char *message = format_text(list, format, arguments);
     va_end(arguments);
+    message = add_place(list, message, at);
     tdm_origin origin = tdm__position_origin(at);
     list->position[list->count] = at;
     list->item[list->count++] = (tdm_fault){

@@ -52,12 +52,19 @@ typedef struct tdm_position {
     int line, column;          /* from 1; columns count characters */
 } tdm_position;
 
+/* A line of a block, and where the block is used. use_at.text NULL: not in a block. */
+typedef struct tdm_fault_place {
+    const char *block;
+    tdm_position line_at, use_at;
+} tdm_fault_place;
+
 enum { TDM_FAULTS_SHOWN = 20, TDM_FAULTS_KEPT = 64 };
 typedef struct tdm_fault_list {
     tdm_arena *arena;             /* holds the texts */
     int count, total;             /* kept, and found */
     int unsupported;              /* how many of those found are TDM_FAULT_UNSUPPORTED */
     bool is_cut;                  /* reading ended early: there may be more than `total` */
+    tdm_fault_place within;       /* faults that follow are in this block; one at the same position is reported once */
     tdm_status status;            /* TDM_E_MEMORY: out of memory; reported once at the end */
     const tdm_yaml_text *indexed; /* the text that `mark` indexes: the start of every 16th line */
     const char **mark;

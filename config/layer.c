@@ -16,6 +16,8 @@ static const char *hint_for_kind(tdm_config *config, const char *kind) {
     const char *names[128];
     int count = 0;
     for (; tdm_builtin_ops[count] != NULL && count < 128; count++) names[count] = tdm_builtin_ops[count]->name;
+    if (tdm__yaml_find(config->blocks_node, kind) != NULL)
+        return TDM_WORDS(config, "write `- block: {use: %s, name: ...}`", kind);
     const char *other = tdm__foreign_layer(kind);
     if (other != NULL) return TDM_WORDS(config, "tandem calls it `%s`", other);
     if (strcasecmp(kind, "softmax") == 0 || strcasecmp(kind, "log_softmax") == 0)

@@ -2,6 +2,7 @@
  * in one layer the others are still read, only the shapes after it stay unknown. */
 #include <string.h>
 
+#include "config/blocks/blocks.h"
 #include "config/builtin.h"
 #include "config/room.h"
 #include "runtime/base/status.h"
@@ -179,6 +180,7 @@ static void check_uses(tdm_config *config) {
     for (int i = 0; i + 1 < config->layer_count; i++) {
         const tdm_layer *layer = &config->layers[i];
         const tdm_layer *next = &config->layers[i + 1];
+        tdm__placed_enter(config, &config->placed[i]);
         if (layer->uses > 0 || next->lacks_input || tdm__fault_skip(&config->faults)) continue;
         TDM_FAULT(config, REFERENCE, layer->at, tdm__layer_key(config, i, ""),
                   TDM_WORDS(config,
@@ -187,6 +189,7 @@ static void check_uses(tdm_config *config) {
                             layer_words(config, next)),
                   "nothing uses the output of %s '%s'", layer->op != NULL ? layer->op->name : "the layer", layer->name);
     }
+    tdm__placed_enter(config, NULL);
     const tdm_layer *last = &config->layers[config->layer_count - 1];
     if (last->uses > 0)
         TDM_FAULT(config, REFERENCE, last->at, tdm__layer_key(config, config->layer_count - 1, ""), "",
@@ -311,22 +314,44 @@ static void check_patterns(tdm_config *config) {
                       TDM_WORDS(config, "optimizer.groups[%d].params", i));
 }
 
+/* What a block's item does not write itself. */
+static void take_placed(tdm_layer *layer, const tdm_placed *placed) {
+    if (placed->id != NULL && layer->head.id == NULL) {
+        layer->head.id = placed->id;
+        layer->id_at = layer->at;
+    }
+    if (placed->input == NULL || layer->head.input.count > 0) return;
+    layer->head.input.item[layer->head.input.count++] = placed->input;
+    layer->input_at[0] = layer->at;
+}
+
+static tdm_status read_layers(tdm_config *config) {
+    TDM_TRY(tdm__arena_new(&config->work, &config->layers, (size_t)config->placed_count, sizeof(tdm_layer)));
+    for (int i = 0; i < config->placed_count && !config->faults.is_cut; i++) {
+        const tdm_placed *placed = &config->placed[i];
+        tdm__placed_enter(config, placed);
+        TDM_TRY(tdm__layer_read(config, config->layer_count++, placed->item, &config->layers[i]));
+        take_placed(&config->layers[i], placed);
+        config->faults.is_cut = config->faults.count == TDM_FAULTS_KEPT && i + 1 < config->placed_count; /* full */
+    }
+    tdm__placed_enter(config, NULL);
+    return TDM_OK;
+}
+
 static tdm_status build_layers(tdm_config *config) {
     tdm_value input;
     TDM_TRY(open_graph(config, &input));
-    TDM_TRY(tdm__arena_new(&config->work, &config->layers, (size_t)config->layers_node->count, sizeof(tdm_layer)));
-    const tdm_yaml_node *item = config->layers_node->first;
     int before = config->faults.total;
-    for (; item != NULL && !config->faults.is_cut; item = item->next) {
-        int index = config->layer_count++;
-        TDM_TRY(tdm__layer_read(config, index, item, &config->layers[index]));
-        config->faults.is_cut = config->faults.count == TDM_FAULTS_KEPT && item->next != NULL; /* the list is full */
-    }
+    TDM_TRY(tdm__layers_place(config));
+    if (config->is_misplaced) return TDM_OK;
+    TDM_TRY(read_layers(config));
     if (config->faults.is_cut) return TDM_OK;
     for (int i = 0; i < config->layer_count; i++) {
+        tdm__placed_enter(config, &config->placed[i]);
         TDM_TRY(check_taken(config, i));
         TDM_TRY(build_layer(config, i, input));
     }
+    tdm__placed_enter(config, NULL);
     check_uses(config);
     check_stages(config);
     const tdm_layer *last = &config->layers[config->layer_count - 1];
@@ -374,8 +399,9 @@ tdm_status tdm__model_build(tdm_config *config) {
     tdm__settings_take_model(&config->settings);
     check_channels(config);
     if (config->settings.model.builtin != TDM_BUILTIN_none) {
-        if (config->layers_node != NULL) {
-            TDM_FAULT(config, EXCLUSIVE, config->layers_node->key_at, "model.layers", "keep one of the two",
+        const tdm_yaml_node *other = config->layers_node != NULL ? config->layers_node : config->blocks_node;
+        if (other != NULL) {
+            TDM_FAULT(config, EXCLUSIVE, other->key_at, "model.layers", "keep one of the two",
                       "model must have either layers or builtin, got both");
             return config->faults.status;
         }

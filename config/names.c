@@ -140,7 +140,7 @@ const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *
 /* Another section that has this key: "optimizer" for lr. */
 static const char *section_with(const char *key, int not_here) {
     const char *part;
-    if (strcmp(key, "layers") == 0) return "model";
+    if (strcmp(key, "layers") == 0 || strcmp(key, "blocks") == 0) return "model";
     for (int i = 1; i < TDM_SECTION_COUNT; i++) {
         if (i == not_here) continue;
         if (tdm__section_row(&tdm__sections[i], key) >= 0) return tdm__sections[i].path;

@@ -197,7 +197,9 @@ static tdm_status value_of(tdm_config *config, const tdm_override *override, tdm
 /* One step down from *node; sets *node to NULL after a fault. */
 static tdm_status descend(tdm_config *config, const tdm_override *override, const char *at, const path_step *step,
                           char *section, tdm_yaml_node **node) {
-    bool in_layers = strcmp(section, "model.layers[]") == 0;
+    const size_t length = strlen(section);
+    bool in_layers = strcmp(section, "model.layers[]") == 0 || /* or the layers of a block */
+                     (strncmp(section, "model.blocks.", 13) == 0 && strcmp(section + length - 9, ".layers[]") == 0);
     if (step->index >= 0) {
         tdm_yaml_node *item = (*node)->kind == TDM_YAML_LIST ? (*node)->first : NULL;
         for (long i = 0; i < step->index && item != NULL; i++) item = item->next;

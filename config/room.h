@@ -35,6 +35,14 @@ typedef struct tdm_layer {
     bool lacks_input; /* its input names an unknown id */
 } tdm_layer;
 
+/* An item of model.layers, or of a block that it uses. */
+typedef struct tdm_placed {
+    const tdm_yaml_node *item;
+    const char *id, *input; /* that the item does not write; NULL: none */
+    const char *ends;       /* "layer1.0", the last use of a block that ends with it; NULL: none */
+    tdm_fault_place within;
+} tdm_placed;
+
 typedef struct tdm_override {
     tdm_yaml_text text; /* the whole assignment */
     const char *path;   /* the part before the "=" */
@@ -62,7 +70,10 @@ struct tdm_config {
     bool is_bad[TDM_SECTION_COUNT][TDM_ROWS_MAX];           /* the written value was refused */
     tdm_position section_at[TDM_SECTION_COUNT];             /* position of its key; text NULL: not written */
     bool section_is_bad[TDM_SECTION_COUNT];
-    const tdm_yaml_node *layers_node;
+    const tdm_yaml_node *layers_node, *blocks_node;
+    tdm_placed *placed; /* the layers, blocks replaced by theirs */
+    int placed_count;
+    bool is_misplaced; /* a use of a block has a fault: there is no graph */
     tdm_layer *layers;
     int layer_count;
     tdm_names layer_names, layer_ids; /* of the layers read so far */

@@ -83,6 +83,8 @@ static void read_member(tdm_config *config, int index, const tdm_yaml_node *node
         read_section(config, part, node);
     } else if (strcmp(section->path, "model") == 0 && strcmp(node->key, "layers") == 0) {
         config->layers_node = node;
+    } else if (strcmp(section->path, "model") == 0 && strcmp(node->key, "blocks") == 0) {
+        config->blocks_node = node;
     } else {
         tdm__unknown_key(config, index, node);
     }

@@ -46,7 +46,10 @@ int tdm__section_keys(int section, const char *keys[], int room) {
         keys[count++] = row->key;
     for (int i = 0; count < room && (i = tdm__section_part(&tdm__sections[section], i, &part)) > 0;)
         keys[count++] = part;
-    if (strcmp(tdm__sections[section].path, "model") == 0 && count < room) keys[count++] = "layers";
+    if (strcmp(tdm__sections[section].path, "model") == 0 && count + 1 < room) {
+        keys[count++] = "blocks";
+        keys[count++] = "layers";
+    }
     return count;
 }
 

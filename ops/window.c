@@ -27,6 +27,21 @@ tdm_status tdm__window_infer(const tdm_infer *infer, const tdm_window *window, i
     return TDM_OK;
 }
 
+/* torch's pooling_output_shape with ceil_mode: the last window may reach beyond the padding, but begins before it. */
+static tdm_status infer_ceil(const tdm_infer *infer, const tdm_window *window, int64_t out[2]) {
+    for (int axis = 0; axis < 2; axis++) {
+        const int64_t in = infer->input[0].dim[1 + axis], stride = window->stride[axis];
+        const int64_t room = in + 2 * window->padding[axis] - window->kernel[axis] + stride - 1;
+        if (room < 0)
+            TDM_INFER_FAIL(infer, "%s: no window %lldx%lld fits into the input %lldx%lld", infer->layer,
+                           (long long)window->kernel[0], (long long)window->kernel[1],
+                           (long long)infer->input[0].dim[1], (long long)infer->input[0].dim[2]);
+        out[axis] = room / stride + 1;
+        if ((out[axis] - 1) * stride >= in + window->padding[axis]) out[axis]--;
+    }
+    return TDM_OK;
+}
+
 tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_pool_attrs *pool) {
     const tdm_window window = tdm__pool_window(pool);
     TDM_TRY(tdm__infer_check_image(infer));
@@ -36,7 +51,7 @@ tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_pool_attrs *pool) {
                            (long long)window.kernel[0], (long long)window.kernel[1], (long long)window.padding[0],
                            (long long)window.padding[1]);
     int64_t out[2];
-    TDM_TRY(tdm__window_infer(infer, &window, out));
+    TDM_TRY(pool->ceil_mode ? infer_ceil(infer, &window, out) : tdm__window_infer(infer, &window, out));
     infer->output = (tdm_shape){3, {infer->input[0].dim[0], out[0], out[1]}};
     infer->flops =
         (double)(window.kernel[0] * window.kernel[1]) * (double)infer->output.dim[0] * (double)out[0] * (double)out[1];

@@ -9,17 +9,20 @@ typedef struct tdm_pool_attrs {
     int64_t kernel[2];
     int64_t stride[2]; /* null: the kernel size */
     int64_t padding[2];
+    bool ceil_mode;
 } tdm_pool_attrs;
 
 /* Their fields, for a struct with the member `pool`; the help texts of the padding differ. */
-#define POOL_FIELDS(struct_, padding_en, padding_zh)                                                        \
-    {FIELD_IN(PAIR, struct_, pool, kernel, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),         \
-     HELP("height and width of the window", "窗口的高和宽")},                                               \
-        {FIELD_IN(PAIR, struct_, pool, stride, "null"), RANGE(1, TDM_MAX_WINDOW), FLAGS(NULLABLE),          \
-         HELP("step from one window to the next; null: the kernel size",                                    \
-              "相邻窗口之间的步幅；null 表示等于窗口大小")},                                                \
-    {                                                                                                       \
-        FIELD_IN(PAIR, struct_, pool, padding, "0"), RANGE(0, TDM_MAX_WINDOW), HELP(padding_en, padding_zh) \
+#define POOL_FIELDS(struct_, padding_en, padding_zh)                                                             \
+    {FIELD_IN(PAIR, struct_, pool, kernel, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),              \
+     HELP("height and width of the window", "窗口的高和宽")},                                                    \
+        {FIELD_IN(PAIR, struct_, pool, stride, "null"), RANGE(1, TDM_MAX_WINDOW), FLAGS(NULLABLE),               \
+         HELP("step from one window to the next; null: the kernel size",                                         \
+              "相邻窗口之间的步幅；null 表示等于窗口大小")},                                                     \
+        {FIELD_IN(PAIR, struct_, pool, padding, "0"), RANGE(0, TDM_MAX_WINDOW), HELP(padding_en, padding_zh)}, { \
+        FIELD_IN(BOOL, struct_, pool, ceil_mode, "false"),                                                       \
+            HELP("a last window that begins inside the input may reach beyond its padding",                      \
+                 "最后一个窗口只要从输入内部开始，就可以超出填充的边缘")                                         \
     }
 
 /* Returns a pooling layer's window: a stride of null means the kernel size, as in PyTorch. */
@@ -43,12 +46,20 @@ static inline tdm_window_part tdm__window_part(const tdm_window *window, int axi
     return (tdm_window_part){corner, corner > 0 ? corner : 0, end < in ? end : in};
 }
 
+/* The share in a mean of window `corner` of an axis with `in` points if padding counts: the part of the window that is
+ * inside the padded axis, as in PyTorch. With ceil_mode a window may reach further. */
+static inline int64_t tdm__window_padded(const tdm_window *window, int axis, int64_t corner, int64_t in) {
+    const int64_t end = corner + window->kernel[axis], most = in + window->padding[axis];
+    return (end < most ? end : most) - corner;
+}
+
 /* Checks that the input is channels x height x width. */
 tdm_status tdm__infer_check_image(const tdm_infer *infer);
 /* Computes height and width of the output. Fails if the kernel is larger than the padded input. */
 tdm_status tdm__window_infer(const tdm_infer *infer, const tdm_window *window, int64_t out[2]);
-/* Infers the output of a pooling layer. Also checks PyTorch's rule that the padding is at most half the kernel, so that
- * no window is empty. */
+/* Infers the output of a pooling layer: with ceil_mode as many windows as begin inside the input or the padding before
+ * it (torch's pooling_output_shape). Also checks PyTorch's rule that the padding is at most half the kernel, so that no
+ * window is empty. */
 tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_pool_attrs *pool);
 
 #endif

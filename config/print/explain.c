@@ -1,6 +1,7 @@
 /* `tandem explain KEY`: prints the tables for people. */
 #include <string.h>
 
+#include "config/blocks/blocks.h"
 #include "config/room.h"
 #include "runtime/data/transforms/transforms.h"
 #include "runtime/base/status.h"
@@ -104,10 +105,14 @@ static void explain_section(const help_page *page, int index) {
     for (const tdm_field *row = section->rows; row->key != NULL; row++)
         add_row(page, row, (row->flags & TDM_FIELD_MAIN) != 0 ? " (main)" : "");
     if (strcmp(section->path, "data.transform") == 0) add_picture_steps(page);
-    if (strcmp(section->path, "model") == 0)
+    if (strcmp(section->path, "model") == 0) {
+        add_item(page, "blocks", "",
+                 page->chinese ? "带参数、可重复使用的层列表，见 `tandem explain blocks`"
+                               : "lists of layers with parameters, to use by name: see `tandem explain blocks`");
         add_item(page, "layers", "",
                  page->chinese ? "各层的列表，见 `tandem explain layers`"
                                : "the list of layers, see `tandem explain layers`");
+    }
     for (int i = 0; (i = tdm__section_part(section, i, &part)) > 0;) {
         if (!has_parts) tdm__text_printf(page->out, "\n%s\n", page->words->parts);
         has_parts = true;
@@ -143,6 +148,11 @@ static void explain_op(const help_page *page, const tdm_op_def *op) {
 /* ---- finding the key ---- */
 
 static bool explain_path(const help_page *page, const char *key) {
+    if (strncmp(key, "model.blocks", 12) == 0 || strcmp(key, "blocks") == 0 || strncmp(key, "block.", 6) == 0 ||
+        strcmp(key, "block") == 0) {
+        tdm__explain_blocks(page->chinese, page->out);
+        return true;
+    }
     if (strncmp(key, "model.layers", 12) == 0 || strcmp(key, "layers") == 0) {
         const char *dot = strrchr(key, '.');
         const tdm_op_def *op = dot != NULL ? tdm__op_find(dot + 1) : NULL;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/blocks/blocks.h"
 #include "config/room.h"
 #include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
@@ -154,6 +155,23 @@ static void put_transform(tdm_json_out *to, const char *key, const tdm_section *
     tdm__json_put(to, "}}}}]}}");
 }
 
+/* A block's layers may hold parameters in place of any value, so only their form is described. */
+static void put_blocks(tdm_json_out *to, bool chinese) {
+    tdm__json_put(to, "blocks:{ description:%s type:[ object %s ] maxProperties:%d additionalProperties:{\n",
+                  chinese ? "带参数、可重复使用的层列表" : "lists of layers with parameters, to use by name", "null",
+                  TDM_BLOCKS_MAX);
+    tdm__json_put(to, "type:object required:[ layers ] additionalProperties:false properties:{");
+    tdm__json_put(to, "params:{ type:[ object %s ] maxProperties:%d }", "null", TDM_BLOCK_PARAMS_MAX);
+    tdm__json_put(to, "layers:{ type:array minItems:%d items:{ type:[ string object ] }}}}}\n", 1);
+}
+
+/* One use of a block. Its other keys are the block's parameters. */
+static void put_use(tdm_json_out *to) {
+    tdm__json_put(to, "{ type:object required:[ block ] additionalProperties:false properties:{ block:{ type:object");
+    tdm__json_put(to, "required:[ use name ] properties:{ use:{ type:string } name:{ type:string } id:{ type:string }");
+    tdm__json_put(to, "repeat:{ type:integer minimum:%d maximum:%d } first:{ type:object }}}}}\n", 1, TDM_LAYERS_MAX);
+}
+
 /* `kind`, `kind: main argument` or `kind: {keys}` for every kind. */
 static void put_layers(tdm_json_out *to, bool chinese) {
     tdm__json_put(to, "layers:{ description:%s", chinese ? "各层的列表" : "the list of layers");
@@ -169,6 +187,7 @@ static void put_layers(tdm_json_out *to, bool chinese) {
         put_rows(to, op->attrs, chinese);
         tdm__json_put(to, "}}]}}}");
     }
+    put_use(to);
     tdm__json_put(to, "]}}");
 }
 
@@ -193,7 +212,10 @@ static void put_section(tdm_json_out *to, int index, bool chinese) {
     else
         begin_mapping(to);
     put_rows(to, section->rows, chinese);
-    if (strcmp(section->path, "model") == 0) put_layers(to, chinese);
+    if (strcmp(section->path, "model") == 0) {
+        put_blocks(to, chinese);
+        put_layers(to, chinese);
+    }
     for (int i = 0; (i = tdm__section_part(section, i, &key)) > 0;) {
         if (strcmp(tdm__sections[i].path, "data.transform") == 0) {
             put_transform(to, key, &tdm__sections[i], chinese);

@@ -12,7 +12,8 @@ struct pool_spans {
     __device__ tdm_average_range of(int axis, int64_t at) const {
         const int64_t corner = windows.corner(axis, at), past = corner + windows.window.kernel[axis];
         const int64_t begin = corner > 0 ? corner : 0, end = past < windows.in[axis] ? past : windows.in[axis];
-        return {begin, end, count_include_pad ? windows.window.kernel[axis] : end - begin};
+        const int64_t most = windows.in[axis] + windows.window.padding[axis];
+        return {begin, end, count_include_pad ? (past < most ? past : most) - corner : end - begin};
     }
     __device__ reach<int64_t> windows_of(int axis, int64_t at) const {
         return windows.windows_of(axis, at);

@@ -8,8 +8,8 @@ static tdm_average_range span(const void *attrs_pointer, int axis, int64_t at, i
     const tdm_avgpool2d_attrs *attrs = attrs_pointer;
     tdm_window window = tdm__pool_window(&attrs->pool);
     tdm_window_part part = tdm__window_part(&window, axis, at, in);
-    return (tdm_average_range){part.begin, part.end,
-                               attrs->count_include_pad ? window.kernel[axis] : part.end - part.begin};
+    const int64_t padded = tdm__window_padded(&window, axis, part.corner, in);
+    return (tdm_average_range){part.begin, part.end, attrs->count_include_pad ? padded : part.end - part.begin};
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {

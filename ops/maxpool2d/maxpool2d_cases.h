@@ -14,5 +14,10 @@ static const op_case maxpool2d_cases[] = {
     {.attrs = "kernel=[16,17] stride=1", .rows = 1, .input = {3, {1, 17, 18}}, .kinks = true},
     {.attrs = "kernel=2", .rows = 4, .input = {3, {16, 6, 6}}, .kinks = true},
     {.attrs = "kernel=3 stride=2 padding=1", .rows = 2, .input = {3, {32, 8, 8}}, .kinks = true},
+    {.attrs = "kernel=2 ceil_mode=true", .rows = 2, .input = {3, {16, 5, 7}}, .kinks = true},
+    {.attrs = "kernel=3 stride=2 ceil_mode=true", .rows = 2, .input = {3, {32, 8, 6}}, .kinks = true},
+    {.attrs = "kernel=3 stride=4 ceil_mode=true", .rows = 1, .input = {3, {2, 7, 9}}, .kinks = true},
+    {.attrs = "kernel=[3,2] padding=1 ceil_mode=true", .rows = 2, .input = {3, {3, 5, 4}}, .kinks = true},
+    {.attrs = "kernel=5 stride=3 ceil_mode=true", .rows = 1, .input = {3, {1, 4, 3}}, .kinks = true},
     {.attrs = "kernel=3 stride=2 padding=1", .rows = 2, .input = {3, {12, 19, 20}}, .kinks = true, .large = true},
 };

@@ -38,11 +38,17 @@ MAXPOOL = [
     ("kernel=2", 2, (3, 6, 4), dict(kernel_size=2)),
     ("kernel=3 stride=2 padding=1", 2, (2, 7, 6), dict(kernel_size=3, stride=2, padding=1)),
     ("kernel=[2,3] stride=[1,2] padding=[1,1]", 2, (2, 5, 6), dict(kernel_size=(2, 3), stride=(1, 2), padding=(1, 1))),
+    ("kernel=3 stride=2 ceil_mode=true", 2, (2, 6, 7), dict(kernel_size=3, stride=2, ceil_mode=True)),
+    ("kernel=2 padding=1 ceil_mode=true", 2, (2, 4, 5), dict(kernel_size=2, padding=1, ceil_mode=True)),
+    ("kernel=3 stride=4 ceil_mode=true", 1, (2, 7, 9), dict(kernel_size=3, stride=4, ceil_mode=True)),
 ]
 AVGPOOL = [
     ("kernel=2", 2, (3, 6, 4), dict(kernel_size=2)),
     ("kernel=3 stride=2 padding=1", 2, (2, 7, 6), dict(kernel_size=3, stride=2, padding=1)),
     ("kernel=3 stride=2 padding=1 count_include_pad=false", 2, (2, 7, 6), dict(kernel_size=3, stride=2, padding=1, count_include_pad=False)),
+    ("kernel=3 stride=2 ceil_mode=true", 2, (2, 6, 7), dict(kernel_size=3, stride=2, ceil_mode=True)),
+    ("kernel=3 stride=2 padding=1 ceil_mode=true", 2, (2, 6, 8), dict(kernel_size=3, stride=2, padding=1, ceil_mode=True)),
+    ("kernel=3 stride=2 padding=1 ceil_mode=true count_include_pad=false", 2, (2, 6, 8), dict(kernel_size=3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)),
 ]
 ADAPTIVE = [
     ("out=1", 2, (3, 7, 7), 1),

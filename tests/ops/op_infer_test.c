@@ -71,6 +71,11 @@ TEST(output_shapes) {
     check_output("conv2d", "out=8 kernel=[3,5] dilation=[2,1] padding=[0,2]", IMAGE(3, 10, 11), "8x6x11");
     check_output("maxpool2d", "kernel=2", IMAGE(3, 5, 4), "3x2x2");
     check_output("maxpool2d", "kernel=3 stride=2 padding=1", IMAGE(3, 112, 112), "3x56x56");
+    check_output("maxpool2d", "kernel=2 ceil_mode=true", IMAGE(3, 5, 4), "3x3x2");
+    check_output("maxpool2d", "kernel=3 stride=2 ceil_mode=true", IMAGE(3, 112, 111), "3x56x55");
+    check_output("maxpool2d", "kernel=2 padding=1 ceil_mode=true", IMAGE(3, 4, 5),
+                 "3x3x3"); /* not a window of padding */
+    check_output("avgpool2d", "kernel=5 stride=3 ceil_mode=true", IMAGE(3, 4, 3), "3x1x1");
     check_output("avgpool2d", "kernel=[2,3] stride=[1,3]", IMAGE(3, 5, 9), "3x4x3");
     check_output("adaptive_avgpool2d", "out=[1,7]", IMAGE(3, 5, 4), "3x1x7");
     check_output("batchnorm2d", "", IMAGE(3, 5, 4), "3x5x4");
@@ -135,6 +140,8 @@ TEST(refusals) {
                   "conv2d 'body.0': `in` says 4 channels, but its input 3x8x8 has 3; correct it or leave it out");
     check_refused("maxpool2d", "kernel=3 padding=2", IMAGE(3, 8, 8),
                   "maxpool2d 'body.0': padding may be at most half the kernel 3x3, got 2x2");
+    check_refused("maxpool2d", "kernel=9 stride=1 ceil_mode=true", IMAGE(3, 8, 8),
+                  "maxpool2d 'body.0': no window 9x9 fits into the input 8x8");
     check_refused("avgpool2d", "kernel=9", IMAGE(3, 8, 8),
                   "avgpool2d 'body.0': kernel 9x9 is larger than the input 8x8");
     check_refused("batchnorm2d", "", FLAT(8),
