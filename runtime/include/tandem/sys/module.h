@@ -9,7 +9,7 @@
 
 TDM_BEGIN_DECLS
 
-#define TDM_MODULE_ABI 13u
+#define TDM_MODULE_ABI 14u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
 struct tdm_device_ops;
