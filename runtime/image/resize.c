@@ -8,9 +8,10 @@
 #include "runtime/base/twin.h"
 #include "runtime/image/resize.h"
 
-enum { BITS = 32 - 8 - 2, LANES = 64 };
+enum { BITS = 32 - 8 - 2, LANES = 64, TOGETHER = 8 };
 
 typedef int lanes4 __attribute__((vector_size(16)));
+typedef int lanes8 __attribute__((vector_size(32)));
 typedef unsigned char bytes4 __attribute__((vector_size(4)));
 
 /* The weights of one axis: output i takes `count[i]` inputs from first[i] on, with `weight + i * most`. */
@@ -105,6 +106,50 @@ TDM_INLINE void rgb_row(const unsigned char *in, unsigned char *out, const axis 
     }
 }
 
+/* Vectors of 32 bytes are passed by address: the calling convention for them depends on the processor. */
+TDM_INLINE void clip_lanes(lanes8 *sum) {
+    const lanes8 value = *sum >> BITS, positive = value & (value > 0), over = positive > 255;
+    *sum = (positive & ~over) | (over & 255);
+}
+
+TDM_INLINE int word_at(const unsigned char *at) {
+    int word;
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
+/* A pixel of each of TOGETHER rows. The fourth byte is overwritten by the next pixel, except in the last column. */
+TDM_INLINE void put_pixels(unsigned char *out, size_t row, lanes8 sums[3], bool is_last) {
+    for (int c = 0; c < 3; c++) clip_lanes(&sums[c]);
+    const lanes8 words = sums[0] | sums[1] << 8 | sums[2] << 16;
+    for (int r = 0; r < TOGETHER; r++, out += row) {
+        const int word = words[r];
+        if (is_last)
+            memcpy(out, &word, 3);
+        else
+            memcpy(out, &word, 4);
+    }
+}
+
+/* Three channels of TOGETHER rows, a lane for each row. */
+TDM_INLINE void rgb_rows(const unsigned char *in, size_t row, unsigned char *out, size_t out_row, const axis *a) {
+    const lanes8 half = (lanes8){0} + (1 << (BITS - 1));
+    for (int i = 0; i < a->size; i++, out += 3) {
+        const unsigned char *at = in + 3 * (size_t)a->first[i];
+        const int *weight = a->weight + (size_t)i * (size_t)a->most;
+        lanes8 sums[3] = {half, half, half};
+        for (int k = 0; k < a->count[i]; k++, at += 3) {
+            const lanes8 words = {word_at(at),           word_at(at + row),     word_at(at + 2 * row),
+                                  word_at(at + 3 * row), word_at(at + 4 * row), word_at(at + 5 * row),
+                                  word_at(at + 6 * row), word_at(at + 7 * row)};
+            sums[0] += (words & 255) * weight[k];
+            sums[1] += (words >> 8 & 255) * weight[k];
+            sums[2] += (words >> 16 & 255) * weight[k];
+        }
+        put_pixels(out, out_row, sums, i + 1 == a->size);
+    }
+}
+
 TDM_INLINE void grey_row(const unsigned char *in, unsigned char *out, const axis *a) {
     for (int i = 0; i < a->size; i++) {
         const unsigned char *at = in + a->first[i];
@@ -117,7 +162,10 @@ TDM_INLINE void grey_row(const unsigned char *in, unsigned char *out, const axis
 
 TDM_INLINE void horizontal(const tdm_pixels *in, const tdm_pixels *out, const axis *a, int first_row) {
     const size_t in_row = (size_t)in->width * (size_t)in->channels, out_row = (size_t)out->width * (size_t)in->channels;
-    for (int y = 0; y < out->height; y++) {
+    int y = 0;
+    for (; in->channels == 3 && y + TOGETHER <= out->height; y += TOGETHER)
+        rgb_rows(in->data + (size_t)(first_row + y) * in_row, in_row, out->data + (size_t)y * out_row, out_row, a);
+    for (; y < out->height; y++) {
         const unsigned char *from = in->data + (size_t)(first_row + y) * in_row;
         if (in->channels == 3)
             rgb_row(from, out->data + (size_t)y * out_row, a);
