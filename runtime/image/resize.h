@@ -1,4 +1,4 @@
-/* Resizing a part of a picture, for framing.c. */
+/* Resizing a part of a picture, for window.c. */
 #ifndef TDM_IMAGE_RESIZE_H
 #define TDM_IMAGE_RESIZE_H
 
