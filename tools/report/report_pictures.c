@@ -44,9 +44,9 @@ static void caption(const shots *s, const json_t *item) {
     char number[32];
     fputs("<figcaption><b>", s->to);
     html_text(s->to, label);
-    fputs("</b> \xe2\x86\x92 ", s->to);
+    fprintf(s->to, "</b> \xe2\x86\x92 <span%s>", strcmp(label, predicted) != 0 ? " class=\"bad\"" : "");
     html_text(s->to, predicted);
-    fprintf(s->to, "<br><span class=\"dim\">%s %s</span></figcaption></figure>\n",
+    fprintf(s->to, "</span><br><span class=\"dim\">%s %s</span></figcaption></figure>\n",
             report_words[WORD_LOSS_SHORT][s->chinese],
             text_number(number, json_is_number(loss) ? json_number_value(loss) : NAN));
 }
