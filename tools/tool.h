@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <tandem/data.h>
 #include <tandem/tandem.h>
 
 typedef struct tool_flag {
@@ -181,7 +182,8 @@ int job_open(tool *t, const char *const *extra, tdm_config **out);
 int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config **out);
 /* The overrides and flags of the command line, then `extra`. */
 tdm_status job_override(const tool *t, const char *const *extra, tdm_config *config);
-void job_freed(tdm_config **config); /* for FREED_BY */
+void job_freed(tdm_config **config);                 /* for FREED_BY */
+tdm_data_use job_data_use(const tdm_config *config); /* what the model of a checked file needs from its samples */
 /* The override key="path", quoted so that any path is safe. */
 char *job_path_override(const char *key, const char *path);
 const char *job_mode_name(int mode);

@@ -11,8 +11,7 @@
 typedef struct comparison {
     const tdm_host *host;
     double rtol, atol;
-    bool model;         /* comparing parameters and buffers, not the optimizer's tensors */
-    bool model_differs; /* known once the model is compared */
+    tdm_checkpoint_part part; /* being compared */
     tdm_checkpoint_difference *out;
 } comparison;
 
@@ -20,12 +19,13 @@ static void copy_name(char out[160], const char *name) {
     snprintf(out, 160, "%s", name);
 }
 
-/* Remembers the first differing tensor: the first in order of names, and one of the model before one of the optimizer,
- * which follows from it. */
+/* Remembers the first differing tensor: the first in order of names, and one of the model before those of the average
+ * and the optimizer, which follow from it. */
 static void note_first(const comparison *c, const char *name) {
     tdm_checkpoint_difference *out = c->out;
-    if (c->model_differs) return;
-    if (out->first[0] == 0 || strcmp(name, out->first) < 0) copy_name(out->first, name);
+    if (out->first[0] != 0 && (out->first_part != (int)c->part || strcmp(name, out->first) >= 0)) return;
+    copy_name(out->first, name);
+    out->first_part = (int)c->part;
 }
 
 static bool same_shape(const tdm_tensor *a, const tdm_tensor *b) {
@@ -65,11 +65,12 @@ static bool compare_numbers(const comparison *c, const tdm_tensor *tensor, const
         if (difference > out->largest) {
             out->largest = difference;
             copy_name(out->largest_name, tensor->name);
+            out->largest_part = (int)c->part;
             out->largest_index = (int64_t)i;
             out->a = x;
             out->b = y;
         }
-        if (c->model && difference > out->largest_model) {
+        if (c->part == TDM_CHECKPOINT_MODEL && difference > out->largest_model) {
             out->largest_model = difference;
             copy_name(out->largest_model_name, tensor->name);
         }
@@ -110,7 +111,10 @@ static void note_missing(const comparison *c, const char *name, int64_t *side) {
     note_first(c, name);
 }
 
-static tdm_status compare_files(const comparison *c, const tdm_tensor_file *a, const tdm_tensor_file *b) {
+static tdm_status compare_files(comparison *c, tdm_checkpoint_part part, const tdm_tensor_file *a,
+                                const tdm_tensor_file *b) {
+    if (a == NULL || b == NULL) return TDM_OK;
+    c->part = part;
     for (int i = 0; i < tdm__tensor_file_count(a); i++) {
         const tdm_tensor *tensor = tdm__tensor_file_get(a, i);
         const tdm_tensor *other = tdm__tensor_file_find(b, tensor->name);
@@ -136,17 +140,14 @@ tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const cha
     TDM_TRY(tdm__host_take(&host));
     *out = (tdm_checkpoint_difference){.size = sizeof *out, .equal_bits = 1, .within = 1};
     tdm_ckpt *ckpt_a = NULL, *ckpt_b = NULL;
-    comparison c = {.host = host, .rtol = rtol, .atol = atol, .model = true, .out = out};
+    comparison c = {.host = host, .rtol = rtol, .atol = atol, .out = out};
     tdm_status status = TDM_OK;
     TDM_TRY_DONE(tdm__ckpt_open_any(&ckpt_a, host, a));
     TDM_TRY_DONE(tdm__ckpt_open_any(&ckpt_b, host, b));
     if (!ckpt_a || !ckpt_b) TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s holds no checkpoint", ckpt_a ? b : a);
-    TDM_TRY_DONE(compare_files(&c, tdm__ckpt_model(ckpt_a), tdm__ckpt_model(ckpt_b)));
-    c.model = false;
-    c.model_differs = out->first[0] != 0;
-    if (tdm__ckpt_optimizer(ckpt_a) && tdm__ckpt_optimizer(ckpt_b)) {
-        TDM_TRY_DONE(compare_files(&c, tdm__ckpt_optimizer(ckpt_a), tdm__ckpt_optimizer(ckpt_b)));
-    }
+    TDM_TRY_DONE(compare_files(&c, TDM_CHECKPOINT_MODEL, tdm__ckpt_model(ckpt_a), tdm__ckpt_model(ckpt_b)));
+    TDM_TRY_DONE(compare_files(&c, TDM_CHECKPOINT_AVERAGE, tdm__ckpt_average(ckpt_a), tdm__ckpt_average(ckpt_b)));
+    TDM_TRY_DONE(compare_files(&c, TDM_CHECKPOINT_OPTIMIZER, tdm__ckpt_optimizer(ckpt_a), tdm__ckpt_optimizer(ckpt_b)));
 done:
     tdm__ckpt_close(ckpt_a);
     tdm__ckpt_close(ckpt_b);

@@ -3,6 +3,7 @@
 #define TDM_DATA_FORMATS_H
 
 #include "runtime/data/data.h"
+#include "runtime/data/transforms/transforms.h"
 
 /* Files are read whole into host memory. Larger ones are refused. */
 #define TDM_DATA_MAX_BYTES ((size_t)4 << 30)
@@ -48,5 +49,8 @@ bool tdm__shape_elements(const tdm_shape *shape, size_t *out);
 enum { TDM_DIMS_TEXT = 160 };
 /* Prints "[1, 28, 28]" into `out`. Returns `out`. */
 const char *tdm__dims_print(char out[TDM_DIMS_TEXT], const tdm_shape *shape);
+
+/* Which picture sample `row` of the file is, in the reader's epoch. */
+tdm_picture_key tdm__sample_key(const tdm_sample_reader *reader, int64_t row);
 
 #endif

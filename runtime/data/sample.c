@@ -41,6 +41,12 @@ void tdm__sample_reader_close(tdm_sample_reader *reader) {
     *reader = (tdm_sample_reader){.dataset = NULL};
 }
 
+tdm_picture_key tdm__sample_key(const tdm_sample_reader *reader, int64_t row) {
+    const tdm_dataset *dataset = reader->dataset;
+    return (tdm_picture_key){
+        .seed = dataset->seed, .epoch = dataset->draws ? reader->epoch : 0, .sample = row, .training = dataset->draws};
+}
+
 /* Draws a sample that another format has as bytes. */
 static tdm_status draw_raw(const tdm_sample_reader *reader, int64_t index, void *target) {
     const tdm_dataset *dataset = reader->dataset;
@@ -83,10 +89,7 @@ tdm_status tdm__sample_read(const tdm_sample_reader *reader, int64_t index, void
         TDM_TRY(draw_raw(reader, index, target));
     }
     if (!is_left_out && dataset->steps != NULL) {
-        const tdm_picture_key key = {.seed = dataset->seed,
-                                     .epoch = dataset->draws ? reader->epoch : 0,
-                                     .sample = row,
-                                     .training = dataset->draws};
+        const tdm_picture_key key = tdm__sample_key(reader, row);
         TDM_TRY(tdm__transform_picture(dataset->steps, reader->canvas, &key));
     }
     TDM_TRY(check_size(dataset, reader->canvas, row));

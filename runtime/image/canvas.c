@@ -53,6 +53,7 @@ void tdm__canvas_swap(tdm_canvas *canvas) {
 
 tdm_status tdm__canvas_crop(tdm_canvas *canvas, int64_t x, int64_t y, int64_t width, int64_t height) {
     const tdm_pixels *in = &canvas->now;
+    if (canvas->framing.is_open) return tdm__framing_crop(canvas, x, y, width, height);
     TDM_TRY(tdm__canvas_other(canvas, width, height));
     const tdm_pixels *out = &canvas->other;
     const size_t channels = (size_t)in->channels, row = (size_t)width * channels;

@@ -15,8 +15,26 @@
 /* The longest side. */
 enum { TDM_CANVAS_SIDE_MAX = 1 << 20 };
 
+typedef struct tdm_box {
+    int64_t x, y, width, height;
+} tdm_box;
+
+/* Crops and a resize, known before the picture is decoded, so that only what they need is decoded and computed. */
+typedef struct tdm_framing {
+    bool is_open; /* the canvas has a size and no pixels: crop and resize are written down here */
+    bool is_resized;
+    tdm_box picture;       /* all of it */
+    tdm_box part;          /* of the picture, which is resized */
+    int64_t width, height; /* to this */
+    tdm_box result;        /* of what it is resized to; without a resize, of the picture */
+    tdm_box window;        /* what is decoded, in pixels of the reduced picture */
+    int reduce;
+} tdm_framing;
+
 typedef struct tdm_canvas {
     const tdm_host *host;
+    tdm_framing framing;
+    int steps_done;   /* of data.transform, by the framing */
     tdm_pixels now;   /* the picture */
     tdm_pixels other; /* where an operation puts its result */
     tdm_pixels work;  /* of resize; only `data` and `room` */
@@ -35,6 +53,17 @@ void tdm__canvas_swap(tdm_canvas *canvas);
 static inline size_t tdm__pixels_bytes(const tdm_pixels *pixels) {
     return (size_t)pixels->width * (size_t)pixels->height * (size_t)pixels->channels;
 }
+
+/* A framing: between open and window, crop and resize change only the picture's size, and fail with TDM_E_UNSUPPORTED
+ * if the framing cannot express them: a crop that reaches beyond the picture, a second resize. `window` closes it and
+ * says what to decode, reduced to no less than twice the size that it gets and at most `most` times. When the window
+ * lies in the canvas, `finish` does what was written down. Without reducing, pixels are those of the same operations
+ * one after the other. */
+void tdm__framing_open(tdm_canvas *canvas, int width, int height);
+tdm_status tdm__framing_crop(tdm_canvas *canvas, int64_t x, int64_t y, int64_t width, int64_t height);
+tdm_status tdm__framing_resize(tdm_canvas *canvas, int width, int height);
+void tdm__framing_window(tdm_canvas *canvas, int most, tdm_image_window *out);
+tdm_status tdm__framing_finish(tdm_canvas *canvas);
 
 /* Image.resize, BILINEAR: each pixel is the mean of those that it covers, weighted with a triangle. */
 tdm_status tdm__canvas_resize(tdm_canvas *canvas, int width, int height);

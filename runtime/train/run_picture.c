@@ -18,7 +18,6 @@ struct tdm_run_picture {
     tdm_file_bytes file;
     tdm_transform transform;
     unsigned char *bytes; /* a sample before it becomes floats */
-    tdm_picture_size least;
 };
 
 static const tdm_shape *input_of(const tdm_run *run) {
@@ -36,7 +35,6 @@ static tdm_status open_parts(tdm_run *run, struct tdm_run_picture *p) {
         TDM_FAIL(TDM_E_USAGE, "the model does not take pictures: its input is not [1 or 3, height, width]");
     TDM_TRY(tdm__codec_open(&p->codec, run->host, run->options.module_path));
     TDM_TRY(tdm__transform_init(&p->transform, run->host, &run->job->data.transform, &like));
-    p->least = tdm__transform_least(&run->job->data.transform, false);
     return tdm__new(run->host, &p->bytes, count, 1, "picture");
 }
 
@@ -62,18 +60,10 @@ void tdm__run_close_picture(tdm_run *run) {
 
 static tdm_status decode(tdm_run *run, struct tdm_run_picture *p, const void *bytes, size_t count, float *x) {
     const tdm_shape *input = input_of(run);
-    tdm_host host = *run->host;
-    const tdm_picture_key key = {.training = false};
-    const tdm_image_decode call = {.bytes = bytes,
-                                   .count = count,
-                                   .channels = (int)input->dim[0],
-                                   .least_width = (int)p->least.width,
-                                   .least_height = (int)p->least.height,
-                                   .limits = TDM_IMAGE_LIMITS,
-                                   .room = tdm__pixels_room,
-                                   .user = &host};
-    TDM_TRY(p->codec->decode(&call, &p->canvas.now));
-    TDM_TRY(tdm__transform_picture(&run->job->data.transform, &p->canvas, &key));
+    const tdm_picture_call call = {
+        .codec = p->codec, .channels = (int)input->dim[0], .spec = &run->job->data.transform};
+    TDM_TRY(tdm__picture_decode(&call, bytes, count, &p->canvas));
+    TDM_TRY(tdm__transform_picture(&run->job->data.transform, &p->canvas, &call.key));
     if (p->canvas.now.height != input->dim[1] || p->canvas.now.width != input->dim[2])
         TDM_FAIL(TDM_E_DATA, "%d x %d pixels after data.transform, and the model takes %lld x %lld",
                  p->canvas.now.width, p->canvas.now.height, (long long)input->dim[2], (long long)input->dim[1]);

@@ -28,6 +28,11 @@ static tdm_status no_picture(void *user, const char *path) {
     return TDM_OK;
 }
 
+static tdm_status no_thumbnail(void *user, int64_t index, const void *png, size_t bytes, const char *why) {
+    (void)user, (void)index, (void)png, (void)bytes, (void)why;
+    return TDM_OK;
+}
+
 static tdm_graph *graph;
 static tdm_run *run;
 static tdm_job job;
@@ -114,6 +119,9 @@ TEST(jobs_and_opening) {
     MISUSE(tdm_data_pictures(NULL, "a", NULL, NULL));
     MISUSE(tdm_data_sheet(NULL, NULL, NULL, "a"));
     MISUSE(tdm_data_sheet(NULL, &spec, NULL, NULL));
+    MISUSE(tdm_data_thumbnails(NULL, NULL, NULL, NULL, 0, 96, no_thumbnail, NULL));
+    MISUSE(tdm_data_thumbnails(NULL, &spec, NULL, NULL, 1, 96, no_thumbnail, NULL));
+    MISUSE(tdm_data_thumbnails(NULL, &spec, NULL, NULL, 0, 0, no_thumbnail, NULL));
     MISUSE(tdm_transform_init(NULL, TDM_TRANSFORM_RESIZE));
     tdm_transform_step step;
     MISUSE(tdm_transform_init(&step, -1));

@@ -102,6 +102,9 @@ has "$out" "largest difference"
 code 0 "$tandem" ckpt diff a b --atol 100
 has "$out" "within the tolerance"
 code 8 "$tandem" ckpt diff a nowhere
+for decay in 0.5 0.9; do code 0 "$tandem" train toy.yaml --run-dir ema$decay --quiet train.ema.decay=$decay; done
+code 12 "$tandem" ckpt diff ema0.5 ema0.9
+has "$out" "first differing tensor: fc1.bias, in ema.safetensors"
 
 # nor is a good one under another name whole
 cp -r $step step-21

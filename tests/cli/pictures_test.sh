@@ -87,6 +87,15 @@ has "$err" "has one class folder only, 'one'"
 code 0 "$tandem" train job.yaml --run-dir flat data.train.path=digits/one data.train.holdout=0 data.eval=null
 has "$err" "every label"
 
+# The report shows the worst samples; a picture that is gone is told.
+code 0 "$tandem" train job.yaml --quiet --run-dir shown
+same "$(grep -o 'src="data:image/png;base64,iVBORw0KGgo' shown/report.html | wc -l)" "$(grep -c '"index"' shown/evaluation.json)" "pictures in report.html"
+mv digits moved
+code 0 "$tandem" report shown
+has shown/report.html "Their pictures cannot be shown: "
+hasnt shown/report.html "data:image/png"
+mv moved digits
+
 # A configuration from a look at the folder.
 code 0 "$tandem" init --task images --data digits -o my.yaml
 code 0 "$tandem" train my.yaml --quiet --run-dir mine train.epochs=1

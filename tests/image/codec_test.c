@@ -113,25 +113,103 @@ TEST(every_length) {
     }
 }
 
-/* A JPEG may be decoded smaller, never below what is asked for. */
-TEST(scaled) {
+typedef struct asked {
+    tdm_image_window window;
+    int width, height, most; /* what the decoder said */
+} asked;
+
+static void choose(void *user, int width, int height, int most, tdm_image_window *out) {
+    asked *a = user;
+    a->width = width, a->height = height, a->most = most;
+    if (a->window.width > 0)
+        *out = a->window;
+    else
+        *out = (tdm_image_window){a->window.reduce, 0, 0, (width - 1) / a->window.reduce + 1,
+                                  (height - 1) / a->window.reduce + 1};
+}
+
+static tdm_status make_pixels(void *user, tdm_pixels *pixels, size_t bytes) {
+    (void)user;
+    return make_room(NULL, pixels, bytes);
+}
+
+static tdm_pixels decode_window(const void *bytes, size_t count, int channels, asked *a) {
+    tdm_image_decode call = call_of(bytes, count, channels);
+    tdm_pixels pixels = {0};
+    call.room = make_pixels;
+    call.window = choose;
+    call.user = a;
+    CHECK_OK(codec->decode(&call, &pixels));
+    return pixels;
+}
+
+/* A JPEG may be decoded smaller; sizes are rounded up. */
+TEST(reduced) {
     size_t count;
     unsigned char *bytes = load("sampling0.jpg", &count); /* 37 x 23 */
-    static const struct {
-        int least_width, least_height, width, height;
-    } cases[] = {{0, 0, 37, 23}, {37, 23, 37, 23}, {19, 1, 37, 23}, {18, 11, 19, 12},
-                 {9, 5, 10, 6},  {1, 1, 5, 3},     {1, 3, 10, 6}};
+    static const int cases[][3] = {{1, 37, 23}, {2, 19, 12}, {4, 10, 6}, {8, 5, 3}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        tdm_image_decode call = call_of(bytes, count, 3);
-        tdm_pixels pixels = {0};
-        call.least_width = cases[i].least_width;
-        call.least_height = cases[i].least_height;
-        REQUIRE_OK(codec->decode(&call, &pixels));
-        CHECK_INT(pixels.width, cases[i].width);
-        CHECK_INT(pixels.height, cases[i].height);
+        asked a = {.window = {.reduce = cases[i][0]}};
+        tdm_pixels pixels = decode_window(bytes, count, 3, &a);
+        CHECK_INT(a.most, 8);
+        CHECK_INT(a.width, 37);
+        CHECK_INT(a.height, 23);
+        CHECK_INT(pixels.width, cases[i][1]);
+        CHECK_INT(pixels.height, cases[i][2]);
         free(pixels.data);
     }
     free(bytes);
+}
+
+static bool is_part(const tdm_pixels *part, const tdm_pixels *whole, const tdm_image_window *w) {
+    const size_t row = (size_t)(w->width * whole->channels);
+    if (part->width != w->width || part->height != w->height) return false;
+    for (int y = 0; y < w->height; y++) {
+        const size_t at = ((size_t)(w->y + y) * (size_t)whole->width + (size_t)w->x) * (size_t)whole->channels;
+        if (memcmp(part->data + (size_t)y * row, whole->data + at, row) != 0) return false;
+    }
+    return true;
+}
+
+static void check_windows(const char *name, int channels, int reduce, int tries) {
+    size_t count;
+    uint32_t random = 12345;
+    unsigned char *bytes = load(name, &count);
+    asked all = {.window = {.reduce = reduce}};
+    tdm_pixels whole = decode_window(bytes, count, channels, &all);
+    for (int i = 0; i < tries; i++) {
+        int part[4];
+        for (int k = 0; k < 4; k++) part[k] = (int)((random = random * 1664525u + 1013904223u) >> 8);
+        const int width = 1 + part[0] % whole.width, height = 1 + part[1] % whole.height;
+        asked a = {.window = {reduce, part[2] % (whole.width - width + 1), part[3] % (whole.height - height + 1), width,
+                              height}};
+        tdm_pixels pixels = decode_window(bytes, count, channels, &a);
+        if (!is_part(&pixels, &whole, &a.window)) {
+            CHECK(!"a window has the pixels of the whole picture");
+            fprintf(stderr, "  %s at 1/%d, %d channels: %d,%d %dx%d\n", name, reduce, channels, a.window.x, a.window.y,
+                    width, height);
+            i = tries;
+        }
+        free(pixels.data);
+    }
+    free(whole.data);
+    free(bytes);
+}
+
+/* Every kind of file: a part that is decoded alone has the same bits. */
+TEST(windows) {
+    FILE *list = fopen(TDM_TEST_DATA "/codec.txt", "r");
+    char line[200], name[64], last[64] = "";
+    REQUIRE(list != NULL);
+    while (fgets(line, sizeof(line), list) != NULL) {
+        int channels, width;
+        if (sscanf(line, "%63s %d %d", name, &channels, &width) != 3 || strcmp(name, last) == 0) continue;
+        strcpy(last, name);
+        for (int reduce = 1; reduce <= (strstr(name, ".jp") != NULL ? 8 : 1); reduce *= 2)
+            check_windows(name, 3, reduce, 60);
+        check_windows(name, 1, 1, 20);
+    }
+    fclose(list);
 }
 
 typedef struct sink {
@@ -168,4 +246,4 @@ TEST(open_codec) {
     REQUIRE_OK(tdm__codec_open(&codec, tdm_host_default(), NULL));
 }
 
-TEST_MAIN(RUN(open_codec); RUN(as_pillow); RUN(every_length); RUN(scaled); RUN(written_and_read);)
+TEST_MAIN(RUN(open_codec); RUN(as_pillow); RUN(every_length); RUN(reduced); RUN(windows); RUN(written_and_read);)

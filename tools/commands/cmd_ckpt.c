@@ -76,6 +76,13 @@ static int verify(tool *t) {
     return TDM_OK;
 }
 
+/* Names of tensors are the same in all parts. */
+static const char *part_text(int part) {
+    return part == TDM_CHECKPOINT_AVERAGE     ? ", in ema.safetensors"
+           : part == TDM_CHECKPOINT_OPTIMIZER ? ", in optimizer.safetensors"
+                                              : "";
+}
+
 static int diff(tool *t) {
     double rtol = 0, atol = 0;
     if (!args_number(t, "--rtol", &rtol) || !args_number(t, "--atol", &atol)) return TDM_E_USAGE;
@@ -88,7 +95,7 @@ static int diff(tool *t) {
         term_print("equal: %lld tensors, every bit", (long long)d.tensors);
         return TDM_OK;
     }
-    if (d.first[0]) term_print("first differing tensor: %s", d.first);
+    if (d.first[0]) term_print("first differing tensor: %s%s", d.first, part_text(d.first_part));
     if (d.only_in_a || d.only_in_b) {
         term_print("only in the first: %lld tensors; only in the second: %lld", (long long)d.only_in_a,
                    (long long)d.only_in_b);
@@ -96,10 +103,10 @@ static int diff(tool *t) {
     term_print("differing: %lld of %lld tensors (rtol %g, atol %g)", (long long)d.differing, (long long)d.tensors, rtol,
                atol);
     if (d.largest_name[0]) {
-        term_print("largest difference: %.9g in %s[%lld]: %.9g and %.9g", d.largest, d.largest_name,
-                   (long long)d.largest_index, d.a, d.b);
+        term_print("largest difference: %.9g in %s[%lld]: %.9g and %.9g%s", d.largest, d.largest_name,
+                   (long long)d.largest_index, d.a, d.b, part_text(d.largest_part));
     }
-    if (d.largest_model_name[0] && strcmp(d.largest_model_name, d.largest_name) != 0) {
+    if (d.largest_model_name[0] && d.largest_part != TDM_CHECKPOINT_MODEL) {
         term_print("largest difference of a parameter or buffer: %.9g in %s", d.largest_model, d.largest_model_name);
     }
     if (d.within) term_print("within the tolerance");

@@ -1,21 +1,5 @@
 /* cmd_data.c - `tandem data check|make`: reads every sample once, and writes small data sets for trials. */
-#include <tandem/data.h>
-
 #include "tools/terminal/term.h"
-
-/* What the model of CONFIG needs from its samples. */
-static tdm_data_use use_of(const tdm_config *config) {
-    const tdm_job *job = tdm_config_job(config);
-    const tdm_graph *graph = tdm_config_graph(config);
-    tdm_data_use use = {.size = sizeof use, .seed = job->seed, .rng_profile = job->rng_profile};
-    use.ndim = tdm_graph_shape(graph, 0, use.input);
-    use.float_targets = !tdm_job_has_labels(job);
-    *(use.float_targets ? &use.target_width : &use.classes) = tdm_graph_output_width(graph);
-    use.has_ignore_index = !use.float_targets;
-    use.ignore_index = job->loss.ignore_index;
-    use.transform = &job->data.transform;
-    return use;
-}
 
 static int check_split(const tool *t, const char *name, const tdm_data_spec *spec, const tdm_data_use *use) {
     char *report = NULL;
@@ -33,7 +17,7 @@ static int check(tool *t) {
     int code = job_open(t, NULL, &config);
     if (code != TDM_OK) return code;
     const tdm_data_section *data = &tdm_config_job(config)->data;
-    tdm_data_use use = use_of(config);
+    tdm_data_use use = job_data_use(config);
     code = check_split(t, "train", &data->train, &use);
     const char *sheet = args_flag(t, "--sheet");
     if (code == TDM_OK && sheet) {

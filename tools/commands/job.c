@@ -83,3 +83,16 @@ int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config *
     tdm_config_free(config);
     return code;
 }
+
+tdm_data_use job_data_use(const tdm_config *config) {
+    const tdm_job *job = tdm_config_job(config);
+    const tdm_graph *graph = tdm_config_graph(config);
+    tdm_data_use use = {.size = sizeof use, .seed = job->seed, .rng_profile = job->rng_profile};
+    use.ndim = tdm_graph_shape(graph, 0, use.input);
+    use.float_targets = !tdm_job_has_labels(job);
+    *(use.float_targets ? &use.target_width : &use.classes) = tdm_graph_output_width(graph);
+    use.has_ignore_index = !use.float_targets;
+    use.ignore_index = job->loss.ignore_index;
+    use.transform = &job->data.transform;
+    return use;
+}

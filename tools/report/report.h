@@ -47,6 +47,10 @@ const char *report_text(const report_run *run, const char *key); /* "" if absent
 bool report_any(const report_run *runs, int count, const char *path);
 bool report_any_phase(const report_run *runs, int count, int phase);
 
+/* Of evaluation.json. The caller frees them. */
+char *report_class(const json_t *evaluation, json_int_t class); /* the name of a class, else its number */
+char *report_sample(const json_t *item);                        /* its file, else its number */
+
 /* One self-contained page about one or more runs. The caller frees it. `verdict`: the content of compare.json, or NULL.
  */
 char *report_page(const report_run *runs, int count, const json_t *verdict, bool chinese, size_t *bytes);
@@ -61,6 +65,10 @@ const char *report_setting_of(const report_run *run, const char *key); /* NULL i
 /* ---- report_evaluation.c ---- */
 /* The last evaluation of a run, and the best if that is another. Nothing without evaluation.json. */
 void report_evaluations(FILE *to, const report_run *run, bool chinese);
+
+/* ---- report_pictures.c ---- */
+/* Pictures of the worst samples, if the run's data.eval has any. What cannot be read is said in their place. */
+void report_pictures(FILE *to, const report_run *run, const json_t *evaluation, bool chinese);
 
 /* ---- report_svg.c ---- */
 typedef struct chart_line {

@@ -181,3 +181,15 @@ bool report_any_phase(const report_run *runs, int count, int phase) {
     }
     return false;
 }
+
+char *report_class(const json_t *evaluation, json_int_t class) {
+    const json_t *names = json_object_get(evaluation, "class_names");
+    const char *name = class >= 0 ? json_string_value(json_array_get(names, (size_t) class)) : NULL;
+    return name ? text_printable(name, false) : text_format("%lld", (long long)class);
+}
+
+char *report_sample(const json_t *item) {
+    const char *file = json_string_value(json_object_get(item, "file"));
+    return file ? text_printable(file, false)
+                : text_format("%lld", (long long)json_integer_value(json_object_get(item, "index")));
+}

@@ -16,22 +16,15 @@ static json_int_t number_at(const json_t *array, size_t index) {
     return json_integer_value(json_array_get(array, index));
 }
 
-/* The name of a class, else its number. */
-static char *class_text(const json_t *evaluation, json_int_t class) {
-    const json_t *names = json_object_get(evaluation, "class_names");
-    const char *name = class >= 0 ? json_string_value(json_array_get(names, (size_t) class)) : NULL;
-    return name ? text_printable(name, false) : text_format("%lld", (long long)class);
-}
-
 static void class_cell(FILE *to, const json_t *evaluation, json_int_t class) {
-    FREED char *text = class_text(evaluation, class);
+    FREED char *text = report_class(evaluation, class);
     html_element(to, "td", text);
 }
 
 /* The shade is the cell's part of its row, so that rare classes are as visible as frequent ones. */
 static void map_row(FILE *to, const json_t *evaluation, const json_t *rows, size_t row, double size) {
     size_t classes = json_array_size(rows);
-    FREED char *label = class_text(evaluation, (json_int_t)row);
+    FREED char *label = report_class(evaluation, (json_int_t)row);
     double total = 0;
     for (size_t k = 0; k < classes; k++) total += (double)cell_of(rows, row, k);
     for (size_t k = 0; k < classes; k++) {
@@ -40,7 +33,7 @@ static void map_row(FILE *to, const json_t *evaluation, const json_t *rows, size
         fprintf(to, "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" opacity=\"%.2f\"><title>",
                 k == row ? "p5" : "p4", MARGIN + (double)k * size, MARGIN + (double)row * size, size, size,
                 0.1 + 0.5 * (double)count / total);
-        FREED char *predicted = class_text(evaluation, (json_int_t)k);
+        FREED char *predicted = report_class(evaluation, (json_int_t)k);
         FREED char *title = text_format("%s \xe2\x86\x92 %s: %lld", label, predicted, (long long)count);
         html_text(to, title);
         fputs("</title></rect>\n", to);
@@ -99,13 +92,6 @@ static void class_table(FILE *to, const json_t *evaluation, bool chinese) {
     fputs("</table></details>\n", to);
 }
 
-/* Its file, else its number. */
-static char *sample_text(const json_t *item) {
-    const char *file = json_string_value(json_object_get(item, "file"));
-    return file ? text_printable(file, false)
-                : text_format("%lld", (long long)json_integer_value(json_object_get(item, "index")));
-}
-
 static void worst_table(FILE *to, const json_t *evaluation, bool chinese) {
     const json_t *worst = json_object_get(evaluation, "worst"), *item;
     bool labels = json_object_get(evaluation, "class_samples") != NULL;
@@ -119,7 +105,7 @@ static void worst_table(FILE *to, const json_t *evaluation, bool chinese) {
     json_array_foreach(worst, i, item) {
         const json_t *loss = json_object_get(item, "loss");
         char text[32];
-        FREED char *sample = sample_text(item);
+        FREED char *sample = report_sample(item);
         fputs("<tr>", to);
         html_element(to, "td", sample);
         fprintf(to, "<td>%s</td>", text_number(text, json_is_number(loss) ? json_number_value(loss) : NAN));
@@ -133,7 +119,7 @@ static void worst_table(FILE *to, const json_t *evaluation, bool chinese) {
 }
 
 /* One evaluation under its heading: "Last evaluation, step 391". */
-static void one(FILE *to, const json_t *evaluation, int heading, bool chinese) {
+static void one(FILE *to, const report_run *run, const json_t *evaluation, int heading, bool chinese) {
     fprintf(to, "<h2>%s, %s %lld</h2>\n<div class=\"charts\">\n", report_words[heading][chinese],
             report_words[WORD_STEP][chinese], (long long)json_integer_value(json_object_get(evaluation, "step")));
     heat_map(to, evaluation, chinese);
@@ -141,6 +127,7 @@ static void one(FILE *to, const json_t *evaluation, int heading, bool chinese) {
     class_table(to, evaluation, chinese);
     worst_table(to, evaluation, chinese);
     fputs("</div></div>\n", to);
+    report_pictures(to, run, evaluation, chinese);
 }
 
 void report_evaluations(FILE *to, const report_run *run, bool chinese) {
@@ -148,8 +135,8 @@ void report_evaluations(FILE *to, const report_run *run, bool chinese) {
     json_auto_t *best = report_object(run->dir, "evaluation.best.json");
     double last_step = json_number_value(json_object_get(last, "step"));
     double best_step = json_number_value(json_object_get(best, "step"));
-    if (json_object_size(last) > 0) one(to, last, WORD_LAST_EVALUATION, chinese);
+    if (json_object_size(last) > 0) one(to, run, last, WORD_LAST_EVALUATION, chinese);
     /* A file of another best is from before the run went back. */
     if (json_object_size(best) > 0 && best_step != last_step && best_step == report_number(run, "best_step"))
-        one(to, best, WORD_BEST_EVALUATION, chinese);
+        one(to, run, best, WORD_BEST_EVALUATION, chinese);
 }

@@ -29,6 +29,11 @@ static const char style[] =
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums}td,th{padding:.2rem .9rem .2rem 0;"
     "text-align:left;vertical-align:top;border-bottom:1px solid var(--rule)}th{font-weight:600}"
     "pre{overflow:auto;font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;border:1px solid var(--rule);padding:.7rem}"
+    "h3{font-size:1rem;margin:1rem 0 0}h3+p{margin:0 0 .6rem}.shots{display:grid;gap:.9rem;"
+    "grid-template-columns:repeat(auto-fill,minmax(112px,1fr))}.shots figure{font-size:12.5px;line-height:1.35;text-align:center}"
+    ".shots img,.none{width:96px;height:96px;object-fit:contain;border-radius:6px;background:var(--rule)}"
+    ".shots .tiny{image-rendering:pixelated}.none{display:inline-block;overflow:hidden;padding:.3rem;font-size:10px}"
+    ".shots figcaption{margin-top:.25rem;overflow-wrap:anywhere}"
     "@media print{body{margin:0;max-width:none}details>*{display:block}h2{break-after:avoid}figure,table{break-inside:avoid}}";
 
 typedef struct page {

@@ -15,13 +15,18 @@ int tdm__exif_orientation(const unsigned char *bytes, size_t count);
 typedef struct tdm_turn {
     const tdm_pixels *out;
     int orientation;
+    int reduce;              /* as call->window wants it */
+    int x, y, width, height; /* the window, in the reduced picture as it is stored */
 } tdm_turn;
-/* Checks the limits, sets out's size after turning a picture of width x height, and makes room. */
+/* Checks the limits and asks for the window of a stored picture of width x height, which can be reduced `most` times;
+ * sets out's size, and makes room. */
 tdm_status tdm__turn_begin(tdm_turn *turn, const tdm_image_decode *call, tdm_pixels *out, int width, int height,
-                           int orientation);
-/* Stores row `y` of the picture as stored in the file; `width` pixels of `channels` bytes: 1, 3, or 4 for CMYK. They
- * become the channels of the output. */
-void tdm__turn_row(const tdm_turn *turn, int y, int width, const unsigned char *row, int channels);
+                           int orientation, int most);
+/* Stores the window's part of row `y` of the stored picture: turn->width pixels of `channels` bytes (1, 3, or 4 for
+ * CMYK), which become the channels of the output. */
+void tdm__turn_row(const tdm_turn *turn, int y, const unsigned char *row, int channels);
+/* Where tdm__turn_row would only copy: the place of row `y` in the output; else NULL. */
+unsigned char *tdm__turn_place(const tdm_turn *turn, int y, int channels);
 /* TDM_E_DATA if a picture has too many pixels. */
 tdm_status tdm__image_check_size(const tdm_image_limits *limits, int64_t width, int64_t height);
 

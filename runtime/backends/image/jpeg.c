@@ -8,7 +8,7 @@
 
 #include "runtime/backends/image/image.h"
 
-enum { EXIF_MAX = 0xFFFF, EXIF_PREFIX = 6 };
+enum { EXIF_MAX = 0xFFFF, EXIF_PREFIX = 6, REDUCED_MOST = 8 };
 
 typedef struct reading {
     struct jpeg_decompress_struct jpeg;
@@ -89,21 +89,9 @@ tdm_status tdm__jpeg_probe(const void *bytes, size_t count, tdm_image_info *out)
     return TDM_OK;
 }
 
-/* The smallest of 1/8, 1/4, 1/2 and 1 whose result is not smaller than wanted. */
-static unsigned eighths_of(const struct jpeg_decompress_struct *jpeg, const tdm_image_decode *call, int orientation) {
-    const int64_t least_width = orientation >= 5 ? call->least_height : call->least_width;
-    const int64_t least_height = orientation >= 5 ? call->least_width : call->least_height;
-    unsigned eighths = 1;
-    if (call->least_width <= 0 || call->least_height <= 0) return 8;
-    while (eighths < 8 && ((int64_t)jpeg->image_width * eighths < least_width * 8 ||
-                           (int64_t)jpeg->image_height * eighths < least_height * 8))
-        eighths *= 2;
-    return eighths;
-}
-
 /* The output is grey, RGB or CMYK; the turn makes of it what is wanted. Grey is not taken from libjpeg's own luminance:
  * Pillow computes it from the colours. */
-static tdm_status choose_output(reading *r, const tdm_image_decode *call, int orientation) {
+static tdm_status choose_output(reading *r, const tdm_image_decode *call) {
     struct jpeg_decompress_struct *jpeg = &r->jpeg;
     const int64_t pixels = (int64_t)jpeg->image_width * (int64_t)jpeg->image_height;
     TDM_MODULE_TRY(tdm__image_check_size(&call->limits, jpeg->image_width, jpeg->image_height));
@@ -114,8 +102,6 @@ static tdm_status choose_output(reading *r, const tdm_image_decode *call, int or
         jpeg->out_color_space = JCS_CMYK;
     else
         jpeg->out_color_space = jpeg->jpeg_color_space == JCS_GRAYSCALE ? JCS_GRAYSCALE : JCS_RGB;
-    jpeg->scale_num = eighths_of(jpeg, call, orientation);
-    jpeg->scale_denom = 8;
     return TDM_OK;
 }
 
@@ -124,17 +110,56 @@ static void invert(unsigned char *row, size_t count) {
     for (size_t i = 0; i < count; i++) row[i] = (unsigned char)(255 - row[i]);
 }
 
+/* Begins with the window's columns and rows where libjpeg can: it leaves out inverse transforms, not the decoding of
+ * Huffman codes. Colours are spread over two pixels or more, so a block more on each side keeps the bits. Of
+ * progressive files libjpeg smooths blocks with their neighbours; they are read whole. Returns the first column of the
+ * rows. */
+static JDIMENSION begin_window(reading *r, const tdm_turn *turn) {
+    JDIMENSION left = 0;
+#ifdef LIBJPEG_TURBO_VERSION
+    struct jpeg_decompress_struct *jpeg = &r->jpeg;
+    if (jpeg_has_multiple_scans(jpeg)) return 0;
+    const int wide = jpeg->max_h_samp_factor * jpeg->min_DCT_scaled_size;
+    const int high = jpeg->max_v_samp_factor * jpeg->min_DCT_scaled_size;
+    const int all = (int)jpeg->output_width, first = turn->x > wide ? turn->x - wide : 0;
+    const int last = turn->x + turn->width < all - wide ? turn->x + turn->width + wide : all;
+    if (last - first < all) {
+        JDIMENSION width = (JDIMENSION)(last - first);
+        left = (JDIMENSION)first;
+        jpeg_crop_scanline(jpeg, &left, &width);
+    }
+    if (turn->y > high) jpeg_skip_scanlines(jpeg, (JDIMENSION)(turn->y - high));
+#else
+    (void)r, (void)turn;
+#endif
+    return left;
+}
+
+/* The rest of a file is not decoded, but a file that is cut off is refused all the same: a marker ends it. */
+static void check_end(reading *r) {
+    const unsigned char *at = r->jpeg.src->next_input_byte;
+    if (r->jpeg.unread_marker == JPEG_EOI || r->jpeg.output_scanline == r->jpeg.output_height) return;
+    if (jpeg_has_multiple_scans(&r->jpeg)) return;
+    if (memmem(at, r->jpeg.src->bytes_in_buffer, "\xff\xd9", 2) == NULL) WARNMS(&r->jpeg, JWRN_JPEG_EOF);
+}
+
 static void read_rows(reading *r, const tdm_turn *turn) {
     struct jpeg_decompress_struct *jpeg = &r->jpeg;
-    const JDIMENSION bytes = jpeg->output_width * (JDIMENSION)jpeg->output_components;
+    const JDIMENSION left = begin_window(r, turn), bytes = jpeg->output_width * (JDIMENSION)jpeg->output_components;
+    const int channels = jpeg->output_components;
+    const size_t from = ((size_t)turn->x - left) * (size_t)channels;
     const bool is_inverted = jpeg->out_color_space == JCS_CMYK && jpeg->saw_Adobe_marker;
+    const bool is_whole = (int)jpeg->output_width == turn->width;
     JSAMPARRAY row = jpeg->mem->alloc_sarray((j_common_ptr)jpeg, JPOOL_IMAGE, bytes, 1);
-    while (jpeg->output_scanline < jpeg->output_height) {
+    while ((int)jpeg->output_scanline < turn->y + turn->height) {
         const int y = (int)jpeg->output_scanline;
-        jpeg_read_scanlines(jpeg, row, 1);
+        JSAMPROW place = is_whole && y >= turn->y ? tdm__turn_place(turn, y, channels) : NULL;
+        jpeg_read_scanlines(jpeg, place != NULL ? &place : row, 1);
+        if (place != NULL || y < turn->y) continue;
         if (is_inverted) invert(row[0], bytes);
-        tdm__turn_row(turn, y, (int)jpeg->output_width, row[0], jpeg->output_components);
+        tdm__turn_row(turn, y, row[0] + from, channels);
     }
+    check_end(r);
 }
 
 tdm_status tdm__jpeg_decode(const tdm_image_decode *call, tdm_pixels *out) {
@@ -144,13 +169,13 @@ tdm_status tdm__jpeg_decode(const tdm_image_decode *call, tdm_pixels *out) {
     r.scans = call->limits.scans;
     if (setjmp(r.failed) != 0) return fail_reading(&r);
     begin(&r, call->bytes, call->count);
-    const int orientation = orientation_of(&r);
-    tdm_status status = choose_output(&r, call, orientation);
+    tdm_status status = choose_output(&r, call);
+    if (status == TDM_OK)
+        status = tdm__turn_begin(&turn, call, out, (int)r.jpeg.image_width, (int)r.jpeg.image_height,
+                                 orientation_of(&r), REDUCED_MOST);
     if (status == TDM_OK) {
-        jpeg_calc_output_dimensions(&r.jpeg);
-        status = tdm__turn_begin(&turn, call, out, (int)r.jpeg.output_width, (int)r.jpeg.output_height, orientation);
-    }
-    if (status == TDM_OK) {
+        r.jpeg.scale_num = (unsigned)(REDUCED_MOST / turn.reduce);
+        r.jpeg.scale_denom = REDUCED_MOST;
         jpeg_start_decompress(&r.jpeg);
         read_rows(&r, &turn);
     }

@@ -127,13 +127,15 @@ static void allocate(reading *r, size_t height, size_t bytes, bool all) {
     for (size_t y = 0; all && y < height; y++) r->row[y] = r->rows + y * bytes;
 }
 
-static void read_rows(reading *r, const tdm_turn *turn, int width, int height, bool all) {
+static void read_rows(reading *r, const tdm_turn *turn, int height, bool all) {
     const int channels = png_get_channels(r->png, r->info);
+    const size_t left = (size_t)turn->x * (size_t)channels;
     allocate(r, (size_t)height, png_get_rowbytes(r->png, r->info), all);
     if (all) png_read_image(r->png, r->row);
     for (int y = 0; y < height; y++) {
         if (!all) png_read_row(r->png, r->rows, NULL);
-        tdm__turn_row(turn, y, width, all ? r->row[y] : r->rows, channels);
+        if (y >= turn->y && y < turn->y + turn->height)
+            tdm__turn_row(turn, y, (all ? r->row[y] : r->rows) + left, channels);
     }
 }
 
@@ -147,8 +149,8 @@ tdm_status tdm__png_decode(const tdm_image_decode *call, tdm_pixels *out) {
     if (setjmp(png_jmpbuf(r.png)) != 0) return fail_reading(&r);
     begin(&r);
     const int width = (int)png_get_image_width(r.png, r.info), height = (int)png_get_image_height(r.png, r.info);
-    tdm_status status = tdm__turn_begin(&turn, call, out, width, height, orientation_of(&r));
-    if (status == TDM_OK) read_rows(&r, &turn, width, height, set_transforms(&r) > 1);
+    tdm_status status = tdm__turn_begin(&turn, call, out, width, height, orientation_of(&r), 1);
+    if (status == TDM_OK) read_rows(&r, &turn, height, set_transforms(&r) > 1);
     end(&r);
     return status;
 }

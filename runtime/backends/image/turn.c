@@ -1,5 +1,7 @@
 /* Decoded rows on their way to the output: colours as Pillow converts them, and the turn that the orientation asks for.
  */
+#include <string.h>
+
 #include "runtime/backends/image/image.h"
 
 tdm_status tdm__image_check_size(const tdm_image_limits *limits, int64_t width, int64_t height) {
@@ -11,15 +13,36 @@ tdm_status tdm__image_check_size(const tdm_image_limits *limits, int64_t width, 
     return TDM_OK;
 }
 
+/* Exif: where the stored picture's rows and columns go, by the orientation's number minus 1. */
+static const struct {
+    bool transpose, flip_x, flip_y;
+} turns[8] = {{0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1}, {1, 0, 0}, {1, 1, 0}, {1, 1, 1}, {1, 0, 1}};
+
+/* From the turned picture back to the stored one. */
+static void turn_back(tdm_turn *turn, tdm_image_window window, int width, int height) {
+    const int i = turn->orientation - 1;
+    if (turns[i].flip_x) window.x = width - window.x - window.width;
+    if (turns[i].flip_y) window.y = height - window.y - window.height;
+    turn->x = turns[i].transpose ? window.y : window.x;
+    turn->y = turns[i].transpose ? window.x : window.y;
+    turn->width = turns[i].transpose ? window.height : window.width;
+    turn->height = turns[i].transpose ? window.width : window.height;
+}
+
 tdm_status tdm__turn_begin(tdm_turn *turn, const tdm_image_decode *call, tdm_pixels *out, int width, int height,
-                           int orientation) {
-    const bool on_side = orientation >= 5;
+                           int orientation, int most) {
+    const bool on_side = turns[orientation - 1].transpose;
     TDM_MODULE_TRY(tdm__image_check_size(&call->limits, width, height));
-    out->width = on_side ? height : width;
-    out->height = on_side ? width : height;
+    const int turned_width = on_side ? height : width, turned_height = on_side ? width : height;
+    tdm_image_window window = {.reduce = 1, .width = turned_width, .height = turned_height};
+    if (call->window != NULL) call->window(call->user, turned_width, turned_height, most, &window);
+    const int last = window.reduce - 1;
+    *turn = (tdm_turn){.out = out, .orientation = orientation, .reduce = window.reduce};
+    turn_back(turn, window, (turned_width + last) / window.reduce, (turned_height + last) / window.reduce);
+    out->width = window.width;
+    out->height = window.height;
     out->channels = call->channels;
-    *turn = (tdm_turn){.out = out, .orientation = orientation};
-    return call->room(call->user, out, (size_t)width * (size_t)height * (size_t)call->channels);
+    return call->room(call->user, out, (size_t)out->width * (size_t)out->height * (size_t)out->channels);
 }
 
 /* As Pillow's MULDIV255: a * b / 255, rounded. */
@@ -49,15 +72,23 @@ static void store(unsigned char *to, int wanted, const unsigned char *in, int ch
         for (int c = 0; c < 3; c++) to[c] = rgb[c];
 }
 
-void tdm__turn_row(const tdm_turn *turn, int y, int width, const unsigned char *row, int channels) {
-    /* Exif: where the stored picture's rows and columns go. Odd corners, by the orientation's number minus 1. */
-    static const struct {
-        bool transpose, flip_x, flip_y;
-    } turns[8] = {{0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1}, {1, 0, 0}, {1, 1, 0}, {1, 1, 1}, {1, 0, 1}};
+unsigned char *tdm__turn_place(const tdm_turn *turn, int y, int channels) {
     const tdm_pixels *out = turn->out;
+    if (turn->orientation != 1 || channels != out->channels) return NULL;
+    return out->data + (size_t)(y - turn->y) * (size_t)out->width * (size_t)channels;
+}
+
+void tdm__turn_row(const tdm_turn *turn, int y, const unsigned char *row, int channels) {
+    const tdm_pixels *out = turn->out;
+    unsigned char *same = tdm__turn_place(turn, y, channels);
     const bool transpose = turns[turn->orientation - 1].transpose;
     const bool flip_x = turns[turn->orientation - 1].flip_x, flip_y = turns[turn->orientation - 1].flip_y;
-    for (int x = 0; x < width; x++) {
+    y -= turn->y;
+    if (same != NULL) {
+        memcpy(same, row, (size_t)turn->width * (size_t)channels);
+        return;
+    }
+    for (int x = 0; x < turn->width; x++) {
         int to_x = transpose ? y : x, to_y = transpose ? x : y;
         if (flip_x) to_x = out->width - 1 - to_x;
         if (flip_y) to_y = out->height - 1 - to_y;

@@ -16,7 +16,6 @@ typedef struct picture_dataset {
     int64_t *labels;
     int64_t ignored; /* the label of pictures that have none or cannot be read */
     int channels;
-    tdm_picture_size least;
     bool skips;           /* on_bad_sample: skip */
     atomic_uchar *warned; /* for each file: it was reported */
 } picture_dataset;
@@ -41,8 +40,11 @@ static tdm_status image_folder_picture(const tdm_sample_reader *reader, int64_t 
     const picture_dataset *own = (const picture_dataset *)reader->dataset;
     const int64_t row = tdm__dataset_row(reader->dataset, index);
     *(int64_t *)target = own->labels[row];
-    const tdm_status status =
-        tdm__picture_read(own->codec, &own->list, row, own->channels, own->least, reader->file, canvas);
+    const tdm_picture_call call = {.codec = own->codec,
+                                   .channels = own->channels,
+                                   .spec = reader->dataset->steps,
+                                   .key = tdm__sample_key(reader, row)};
+    const tdm_status status = tdm__picture_read(&call, &own->list, row, reader->file, canvas);
     *is_left_out = status == TDM_E_DATA && own->skips;
     return *is_left_out ? skip(own, row, canvas, target) : status;
 }
@@ -106,10 +108,7 @@ static tdm_status take_size(picture_dataset *own, const tdm_data_spec *spec, con
     const bool has_input = wanted->input.ndim == 3;
     tdm_picture_size size = {0, 0};
     own->channels = has_input && wanted->input.dim[0] == 1 ? 1 : 3;
-    if (wanted->transform != NULL) {
-        size = tdm__transform_size(wanted->transform, !wanted->evaluates);
-        own->least = tdm__transform_least(wanted->transform, !wanted->evaluates);
-    }
+    if (wanted->transform != NULL) size = tdm__transform_size(wanted->transform, !wanted->evaluates);
     if (size.height == 0 && has_input) size = (tdm_picture_size){wanted->input.dim[1], wanted->input.dim[2]};
     if (size.height == 0)
         TDM_FAIL(TDM_E_DATA,

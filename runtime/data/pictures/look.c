@@ -8,7 +8,7 @@
 #include "runtime/data/pictures/picture_file.h"
 #include "runtime/image/codec.h"
 
-enum { MOST = 200, SIDE = 32, LEAST_SIDE = 64 };
+enum { MOST = 200, SIDE = 32 };
 
 typedef struct look {
     tdm_picture_list list;
@@ -31,11 +31,12 @@ static void add_pixels(look *l) {
 }
 
 static tdm_status look_at(look *l, int64_t index) {
-    static const tdm_picture_size least = {LEAST_SIDE, LEAST_SIDE};
+    const tdm_transform_spec spec = {
+        .step = {{.kind = TDM_TRANSFORM_RESIZE, .size = TDM_INT_NULL, .height = SIDE, .width = SIDE}}, .step_count = 1};
+    const tdm_picture_call call = {.codec = l->codec, .channels = 3, .spec = &spec};
     tdm_image_info info;
     TDM_TRY(tdm__picture_probe(l->codec, &l->list, index, &l->file, &info));
-    TDM_TRY(tdm__picture_read(l->codec, &l->list, index, 3, least, &l->file, &l->canvas));
-    TDM_TRY(tdm__canvas_resize(&l->canvas, SIDE, SIDE));
+    TDM_TRY(tdm__picture_read(&call, &l->list, index, &l->file, &l->canvas));
     l->sides[l->count++] = info.width < info.height ? info.width : info.height;
     add_pixels(l);
     return TDM_OK;

@@ -54,21 +54,43 @@ static tdm_status name_it(tdm_status status, const tdm_picture_list *list, const
     TDM_FAIL(status, "picture '%s/%s': %s", list->root.path, path, tdm_error_message());
 }
 
-tdm_status tdm__picture_read(const tdm_image_ops *codec, const tdm_picture_list *list, int64_t index, int channels,
-                             tdm_picture_size least, tdm_file_bytes *memory, tdm_canvas *canvas) {
+typedef struct decoding {
+    const tdm_picture_call *call;
+    tdm_canvas *canvas;
+} decoding;
+
+static tdm_status make_room(void *user, tdm_pixels *pixels, size_t bytes) {
+    tdm_host host = *((decoding *)user)->canvas->host;
+    return tdm__pixels_room(&host, pixels, bytes);
+}
+
+static void choose_window(void *user, int width, int height, int most, tdm_image_window *out) {
+    const decoding *d = user;
+    tdm__framing_open(d->canvas, width, height);
+    if (d->call->spec != NULL) tdm__transform_frame(d->call->spec, d->canvas, &d->call->key);
+    tdm__framing_window(d->canvas, most, out);
+}
+
+tdm_status tdm__picture_decode(const tdm_picture_call *call, const void *bytes, size_t count, tdm_canvas *canvas) {
+    decoding d = {call, canvas};
+    const tdm_image_decode decode = {.bytes = bytes,
+                                     .count = count,
+                                     .channels = call->channels,
+                                     .limits = TDM_IMAGE_LIMITS,
+                                     .room = make_room,
+                                     .window = choose_window,
+                                     .user = &d};
+    canvas->steps_done = 0;
+    TDM_TRY(call->codec->decode(&decode, &canvas->now));
+    return tdm__framing_finish(canvas);
+}
+
+tdm_status tdm__picture_read(const tdm_picture_call *call, const tdm_picture_list *list, int64_t index,
+                             tdm_file_bytes *memory, tdm_canvas *canvas) {
     const char *path = tdm__picture_path(list, index);
-    tdm_host host = *list->host;
     size_t count = 0;
     tdm_status status = read_bytes(list, path, memory, &count);
-    const tdm_image_decode call = {.bytes = memory->data,
-                                   .count = count,
-                                   .channels = channels,
-                                   .least_width = (int)least.width,
-                                   .least_height = (int)least.height,
-                                   .limits = TDM_IMAGE_LIMITS,
-                                   .room = tdm__pixels_room,
-                                   .user = &host};
-    if (status == TDM_OK) status = codec->decode(&call, &canvas->now);
+    if (status == TDM_OK) status = tdm__picture_decode(call, memory->data, count, canvas);
     return name_it(status, list, path);
 }
 

@@ -13,10 +13,19 @@ typedef struct tdm_file_bytes {
 
 /* Reads a whole open file. TDM_E_DATA, without the file's name, if it is too large for a picture. */
 tdm_status tdm__file_take(int fd, const char *path, const tdm_host *host, tdm_file_bytes *memory, uint64_t count);
-/* Decodes picture `index` into the canvas. `channels`: 1 or 3. `least`: a JPEG may be decoded smaller, but not below
- * this. TDM_E_DATA names the file. Several threads may read a list, each with memory of its own. */
-tdm_status tdm__picture_read(const tdm_image_ops *codec, const tdm_picture_list *list, int64_t index, int channels,
-                             tdm_picture_size least, tdm_file_bytes *memory, tdm_canvas *canvas);
+/* How a picture is decoded. */
+typedef struct tdm_picture_call {
+    const tdm_image_ops *codec;
+    int channels;                   /* 1 or 3 */
+    const tdm_transform_spec *spec; /* its first crops and resize are done on the way; NULL: none */
+    tdm_picture_key key;
+} tdm_picture_call;
+/* Decodes a file of `count` bytes into the canvas, and sets canvas->steps_done. TDM_E_DATA does not name the file. */
+tdm_status tdm__picture_decode(const tdm_picture_call *call, const void *bytes, size_t count, tdm_canvas *canvas);
+/* Decodes picture `index` into the canvas. TDM_E_DATA names the file. Several threads may read a list, each with memory
+ * of its own. */
+tdm_status tdm__picture_read(const tdm_picture_call *call, const tdm_picture_list *list, int64_t index,
+                             tdm_file_bytes *memory, tdm_canvas *canvas);
 /* Only the file's header. */
 tdm_status tdm__picture_probe(const tdm_image_ops *codec, const tdm_picture_list *list, int64_t index,
                               tdm_file_bytes *memory, tdm_image_info *out);

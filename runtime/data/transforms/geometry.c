@@ -68,13 +68,6 @@ static tdm_picture_size resize_size(const tdm_transform_step *step, tdm_picture_
     return (tdm_picture_size){step->height, step->width};
 }
 
-/* Twice the result in each direction: a smaller picture would be visible. */
-static tdm_picture_size resize_least(const tdm_transform_step *step, tdm_picture_size result) {
-    (void)result;
-    if (step->size != TDM_INT_NULL) return (tdm_picture_size){2 * step->size, 2 * step->size};
-    return (tdm_picture_size){2 * step->height, 2 * step->width};
-}
-
 static const tdm_field resize_rows[] = {
     SIZE_ROWS("the short side of the result; the other follows from the picture", "结果的短边；长边按比例"), {0}};
 const tdm_transform_def tdm__resize_transform = {
@@ -85,7 +78,7 @@ const tdm_transform_def tdm__resize_transform = {
     .train = resize_train,
     .evaluate = resize,
     .size = resize_size,
-    .least = resize_least,
+    .only_frames = true,
     .fault = size_fault,
 };
 
@@ -115,6 +108,7 @@ const tdm_transform_def tdm__center_crop_transform = {
     .train = center_crop_train,
     .evaluate = crop_middle,
     .size = to_size,
+    .only_frames = true,
     .fault = size_fault,
 };
 
@@ -143,6 +137,7 @@ const tdm_transform_def tdm__random_crop_transform = {
     .train = random_crop_train,
     .evaluate = crop_middle,
     .size = to_size,
+    .only_frames = true,
     .fault = size_fault,
 };
 
@@ -203,6 +198,7 @@ const tdm_transform_def tdm__random_resized_crop_transform = {
     .train = random_resized_crop_train,
     .evaluate = random_resized_crop_evaluate,
     .size = to_size,
+    .only_frames = true,
     .fault = random_resized_crop_fault,
 };
 

@@ -41,17 +41,35 @@ int tdm__transform_picture_steps(const tdm_transform_spec *spec) {
     return count;
 }
 
-tdm_status tdm__transform_picture(const tdm_transform_spec *spec, tdm_canvas *canvas, const tdm_picture_key *key) {
-    for (int i = 0; i < spec->step_count; i++) {
-        const tdm_transform_step *step = &spec->step[i];
-        const tdm_transform_def *def = tdm__transforms[step->kind];
-        if (key->training && def->train != NULL) {
-            tdm_draws draws = tdm__draws(key->seed, key->epoch, key->sample, i);
-            TDM_TRY(def->train(step, canvas, &draws));
-        } else if (!key->training && def->evaluate != NULL) {
-            TDM_TRY(def->evaluate(step, canvas));
-        }
+static tdm_status run_step(const tdm_transform_spec *spec, int i, tdm_canvas *canvas, const tdm_picture_key *key) {
+    const tdm_transform_step *step = &spec->step[i];
+    const tdm_transform_def *def = tdm__transforms[step->kind];
+    if (key->training && def->train != NULL) {
+        tdm_draws draws = tdm__draws(key->seed, key->epoch, key->sample, i);
+        return def->train(step, canvas, &draws);
     }
+    return !key->training && def->evaluate != NULL ? def->evaluate(step, canvas) : TDM_OK;
+}
+
+/* A step that the framing cannot express, or that fails, comes again when there are pixels. */
+void tdm__transform_frame(const tdm_transform_spec *spec, tdm_canvas *canvas, const tdm_picture_key *key) {
+    for (int i = 0; i < spec->step_count; i++) {
+        const tdm_transform_def *def = tdm__transforms[spec->step[i].kind];
+        const tdm_framing before = canvas->framing;
+        const int width = canvas->now.width, height = canvas->now.height;
+        const bool acts = key->training ? def->train != NULL : def->evaluate != NULL;
+        if (acts && (!def->only_frames || run_step(spec, i, canvas, key) != TDM_OK)) {
+            canvas->framing = before;
+            canvas->now.width = width;
+            canvas->now.height = height;
+            return;
+        }
+        canvas->steps_done = i + 1;
+    }
+}
+
+tdm_status tdm__transform_picture(const tdm_transform_spec *spec, tdm_canvas *canvas, const tdm_picture_key *key) {
+    for (int i = canvas->steps_done; i < spec->step_count; i++) TDM_TRY(run_step(spec, i, canvas, key));
     return TDM_OK;
 }
 
@@ -62,17 +80,6 @@ tdm_picture_size tdm__transform_size(const tdm_transform_spec *spec, bool traini
         if (def->size != NULL) size = def->size(&spec->step[i], size, training);
     }
     return size;
-}
-
-/* The first step that sets a size decides; before it, nothing is known of what the picture is needed for. */
-tdm_picture_size tdm__transform_least(const tdm_transform_spec *spec, bool training) {
-    for (int i = 0; i < spec->step_count; i++) {
-        const tdm_transform_def *def = tdm__transforms[spec->step[i].kind];
-        if (def->size == NULL) continue;
-        if (def->least == NULL) break;
-        return def->least(&spec->step[i], def->size(&spec->step[i], (tdm_picture_size){0, 0}, training));
-    }
-    return (tdm_picture_size){0, 0};
 }
 
 static bool has_default(const tdm_field *row, const tdm_transform_step *step, const tdm_transform_step *initial) {

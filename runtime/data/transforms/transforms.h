@@ -26,9 +26,7 @@ typedef struct tdm_transform_def {
     tdm_status (*evaluate)(const tdm_transform_step *step, tdm_canvas *canvas);
     /* The size of the result. NULL: that of the picture. */
     tdm_picture_size (*size)(const tdm_transform_step *step, tdm_picture_size before, bool training);
-    /* The smallest picture from which a result of this size can be made without loss; NULL: `result`. For decoders that
-     * can decode a smaller picture. */
-    tdm_picture_size (*least)(const tdm_transform_step *step, tdm_picture_size result);
+    bool only_frames; /* it does nothing but crop and resize, which a framing can write down */
     const char *(*fault)(const tdm_transform_step *step); /* a clause about keys that contradict each other; or NULL */
 } tdm_transform_def;
 
@@ -42,14 +40,14 @@ typedef struct tdm_picture_key {
     int64_t epoch, sample;
     bool training;
 } tdm_picture_key;
-/* Runs all steps. TDM_E_DATA if a picture cannot be changed so, as too small for a crop. */
+/* Runs the first steps as far as the canvas's open framing can write them down. */
+void tdm__transform_frame(const tdm_transform_spec *spec, tdm_canvas *canvas, const tdm_picture_key *key);
+/* Runs the steps after canvas->steps_done. TDM_E_DATA if a picture cannot be changed so, as too small for a crop. */
 tdm_status tdm__transform_picture(const tdm_transform_spec *spec, tdm_canvas *canvas, const tdm_picture_key *key);
 /* How many steps change pictures: all but mixup and cutmix, which take any samples. NULL: 0. */
 int tdm__transform_picture_steps(const tdm_transform_spec *spec);
 /* The size of all results; 0 where it depends on the picture. */
 tdm_picture_size tdm__transform_size(const tdm_transform_spec *spec, bool training);
-/* The smallest size at which a picture may be decoded; 0: its own. */
-tdm_picture_size tdm__transform_least(const tdm_transform_spec *spec, bool training);
 /* Prints a step as YAML flow, `random_crop: {height: 32, width: 32, padding: 4}` in braces, or as JSON; keys that have
  * their defaults are left out. */
 void tdm__transform_print(const tdm_transform_step *step, bool json, tdm_text *out);

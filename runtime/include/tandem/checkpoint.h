@@ -20,7 +20,16 @@ TDM_API tdm_status tdm_checkpoint_show(const tdm_host *host, const char *path, i
  * directory or file that was read; `checked` may be NULL. */
 TDM_API tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **checked);
 
-/* How two checkpoints differ. Compared are parameters and buffers, and the optimizer's tensors if both have them. */
+/* The parts of a checkpoint that hold tensors: parameters and buffers, the average of the parameters
+ * (ema.safetensors), the optimizer's tensors. */
+typedef enum tdm_checkpoint_part {
+    TDM_CHECKPOINT_MODEL,
+    TDM_CHECKPOINT_AVERAGE,
+    TDM_CHECKPOINT_OPTIMIZER
+} tdm_checkpoint_part;
+
+/* How two checkpoints differ. Compared are parameters and buffers; the average and the optimizer's tensors if both have
+ * them. */
 typedef struct tdm_checkpoint_difference {
     uint32_t size;     /* sizeof(tdm_checkpoint_difference), set by the caller */
     int equal_bits;    /* names, shapes, dtypes and bytes are all the same */
@@ -28,14 +37,15 @@ typedef struct tdm_checkpoint_difference {
     int64_t tensors;   /* compared */
     int64_t differing; /* of these, how many are beyond the tolerance */
     int64_t only_in_a, only_in_b;
-    char first[160]; /* the first tensor that differs or is in one only; the model's before the optimizer's, in name
-                        order; "": none */
+    char first[160]; /* the first tensor that differs or is in one only, in the order of the parts, then of names; "":
+                        none */
     double largest;  /* the largest |a - b| over all floats; infinite if one of the two is not finite */
     char largest_name[160]; /* "" when every float is equal */
     int64_t largest_index;  /* in row-major order */
     double a, b;            /* the two numbers there */
     double largest_model;   /* `largest` over parameters and buffers alone */
     char largest_model_name[160];
+    int first_part, largest_part; /* tdm_checkpoint_part: where `first` and `largest_name` are */
 } tdm_checkpoint_difference;
 /* Compares `a` with `b` and fills *out. Checkpoints that differ are no failure: read *out. */
 TDM_API tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const char *b, double rtol, double atol,

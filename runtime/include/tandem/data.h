@@ -35,6 +35,14 @@ TDM_API tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spe
 TDM_API tdm_status tdm_data_sheet(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use,
                                   const char *path);
 
+/* A picture of one sample: `bytes` of a PNG file, valid during the call; or png NULL, and `why` it cannot be shown. */
+typedef tdm_status tdm_data_thumbnail(void *user, int64_t index, const void *png, size_t bytes, const char *why);
+/* Calls `each` for each of `count` samples, in the order of `index`: what the model sees of them in epoch 0, but for
+ * normalize, shrunk to at most `side` pixels a side. Stops at a status that is not TDM_OK, and returns it. TDM_E_DATA
+ * if the data does not hold pictures. host NULL: tdm_host_default(). */
+TDM_API tdm_status tdm_data_thumbnails(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use,
+                                       const int64_t *index, int count, int side, tdm_data_thumbnail *each, void *user);
+
 /* Calls `each` with the path of every picture: `path` itself if it is a file, else those in the folder, and in its
  * sub-folders, in the order of a data set. The path is valid during the call. Stops at a status that is not TDM_OK, and
  * returns it. host NULL: tdm_host_default(). */

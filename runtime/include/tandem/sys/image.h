@@ -35,15 +35,23 @@ typedef struct tdm_image_info {
     int orientation;    /* Exif: 1 to 8; 1 if the file says nothing */
 } tdm_image_info;
 
+/* A part of a picture that is reduced first: to 1 / `reduce` of its size, rounded up. Pixels of the reduced picture. */
+typedef struct tdm_image_window {
+    int reduce; /* 1, 2, 4 or 8 */
+    int x, y, width, height;
+} tdm_image_window;
+
 typedef struct tdm_image_decode {
     const void *bytes; /* the whole file */
     size_t count;
-    int channels;                  /* wanted: 1 or 3 */
-    int least_width, least_height; /* after turning: a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size if that is not
-                                      smaller than this; 0: full size */
+    int channels; /* wanted: 1 or 3 */
     tdm_image_limits limits;
     tdm_pixels_room *room;
-    void *user; /* passed to `room` */
+    /* Told the size of the picture after turning, and by how much it can be reduced at most (1: a PNG), it sets what is
+     * to be decoded, inside the picture. Without reducing, the pixels are those that the whole picture has there. What
+     * lies below the window may not be read at all. NULL: everything, in full size. */
+    void (*window)(void *user, int width, int height, int most, tdm_image_window *out);
+    void *user; /* passed to `room` and `window` */
 } tdm_image_decode;
 
 /* All may be called from several threads at once. What is wrong with a file is TDM_E_DATA, with a clause without the
