@@ -3,6 +3,7 @@
 
     make_fixtures.py              writes all of them
     make_fixtures.py --bf16       writes those of train.precision: bf16 alone
+    make_fixtures.py --networks   writes those of model.builtin alone
     make_fixtures.py --steps      writes those of steps.py alone
     make_fixtures.py --real-ddp   holds the ddp that torch_side.py plays against DistributedDataParallel over gloo
 
@@ -82,6 +83,19 @@ def write_bf16():
             case + " bf16", made["losses"][0], made["losses"][-1], max(made["self_divergence"])), flush=True)
 
 
+def write_networks():
+    """Short curves of large networks."""
+    os.makedirs(os.path.join(HERE, "fixtures", "networks"), exist_ok=True)
+    for case, ways in cases.NETWORKS.items():
+        for way in ways:
+            name, steps = cases.name_of(case, *way), cases.NETWORK_STEPS
+            made = fixture(case, *way, SEED, torch_side.reference(case, *way, SEED, steps), steps)
+            with open(os.path.join(HERE, "fixtures", "networks", name + ".json"), "w") as f:
+                f.write(dump(made))
+            print("%-18s loss %.6f -> %.6f  from itself %.1e" % (
+                name, made["losses"][0], made["losses"][-1], max(made["self_divergence"])), flush=True)
+
+
 def write_steps():
     """A state before every step, what float64 makes of it, and how far from that float32 gets in 33 ways."""
     os.makedirs(os.path.join(HERE, "fixtures", "steps"), exist_ok=True)
@@ -116,16 +130,20 @@ def main():
     p.add_argument("--real-ddp", action="store_true")
     p.add_argument("--bf16", action="store_true")
     p.add_argument("--steps", action="store_true")
+    p.add_argument("--networks", action="store_true")
     p.add_argument("names", nargs="*")
     args = p.parse_args()
     if args.real_ddp:
         return hold_against_real_ddp()
-    if not args.bf16 and not args.steps:
+    is_all = not (args.bf16 or args.steps or args.networks)
+    if is_all:
         write_all(args.names)
-    if args.bf16 or not args.steps:
+    if args.bf16 or is_all:
         write_bf16()
-    if args.steps or not args.bf16:
+    if args.steps or is_all:
         write_steps()
+    if args.networks or is_all:
+        write_networks()
     return 0
 
 

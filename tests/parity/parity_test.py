@@ -2,6 +2,7 @@
 """Loss curves, evaluation and initial weights of the tandem command against PyTorch's, as fixtures/*.json hold them.
 
     parity_test.py --tandem PATH [--kernels auto|ref] [--device cpu|cuda] [--bf16] [NAME ...]
+    parity_test.py --networks [--steps N] ...      networks of model.builtin; the same bits in dp and ddp
     parity_test.py --self-test      the comparison itself must notice a loss that is a little wrong
 
 Needs no PyTorch. The rule, for step i: the relative difference of the loss is at most max(1e-5 in the first 10 steps,
@@ -35,17 +36,23 @@ def load(names, folder="."):
     return out
 
 
-def check(tandem, fixture, kernels, device, precision):
-    """(verdict, faults) of one fixture. Replicas may share a GPU: there need not be several."""
+def check(tandem, fixture, kernels, device, precision, steps=None):
+    """(verdict, faults, hash of the parameters) of one fixture, or of its first steps. Replicas may share a GPU: there need not be several."""
     extra = ["parallel.kernels=" + kernels, "parallel.device=" + device, "train.precision=" + precision]
     if device == "cuda":
         extra += ["parallel.device_ids=" + str([0] * devices_of(fixture)), "parallel.allow_shared_device=true"]
+    if steps is not None:
+        extra += ["train.steps=%d" % steps]
+        fixture = dict(fixture, **{k: fixture[k][:steps] for k in ("losses", "self_divergence")})
     with tempfile.TemporaryDirectory(prefix="parity-") as folder:
-        losses, evaluation = tandem_side.metrics(tandem_side.run(tandem, fixture["yaml"], folder, extra))
+        out = tandem_side.run(tandem, fixture["yaml"], folder, extra)
+        losses, evaluation = tandem_side.metrics(out)
+        with open(os.path.join(out, "summary.json")) as f:
+            params = json.load(f)["params_xxh3"]
     verdict = Verdict(fixture, losses)
     faults = [verdict.text] if verdict.text else []
     fault = tandem_side.eval_fault(fixture, evaluation, verdict.limit[-1])
-    return verdict, faults + ([fault] if fault else [])
+    return verdict, faults + ([fault] if fault else []), params
 
 
 def devices_of(fixture):
@@ -63,13 +70,19 @@ def check_initial(tandem, fixture):
     return ["initial weights: %s has CRC-32 %s, PyTorch's has %s" % (k, came[k], want[k]) for k in want if want[k] != came[k]]
 
 
-def test_all(tandem, kernels, device, precision, names):
-    bad = 0
-    fixtures = load(names, "bf16" if precision == "bf16" else ".")
+def not_the_same(params):
+    """Faults of networks whose dp and ddp do not end with the same parameters."""
+    return ["%s: dp ends with the parameters %s, ddp with %s" % (name, both, params[name.replace("-dp-", "-ddp-")])
+            for name, both in params.items() if params.get(name.replace("-dp-", "-ddp-"), both) != both]
+
+
+def test_all(tandem, kernels, device, precision, names, folder, steps):
+    bad, params = 0, {}
+    fixtures = load(names, folder)
     print("%-18s %-8s %10s %10s %10s" % ("fixture", "kernels", "steps 1-10", "all", "PyTorch's"))
     for name, fixture in fixtures.items():
         try:
-            verdict, faults = check(tandem, fixture, kernels, device, precision)
+            verdict, faults, params[name] = check(tandem, fixture, kernels, device, precision, steps)
             if kernels == "auto" and device == "cpu" and precision == "f32" and ("-single-1" in name or "-ddp-2" in name):
                 faults += check_initial(tandem, fixture)
             print("%-18s %-8s %10.1e %10.1e %10.1e" % (name, kernels if device == "cpu" else device, verdict.early, verdict.most, verdict.own), flush=True)
@@ -78,12 +91,17 @@ def test_all(tandem, kernels, device, precision, names):
         for fault in faults:
             print("FAILED %s: %s" % (name, fault), flush=True)
         bad += bool(faults)
+    for fault in not_the_same(params) if folder == "networks" else []:
+        print("FAILED " + fault, flush=True)
+        bad += 1
     print("parity: %d of %d fixtures off" % (bad, len(fixtures)) if bad else "parity: all fixtures hold")
     return 1 if bad else 0
 
 
 def self_test():
     """Every fixture against itself, and against itself with one number made worse."""
+    assert not_the_same({"a-dp-2": "1", "a-ddp-2": "1", "b-dp-2": "3"}) == []
+    assert len(not_the_same({"a-dp-2": "1", "a-ddp-2": "2"})) == 1
     for name, fixture in load([]).items():
         losses = list(fixture["losses"])
         assert Verdict(fixture, losses).bad is None, name
@@ -119,6 +137,8 @@ def main():
     p.add_argument("--kernels", choices=["auto", "ref"], default="auto")
     p.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     p.add_argument("--bf16", action="store_true")
+    p.add_argument("--networks", action="store_true")
+    p.add_argument("--steps", type=int, help="only the first")
     p.add_argument("--self-test", action="store_true")
     p.add_argument("names", nargs="*")
     args = p.parse_args()
@@ -128,8 +148,9 @@ def main():
     if args.device == "cuda" and not tandem_side.has_cuda(args.tandem):
         print("skipped: no CUDA device here")
         return 77
+    folder = "bf16" if args.bf16 else "networks" if args.networks else "."
     return self_test() if args.self_test else test_all(
-        args.tandem, args.kernels, args.device, "bf16" if args.bf16 else "f32", args.names)
+        args.tandem, args.kernels, args.device, "bf16" if args.bf16 else "f32", args.names, folder, args.steps)
 
 
 if __name__ == "__main__":

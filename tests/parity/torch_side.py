@@ -9,6 +9,7 @@ import copy
 import fnmatch
 import math
 import os
+import sys
 import warnings
 import zlib
 
@@ -83,6 +84,16 @@ class Net(nn.Module):
             for (_, s), layer in zip(self.layers, self.children()):
                 x = self.keep(s, layer(*self.inputs(s, x, named)), named)
         return x.float() if self.narrow else x
+
+
+def make_net(case):
+    """The case's layers, or the network of torchvision that it names."""
+    c = cases.CASES[case]
+    if "builtin" not in c:
+        return Net(case)
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "api"))
+    import make_networks
+    return make_networks.NETS[c["builtin"]](classes=c["classes"], small=True)
 
 
 def shape_after(layer, inputs):
@@ -272,7 +283,7 @@ def nudge(tensors, seed):
 
 def net_of(case, seed, dtype=torch.float32, nudged=None):
     torch.manual_seed(seed)
-    net = Net(case)
+    net = make_net(case)
     if nudged is not None:
         for p, near in zip(net.parameters(), nudge([p.detach() for p in net.parameters()], nudged)):
             p.data.copy_(near)
@@ -364,7 +375,7 @@ def ddp_rank(rank, case, world, seed, steps, port, path):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
     dist.init_process_group("gloo", rank=rank, world_size=world)
     torch.manual_seed(seed)
-    model = Net(case)
+    model = make_net(case)
     net = nn.parallel.DistributedDataParallel(model)
     x, y = synthetic(case, cases.CASES[case]["samples"], seed)
     crit, opt = criterion(case), optimizer(case, param_groups(case, net))
