@@ -83,10 +83,11 @@ struct tdm_dataset {
     bool draws;      /* training: the steps draw */
     bool x_is_bytes; /* uint8, else float */
     tdm_target_kind target_kind;
-    int64_t target_width;    /* floats per sample for TDM_TARGET_VALUES */
-    int64_t classes;         /* labels are in [0, classes); 0: unknown until read */
-    tdm_classes class_names; /* count 0: the classes have numbers only */
-    bool has_ignored;        /* some labels may be the loss's ignore_index */
+    int64_t target_width;        /* floats per sample for TDM_TARGET_VALUES */
+    int64_t classes;             /* labels are in [0, classes); 0: unknown until read */
+    tdm_classes class_names;     /* count 0: the classes have numbers only */
+    bool has_ignored;            /* some labels may be the loss's ignore_index */
+    struct tdm_bad_samples *bad; /* those left out so far, see pictures/bad_samples.h; NULL: none can be */
     /* `range` and `holdout`: index i of this view is sample rows[i] of the file; rows NULL: sample first + i. */
     int64_t first;
     const int64_t *rows;

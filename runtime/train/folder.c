@@ -9,6 +9,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
+#include "runtime/data/pictures/bad_samples.h"
 #include "runtime/train/evaluate/details.h"
 #include "runtime/train/log/tensorboard.h"
 #include "runtime/train/metrics.h"
@@ -212,6 +213,21 @@ tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, 
     return replace_second(run, "status.json", &text, &run->folder->status_failing);
 }
 
+static void put_bad(tdm_json_out *to, const char *data, const tdm_dataset *dataset) {
+    int64_t row = -1;
+    if (dataset == NULL || dataset->bad == NULL) return;
+    for (const char *why; (why = tdm__bad_samples_next(dataset->bad, row, &row)) != NULL;)
+        tdm__json_put(to, "{ data:%s sample:%lld why:%s }", data, (long long)row, why);
+}
+
+/* Of this process alone, each at its first reading. */
+static void put_all_bad(tdm_json_out *to, const tdm_run *run) {
+    tdm__json_put(to, "bad_samples:[\n");
+    put_bad(to, "train", run->train);
+    put_bad(to, "eval", run->eval);
+    tdm__json_put(to, "]");
+}
+
 tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *peak_bytes, int count) {
     if (run->folder == NULL) return TDM_OK;
     tdm_hash128 hash;
@@ -238,6 +254,7 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     if (run->best.step > 0)
         tdm__json_put(&json, "best_step:%lld best_score:%.17g", (long long)run->best.step, run->best.score);
     if (run->end_reason != NULL) tdm__json_put(&json, "stopped_early:%s", run->end_reason);
+    put_all_bad(&json, run);
     tdm__json_put(&json, "bytes_moved_per_step:%lld params_xxh3:%s restarts:%d exit_reason:%s }\n",
                   (long long)(tally->steps > 0 ? tally->bytes_moved / tally->steps : 0), hash_text,
                   run->options.restarts, reason);

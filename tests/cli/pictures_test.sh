@@ -67,6 +67,8 @@ code 0 "$tandem" data check job.yaml data.train.on_bad_sample=skip data.eval.on_
 code 4 "$tandem" train job.yaml --quiet --run-dir bad
 code 0 "$tandem" train job.yaml --run-dir skipped data.train.on_bad_sample=skip data.eval.on_bad_sample=skip
 has "$err" "it is left out (on_bad_sample: skip)"
+same "$(grep -c 'four/cut.png.: a PNG that is cut off' skipped/summary.json)" 1 "bad samples in summary.json"
+has skipped/report.html "a PNG that is cut off"
 rm digits/four/cut.png
 ln -s /etc/hostname digits/four/out.png
 code 4 "$tandem" train job.yaml --quiet --run-dir bad --steps 8 train.epochs=null

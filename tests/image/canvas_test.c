@@ -135,4 +135,47 @@ TEST(erased_and_in_planes) {
     tdm__canvas_deinit(&canvas);
 }
 
-TEST_MAIN(RUN(as_pillow); RUN(refused); RUN(erased_and_in_planes);)
+/* A crop, a resize and a crop, written down first: the same bits from the window alone. */
+static void check_framing(tdm_canvas *whole, tdm_canvas *framed, int width, int height, const int p[10]) {
+    tdm_image_window window;
+    draw(whole, width, height, 3);
+    REQUIRE_OK(tdm__canvas_crop(whole, p[0], p[1], p[2], p[3]));
+    REQUIRE_OK(tdm__canvas_resize(whole, p[4], p[5]));
+    REQUIRE_OK(tdm__canvas_crop(whole, p[6], p[7], p[8], p[9]));
+    tdm__framing_open(framed, width, height);
+    REQUIRE_OK(tdm__canvas_crop(framed, p[0], p[1], p[2], p[3]));
+    REQUIRE_OK(tdm__canvas_resize(framed, p[4], p[5]));
+    REQUIRE_OK(tdm__canvas_crop(framed, p[6], p[7], p[8], p[9]));
+    tdm__framing_window(framed, 1, &window);
+    CHECK(window.x >= p[0] && window.y >= p[1] && window.width <= p[2] && window.height <= p[3]);
+    draw(framed, width, height, 3);
+    REQUIRE_OK(tdm__canvas_crop(framed, window.x, window.y, window.width, window.height));
+    REQUIRE_OK(tdm__framing_finish(framed));
+    CHECK_INT(framed->now.width, p[8]);
+    CHECK_INT(framed->now.height, p[9]);
+    CHECK(fnv(&framed->now) == fnv(&whole->now));
+}
+
+TEST(framings) {
+    static const int cases[][10] = {{0, 0, 100, 80, 40, 32, 4, 3, 30, 20},  {10, 5, 60, 70, 28, 28, 0, 0, 28, 28},
+                                    {10, 5, 60, 70, 28, 70, 3, 9, 20, 11},  {10, 5, 60, 70, 60, 35, 3, 9, 20, 11},
+                                    {7, 9, 31, 22, 90, 61, 50, 30, 40, 31}, {0, 0, 100, 80, 90, 10, 13, 2, 31, 5},
+                                    {3, 4, 50, 50, 50, 50, 8, 9, 20, 21},   {0, 0, 1, 1, 9, 7, 2, 2, 5, 4}};
+    tdm_canvas whole, framed;
+    tdm__canvas_init(&whole, tdm_host_default());
+    tdm__canvas_init(&framed, tdm_host_default());
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) check_framing(&whole, &framed, 100, 80, cases[i]);
+    tdm__framing_open(&framed, 100, 80); /* what it cannot express */
+    CHECK_STATUS(tdm__canvas_crop(&framed, 90, 0, 20, 20), TDM_E_UNSUPPORTED);
+    CHECK_OK(tdm__canvas_resize(&framed, 10, 8));
+    CHECK_STATUS(tdm__canvas_resize(&framed, 5, 4), TDM_E_UNSUPPORTED);
+    tdm_image_window window;
+    tdm__framing_window(&framed, 8, &window); /* 1/8 of it would be less than twice 10 x 8 */
+    CHECK_INT(window.reduce, 4);
+    CHECK_INT(window.width, 25);
+    CHECK_INT(window.height, 20);
+    tdm__canvas_deinit(&whole);
+    tdm__canvas_deinit(&framed);
+}
+
+TEST_MAIN(RUN(as_pillow); RUN(refused); RUN(erased_and_in_planes); RUN(framings);)

@@ -70,6 +70,7 @@ def jpegs():
     for sampling in (0, 1, 2):
         good("sampling%d.jpg" % sampling, saved(rgb, "JPEG", subsampling=sampling, quality=85))
         good("progressive%d.jpg" % sampling, saved(rgb, "JPEG", subsampling=sampling, progressive=True))
+        good("large%d.jpg" % sampling, saved(Image.fromarray(pixels(150, 110, 3)), "JPEG", subsampling=sampling, quality=40))
     good("grey.jpg", saved(grey, "JPEG"))
     good("one.jpg", saved(Image.fromarray(pixels(1, 1, 3).reshape(1, 1, 3)), "JPEG"))
     good("restarts.jpg", saved(rgb, "JPEG", restart_marker_blocks=2))

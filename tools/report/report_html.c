@@ -186,6 +186,26 @@ static void phases(const page *p) {
     fputs("</table></div>\n", p->to);
 }
 
+/* Samples that the run left out: on_bad_sample: skip. */
+static void bad_samples(const page *p) {
+    const json_t *bad = json_object_get(p->runs[0].summary, "bad_samples"), *item;
+    size_t i;
+    if (p->count > 1 || json_array_size(bad) == 0) return;
+    heading(p, WORD_BAD_SAMPLES);
+    fputs("<table>", p->to);
+    json_array_foreach(bad, i, item) {
+        const char *data = json_string_value(json_object_get(item, "data"));
+        const char *why = json_string_value(json_object_get(item, "why"));
+        FREED char *sample =
+            text_format("%s %lld", data ? data : "", (long long)json_integer_value(json_object_get(item, "sample")));
+        fputs("<tr>", p->to);
+        html_element(p->to, "th", sample);
+        html_element(p->to, "td", why ? why : "");
+        fputs("</tr>\n", p->to);
+    }
+    fputs("</table>\n", p->to);
+}
+
 static void verdict(const page *p, const json_t *compare) {
     if (!compare) return;
     bool within = json_is_true(json_object_get(compare, "within_tolerance"));
@@ -327,6 +347,7 @@ char *report_page(const report_run *runs, int count, const json_t *compare, bool
     summary(&p);
     charts(&p);
     if (count == 1) report_evaluations(p.to, &runs[0], chinese);
+    bad_samples(&p);
     phases(&p);
     config(&p);
     environment(&p);

@@ -43,6 +43,7 @@
     X(LABEL, "label", "标签")                                                                                    \
     X(PREDICTED, "predicted", "预测")                                                                            \
     X(CLASSES, "Accuracy of each class", "各类别准确率")                                                         \
+    X(BAD_SAMPLES, "Samples left out, at most 100 of each part", "略去的样本（每部分至多 100 个）")              \
     X(SHOTS, "what the model saw: label \xe2\x86\x92 what it was taken for", "模型所见：标签 \xe2\x86\x92 预测") \
     X(NO_SHOTS, "Their pictures cannot be shown", "无法显示图片")                                                \
     X(TOO_LARGE, "left out: the page would become too large", "略去：页面会过大")                                \

@@ -6,6 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/data/classes.h"
+#include "runtime/data/pictures/bad_samples.h"
 #include "runtime/data/pictures/picture_file.h"
 #include "runtime/image/codec.h"
 
@@ -24,8 +25,10 @@ typedef struct picture_dataset {
 
 /* A picture that cannot be read does not count: its label is ignored, on every rank that meets it. */
 static tdm_status skip(const picture_dataset *own, int64_t row, tdm_canvas *canvas, int64_t *label) {
-    if (atomic_exchange(&own->warned[row], 1) == 0)
+    if (atomic_exchange(&own->warned[row], 1) == 0) {
+        tdm__bad_samples_add(own->base.bad, row, tdm_error_message());
         TDM_WARN(own->base.host, "data", "%s; it is left out (on_bad_sample: skip)", tdm_error_message());
+    }
     *label = own->ignored;
     canvas->now.width = canvas->now.height = 1;
     canvas->now.channels = own->channels;
@@ -134,6 +137,8 @@ static tdm_status open_all(picture_dataset *own, const tdm_data_spec *spec, cons
     own->ignored = wanted->ignore_index;
     own->skips = spec->on_bad_sample == TDM_BAD_SAMPLE_SKIP;
     TDM_TRY(tdm__dataset_take(&own->base, &own->warned, (size_t)own->list.count, 1, "list of pictures"));
+    if (own->skips)
+        TDM_TRY(tdm__dataset_take(&own->base, &own->base.bad, 1, sizeof(*own->base.bad), "pictures left out"));
     TDM_TRY(take_labels(own, spec, wanted, source));
     TDM_TRY(take_size(own, spec, wanted, source));
     if (own->list.others > 0)
