@@ -43,6 +43,8 @@ static void put_list(tdm_json_out *to, const tdm_field *row, const char *type, i
         tdm__json_put(to, "anyOf:[");
         put_scalar(to, NULL, row, type);
         tdm__json_put(to, "{");
+        if (row->names != NULL) put_names(to, "enum", row->names, ~0u);
+        if (row->names != NULL) tdm__json_put(to, "} {");
     }
     tdm__json_put(to, "type:array");
     put_scalar(to, "items", row, type);

@@ -6,6 +6,7 @@
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
+static const char *const padding_names[] = {"same", "valid", NULL};
 static const char *const init_names[] = {"default", "kaiming_fan_out", NULL};
 static const tdm_field fields[] = {
     {FIELD(INT, tdm_conv2d_attrs, out, NULL), RANGE(1, TDM_MAX_FEATURES), FLAGS(REQUIRED | MAIN),
@@ -14,8 +15,9 @@ static const tdm_field fields[] = {
      HELP("height and width of the filters", "卷积核的高和宽")},
     {FIELD_IN(PAIR, tdm_conv2d_attrs, window, stride, "1"), RANGE(1, TDM_MAX_WINDOW),
      HELP("step from one output to the next", "相邻输出之间的步幅")},
-    {FIELD_IN(PAIR, tdm_conv2d_attrs, window, padding, "0"), RANGE(0, TDM_MAX_WINDOW),
-     HELP("zeros added on each side", "每侧补零的数目")},
+    {FIELD_IN(PAIR, tdm_conv2d_attrs, window, padding, "0"), RANGE(0, TDM_MAX_WINDOW), .names = padding_names,
+     HELP("zeros added on each side; same: as many as keep height and width; valid: none",
+          "每侧补零的数目；same 表示保持高和宽，valid 表示不补")},
     {FIELD_IN(PAIR, tdm_conv2d_attrs, window, dilation, "1"), RANGE(1, TDM_MAX_WINDOW),
      HELP("distance between the points of the filter", "卷积核各点之间的间距")},
     {FIELD(INT, tdm_conv2d_attrs, groups, "1"), RANGE(1, TDM_MAX_FEATURES),
@@ -30,6 +32,17 @@ static const tdm_field fields[] = {
     {0},
 };
 
+static tdm_status infer_points(const tdm_infer *infer, const tdm_conv2d_attrs *attrs, int64_t out[2]) {
+    const tdm_window window = tdm__conv2d_window(attrs);
+    if (attrs->window.padding[0] != TDM_CONV2D_SAME) return tdm__window_infer(infer, &window, out);
+    if (window.stride[0] != 1 || window.stride[1] != 1)
+        TDM_INFER_FAIL(infer, "%s: `padding: same` needs a stride of 1, got %lldx%lld", infer->layer,
+                       (long long)window.stride[0], (long long)window.stride[1]);
+    out[0] = infer->input[0].dim[1];
+    out[1] = infer->input[0].dim[2];
+    return TDM_OK;
+}
+
 static tdm_status infer(tdm_infer *infer) {
     const tdm_conv2d_attrs *attrs = infer->attrs;
     TDM_TRY(tdm__infer_check_image(infer));
@@ -42,7 +55,7 @@ static tdm_status infer(tdm_infer *infer) {
         TDM_INFER_FAIL(infer, "%s: groups must divide `out`, got %lld groups and %lld channels", infer->layer,
                        (long long)attrs->groups, (long long)attrs->out);
     int64_t out[2];
-    TDM_TRY(tdm__window_infer(infer, &attrs->window, out));
+    TDM_TRY(infer_points(infer, attrs, out));
     infer->output = (tdm_shape){3, {attrs->out, out[0], out[1]}};
 
     int64_t height = attrs->window.kernel[0], width = attrs->window.kernel[1];

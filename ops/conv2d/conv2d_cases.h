@@ -21,4 +21,7 @@ static const op_case conv2d_cases[] = {
     {.attrs = "out=24 kernel=3 padding=1", .rows = 2, .input = {3, {3, 9, 9}}},
     {.attrs = "out=32 kernel=1", .rows = 3, .input = {3, {32, 4, 4}}},
     {.attrs = "out=32 kernel=3 padding=1", .rows = 6, .input = {3, {16, 13, 10}}},
+    {.attrs = "out=3 kernel=[4,2] padding=same dilation=[1,3]", .rows = 2, .input = {3, {2, 3, 5}}},
+    {.attrs = "out=16 kernel=2 padding=same", .rows = 3, .input = {3, {16, 5, 6}}},
+    {.attrs = "out=4 kernel=3 padding=valid stride=2", .rows = 2, .input = {3, {3, 6, 5}}},
 };

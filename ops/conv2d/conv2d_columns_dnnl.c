@@ -17,7 +17,7 @@ enum { LEAST_WEIGHTS = 1 << 20, GROUP = 64 };
 typedef struct {
     int64_t rows, in[3], out[3]; /* channels, height, width */
     int64_t points, taps, terms; /* of y in all rows; of the window; of a sum */
-    const tdm_window *window;
+    tdm_window window;
     bool biased;
 } sizes;
 
@@ -40,7 +40,7 @@ struct tdm_conv_columns {
 static sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows) {
     const tdm_conv2d_attrs *attrs = desc->attrs;
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
-    sizes s = {.rows = rows, .in = {x[1], x[2], x[3]}, .out = {y[1], y[2], y[3]}, .window = &attrs->window};
+    sizes s = {.rows = rows, .in = {x[1], x[2], x[3]}, .out = {y[1], y[2], y[3]}, .window = tdm__conv2d_window(attrs)};
     s.points = rows * y[2] * y[3];
     s.taps = attrs->window.kernel[0] * attrs->window.kernel[1];
     s.terms = s.taps * x[1];
@@ -132,7 +132,7 @@ bool tdm__conv_columns_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 /* `number` of the weights; `back`: into PyTorch's layout. */
 static dnnl_status_t open_reorder(tdm_dnnl_call *out, const tdm_conv_columns *c, dnnl_data_type_t number, bool back) {
     static const int arguments[] = {DNNL_ARG_FROM, DNNL_ARG_TO, DNNL_ARG_SCRATCHPAD, 0};
-    const int64_t *kernel = c->s.window->kernel;
+    const int64_t *kernel = c->s.window.kernel;
     const dnnl_dims_t dims = {c->s.out[0], c->s.in[0], kernel[0], kernel[1]};
     dnnl_memory_desc_t plain = {0}, own = {0};
     dnnl_primitive_desc_t plan = NULL;
@@ -213,7 +213,7 @@ static float *floats(const work *w, size_t offset) {
 
 /* What point (p, q) of y reads in one row of x. */
 static void copy_taps(uint16_t *restrict to, const uint16_t *restrict x, const sizes *s, int64_t p, int64_t q) {
-    const tdm_window *w = s->window;
+    const tdm_window *w = &s->window;
     for (int64_t i = 0; i < w->kernel[0]; i++) {
         const int64_t y = p * w->stride[0] - w->padding[0] + i * w->dilation[0];
         for (int64_t j = 0; j < w->kernel[1]; j++, to += s->in[0]) {
@@ -249,13 +249,13 @@ static int64_t reader(const tdm_window *w, int axis, int64_t at, int64_t i, int6
 static void gather(const sizes *s, const float *row, int64_t y, int64_t x, int64_t channel, int64_t count,
                    uint16_t *dx) {
     float sum[GROUP] = {0};
-    for (int64_t i = 0; i < s->window->kernel[0]; i++) {
-        const int64_t p = reader(s->window, 0, y, i, s->out[1]);
-        for (int64_t j = 0; p >= 0 && j < s->window->kernel[1]; j++) {
-            const int64_t q = reader(s->window, 1, x, j, s->out[2]);
+    for (int64_t i = 0; i < s->window.kernel[0]; i++) {
+        const int64_t p = reader(&s->window, 0, y, i, s->out[1]);
+        for (int64_t j = 0; p >= 0 && j < s->window.kernel[1]; j++) {
+            const int64_t q = reader(&s->window, 1, x, j, s->out[2]);
             if (q < 0) continue;
             const float *from =
-                row + (p * s->out[2] + q) * s->terms + (i * s->window->kernel[1] + j) * s->in[0] + channel;
+                row + (p * s->out[2] + q) * s->terms + (i * s->window.kernel[1] + j) * s->in[0] + channel;
             for (int64_t k = 0; k < count; k++) sum[k] += from[k];
         }
     }

@@ -44,7 +44,9 @@ static tdm_conv_sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows, tdm_la
         .out_width = y[3],
         .groups = attrs->groups,
         .taps = attrs->window.kernel[0] * attrs->window.kernel[1],
-        .window = attrs->window,
+        .window = tdm__conv2d_window(attrs),
+        .is_uneven = tdm__conv2d_padding_after(attrs, 0) != tdm__conv2d_window(attrs).padding[0] ||
+                     tdm__conv2d_padding_after(attrs, 1) != tdm__conv2d_window(attrs).padding[1],
         .number = tdm__cuda_number_of(desc),
         .nhwc = layout != TDM_LAYOUT_PLAIN,
         .bias = desc->param_count > 1,

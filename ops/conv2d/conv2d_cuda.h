@@ -16,6 +16,7 @@ typedef struct tdm_conv_sizes {
     int64_t out, out_height, out_width; /* y */
     int64_t groups, taps;
     tdm_window window;
+    bool is_uneven;         /* more zeros below or to the right than above or to the left */
     tdm_cuda_number number; /* type of x, y, their gradients and the weights; the weights' gradient is always float */
     bool nhwc;              /* channels are contiguous in x, y and the weights; else planes */
     bool bias, relu, training, needs_dx, fast;

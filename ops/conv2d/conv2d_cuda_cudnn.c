@@ -376,6 +376,10 @@ tdm_status tdm__conv_cudnn_open(tdm_conv_method **out, tdm_cuda_device *device, 
         snprintf(why, bytes, "was not found; `tandem doctor` lists where it was searched");
         return TDM_OK;
     }
+    if (sizes->is_uneven) {
+        snprintf(why, bytes, "takes no more zeros below or to the right than above or to the left");
+        return TDM_OK;
+    }
     if (!is_countable(sizes)) {
         snprintf(why, bytes,
                  "is limited to 2^31 - 1 elements, and a batch has more; make train.batch.per_device smaller");

@@ -84,7 +84,7 @@ static dnnl_status_t describe(tdm_conv_plans *p, const tdm_kernel_desc *desc, td
 static dnnl_status_t plan_pass(tdm_conv_plans *p, const tdm_dnnl_context *context, const tdm_kernel_desc *desc,
                                tdm_dnnl_pass pass) {
     const tdm_conv2d_attrs *attrs = desc->attrs;
-    const tdm_window *window = &attrs->window;
+    const tdm_window window = tdm__conv2d_window(attrs);
     const bool gradient = pass == TDM_DNNL_BACKWARD_WEIGHTS;
     const tdm_conv_params *params = gradient ? &p->gradient : &p->param;
     const tdm_dnnl_conv c = {
@@ -93,9 +93,10 @@ static dnnl_status_t plan_pass(tdm_conv_plans *p, const tdm_dnnl_context *contex
         .weights = tdm__dnnl_ref(&params->any),
         .bias = desc->param_count > 1 ? tdm__dnnl_ref(&params->bias) : NULL,
         .y = tdm__dnnl_ref(&p->y),
-        .stride = {window->stride[0], window->stride[1]},
-        .dilation = {window->dilation[0] - 1, window->dilation[1] - 1},
-        .padding = {window->padding[0], window->padding[1]},
+        .stride = {window.stride[0], window.stride[1]},
+        .dilation = {window.dilation[0] - 1, window.dilation[1] - 1},
+        .before = {window.padding[0], window.padding[1]},
+        .after = {tdm__conv2d_padding_after(attrs, 0), tdm__conv2d_padding_after(attrs, 1)},
     };
     dnnl_status_t status =
         tdm__dnnl_conv_plan(&p->pass[pass], context->engine, context->attr, pass, &c, p->pass[TDM_DNNL_FORWARD]);

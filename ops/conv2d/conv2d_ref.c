@@ -30,7 +30,7 @@ static geometry geometry_of(const tdm_kernel_args *args) {
         .x_plane = x[2] * x[3],
         .y_plane = y[2] * y[3],
         .taps = attrs->window.kernel[0] * attrs->window.kernel[1],
-        .window = attrs->window,
+        .window = tdm__conv2d_window(attrs),
     };
 }
 

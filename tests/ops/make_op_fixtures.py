@@ -106,6 +106,11 @@ def late_cases():
     """As cases(), but computed after the losses: what is before keeps its numbers, which differ in their last bits from
     one processor to another."""
     yield "relu6", "", 4, 1, (3, 4, 5), nn.ReLU6(), True
+    # an odd number of zeros goes below and to the right
+    yield ("conv2d", "out=3 kernel=[4,2] padding=same dilation=[1,3]", 2, 1, (2, 3, 5),
+           nn.Conv2d(2, 3, (4, 2), padding="same", dilation=(1, 3)), True)
+    yield ("conv2d", "out=4 kernel=3 padding=valid stride=2", 2, 1, (3, 6, 5),
+           nn.Conv2d(3, 4, 3, padding="valid", stride=2), True)
 
 
 LOSS_CASES = [

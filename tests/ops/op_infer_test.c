@@ -70,6 +70,8 @@ TEST(output_shapes) {
     check_output("conv2d", "out=8 kernel=3 padding=1 stride=2", IMAGE(3, 10, 11), "8x5x6");
     check_output("conv2d", "out=8 kernel=[3,5] dilation=[2,1] padding=[0,2]", IMAGE(3, 10, 11), "8x6x11");
     check_output("maxpool2d", "kernel=2", IMAGE(3, 5, 4), "3x2x2");
+    check_output("conv2d", "out=8 kernel=[4,1] dilation=3 padding=same", IMAGE(3, 5, 11), "8x5x11");
+    check_output("conv2d", "out=8 kernel=3 stride=2 padding=valid", IMAGE(3, 10, 11), "8x4x5");
     check_output("maxpool2d", "kernel=3 stride=2 padding=1", IMAGE(3, 112, 112), "3x56x56");
     check_output("maxpool2d", "kernel=2 ceil_mode=true", IMAGE(3, 5, 4), "3x3x2");
     check_output("maxpool2d", "kernel=3 stride=2 ceil_mode=true", IMAGE(3, 112, 111), "3x56x55");
@@ -132,6 +134,8 @@ TEST(refusals) {
                   "conv2d 'body.0': kernel 7x7 is larger than the input 5x9");
     check_refused("conv2d", "out=8 kernel=3 dilation=4", IMAGE(3, 8, 8),
                   "conv2d 'body.0': kernel 9x9 (spread by its dilation) is larger than the input 8x8");
+    check_refused("conv2d", "out=8 kernel=3 padding=same stride=[1,2]", IMAGE(3, 8, 8),
+                  "conv2d 'body.0': `padding: same` needs a stride of 1, got 1x2");
     check_refused("conv2d", "out=8 kernel=1 groups=2", IMAGE(3, 8, 8),
                   "conv2d 'body.0': groups must divide the channels of the input, got 2 groups and 3 channels");
     check_refused("conv2d", "out=8 kernel=1 groups=3", IMAGE(3, 8, 8),

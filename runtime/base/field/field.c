@@ -263,7 +263,16 @@ static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *w
         tdm__text_printf(why, "must be one integer or a list of two, got a list of %d", written->count);
         return false;
     }
-    if (!read_int(row, written->item[0], &pair[0], why)) return false;
+    for (int i = 0; row->names != NULL && !written->is_list && row->names[i] != NULL; i++) {
+        if (strcmp(written->item[0], row->names[i]) != 0) continue;
+        value[0] = value[1] = -1 - i;
+        return true;
+    }
+    if (!read_int(row, written->item[0], &pair[0], why)) {
+        for (int i = 0; row->names != NULL && row->names[i] != NULL; i++)
+            tdm__text_printf(why, "%s %s", i == 0 ? "; it may also be" : " or", row->names[i]);
+        return false;
+    }
     pair[1] = pair[0];
     if (written->is_list && !read_int(row, written->item[1], &pair[1], why)) return false;
     memcpy(value, pair, sizeof(pair));

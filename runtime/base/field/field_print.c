@@ -82,6 +82,8 @@ static void print_interval(const tdm_interval *interval, tdm_text *out) {
 static void print_pair(const tdm_field *row, const int64_t *pair, tdm_text *out) {
     if ((row->flags & TDM_FIELD_NULLABLE) != 0 && pair[0] == 0 && pair[1] == 0)
         tdm__text_puts(out, "null");
+    else if (row->names != NULL && pair[0] < 0)
+        tdm__text_puts(out, row->names[-1 - pair[0]]);
     else
         tdm__text_printf(out, "[%lld, %lld]", (long long)pair[0], (long long)pair[1]);
 }

@@ -88,8 +88,8 @@ typedef enum tdm_dnnl_pass { TDM_DNNL_FORWARD, TDM_DNNL_BACKWARD_DATA, TDM_DNNL_
 
 typedef struct tdm_dnnl_conv {
     dnnl_alg_kind_t algorithm;
-    tdm_dnnl_ref x, weights, bias, y; /* bias: NULL if there is none */
-    dnnl_dims_t stride, dilation, padding;
+    tdm_dnnl_ref x, weights, bias, y;            /* bias: NULL if there is none */
+    dnnl_dims_t stride, dilation, before, after; /* padding above and to the left, below and to the right */
 } tdm_dnnl_conv;
 
 /* Plans one pass of a convolution. `forward`: the plan of the forward pass, which the backward passes need. */
@@ -101,14 +101,14 @@ static inline dnnl_status_t tdm__dnnl_conv_plan(dnnl_primitive_desc_t *out, dnnl
     case TDM_DNNL_FORWARD:
         return TDM_DNNL(dnnl_convolution_forward_primitive_desc_create)(
             out, engine, dnnl_forward_training, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation,
-            c->padding, c->padding, attr);
+            c->before, c->after, attr);
     case TDM_DNNL_BACKWARD_DATA:
         return TDM_DNNL(dnnl_convolution_backward_data_primitive_desc_create)(out, engine, c->algorithm, c->x,
                                                                               c->weights, c->y, c->stride, c->dilation,
-                                                                              c->padding, c->padding, forward, attr);
+                                                                              c->before, c->after, forward, attr);
     default:
         return TDM_DNNL(dnnl_convolution_backward_weights_primitive_desc_create)(
-            out, engine, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation, c->padding, c->padding,
+            out, engine, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation, c->before, c->after,
             forward, attr);
     }
 #else
@@ -117,13 +117,13 @@ static inline dnnl_status_t tdm__dnnl_conv_plan(dnnl_primitive_desc_t *out, dnnl
     if (pass == TDM_DNNL_FORWARD) {
         status = TDM_DNNL(dnnl_dilated_convolution_forward_desc_init)(&desc, dnnl_forward_training, c->algorithm, c->x,
                                                                       c->weights, c->bias, c->y, c->stride, c->dilation,
-                                                                      c->padding, c->padding);
+                                                                      c->before, c->after);
     } else if (pass == TDM_DNNL_BACKWARD_DATA) {
         status = TDM_DNNL(dnnl_dilated_convolution_backward_data_desc_init)(
-            &desc, c->algorithm, c->x, c->weights, c->y, c->stride, c->dilation, c->padding, c->padding);
+            &desc, c->algorithm, c->x, c->weights, c->y, c->stride, c->dilation, c->before, c->after);
     } else {
         status = TDM_DNNL(dnnl_dilated_convolution_backward_weights_desc_init)(
-            &desc, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation, c->padding, c->padding);
+            &desc, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation, c->before, c->after);
     }
     if (status != dnnl_success) return status;
     return TDM_DNNL(dnnl_primitive_desc_create)(out, &desc, attr, engine, forward);
