@@ -134,6 +134,40 @@ def pngs():
     refused("too-few-rows.png", png(19, 13, 8, 2, b"\0" * 100), "PNG")
 
 
+def same(name, data, like):
+    """The same pixels as `like`: what is added must not count, even where Pillow refuses it."""
+    good(name, like)
+    (FILES / name).write_bytes(data)
+
+
+def hostile_jpegs():
+    whole = saved(Image.fromarray(pixels(37, 23, 3)), "JPEG")
+    frame, start = whole.index(b"\xff\xc0"), whole[:2]
+    refused("bits12.jpg", whole[:frame] + b"\xff\xc1\0\x11\x0c" + whole[frame + 5:], "not a JPEG that can be read")
+    refused("lossless.jpg", whole[:frame] + b"\xff\xc3" + whole[frame + 2:], "not a JPEG that can be read")
+    refused("height-later.jpg", whole[:frame + 5] + b"\0\0" + whole[frame + 7:], "not a JPEG that can be read")
+    tags = b"Exif\0\0II*\0\xf0\xff\xff\xff" # the directory's place is beyond the file
+    same("exif-beyond.jpg", start + b"\xff\xe1" + struct.pack(">H", len(tags) + 2) + tags + whole[2:], whole)
+    same("profile-cut.jpg", start + b"\xff\xe2\0\x12ICC_PROFILE\0\xff\xff\xff\xff" + whole[2:], whole)
+
+
+def hostile_pngs():
+    image = Image.fromarray(pixels(19, 13, 3))
+    rows = b"".join(b"\0" + line.tobytes() for line in pixels(19, 13, 3))
+    plain, large = png(19, 13, 8, 2, rows), zlib.compress(bytes(32 << 20), 9)
+    same("text-bomb.png", png(19, 13, 8, 2, rows, chunk(b"zTXt", b"Comment\0\0" + large)), plain)
+    same("profile-bomb.png", png(19, 13, 8, 2, rows, chunk(b"iCCP", b"icc\0\0" + large)), plain)
+    same("rows-bomb.png", png(19, 13, 8, 2, rows + bytes(32 << 20)), plain)
+    data = plain.index(b"IDAT") - 4
+    same("empty-chunks.png", plain[:data] + 50 * chunk(b"IDAT", b"") + plain[data:], plain)
+    wrong = chunk(b"tEXt", b"Comment\0hello")[:-4] + bytes(4)
+    same("text-wrong-sum.png", png(19, 13, 8, 2, rows, wrong), plain)
+    good("animated.png", saved(image, "PNG", save_all=True, append_images=[Image.fromarray(pixels(19, 13, 3, 1))]))
+    refused("apple.png", plain[:8] + chunk(b"CgBI", bytes(4)) + plain[8:], "not a PNG that can be read")
+    refused("no-palette.png", png(9, 5, 8, 3, 5 * bytes(10)), "not a PNG that can be read")
+    refused("no-data.png", plain[:data] + chunk(b"IEND", b""), "not a PNG that can be read")
+
+
 def grey16():
     """Pillow reads 16 bits of grey as numbers beyond 255; here the high byte counts, as for 16-bit colours."""
     rows = b"".join(b"\0" + b"".join(struct.pack(">H", (x * 3001 + y * 7001) % 65536) for x in range(9)) for y in range(5))
@@ -147,5 +181,7 @@ if __name__ == "__main__":
         old.unlink()
     jpegs()
     pngs()
+    hostile_jpegs()
+    hostile_pngs()
     grey16()
     (HERE / "codec.txt").write_text("\n".join(LINES) + "\n")
