@@ -9,8 +9,13 @@
 /* Of text and other chunks, which nothing here reads. */
 enum { CHUNK_BYTES = 1 << 20, CHUNKS = 64 };
 
+/* Behind the last row libpng decompresses what is left, to no end: a byte may become a thousand. No honest file has
+ * more than this, beside the rows as they are and an eighth of that. */
+enum { BEHIND_ROWS = 8192 };
+
 typedef struct reading {
     const unsigned char *at, *end;
+    size_t allowed; /* bytes that may still be read */
     png_structp png;
     png_infop info;
     unsigned char *rows; /* one row, or all rows of an interlaced picture */
@@ -35,6 +40,8 @@ static void take(png_structp png, png_bytep to, size_t count) {
         r->is_short = true;
         png_error(png, "cut off");
     }
+    if (r->allowed < count) png_error(png, "it has more data than pixels");
+    r->allowed -= count;
     memcpy(to, r->at, count);
     r->at += count;
 }
@@ -53,7 +60,7 @@ static void give_memory(png_structp png, png_voidp memory) {
 }
 
 static bool create(reading *r, const void *bytes, size_t count) {
-    *r = (reading){.at = bytes, .end = (const unsigned char *)bytes + count};
+    *r = (reading){.at = bytes, .end = (const unsigned char *)bytes + count, .allowed = SIZE_MAX};
     r->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, r, fail, ignore, r, take_memory, give_memory);
     if (r->png != NULL) r->info = png_create_info_struct(r->png);
     return r->info != NULL;
@@ -127,12 +134,21 @@ static void allocate(reading *r, size_t height, size_t bytes, bool all) {
     for (size_t y = 0; all && y < height; y++) r->row[y] = r->rows + y * bytes;
 }
 
-static void read_rows(reading *r, const tdm_turn *turn, int height, bool all) {
+/* Called before the last of these rows is read. */
+static void allow(reading *r, size_t rows, size_t bytes) {
+    r->allowed = rows * (bytes + bytes / 8) + BEHIND_ROWS;
+}
+
+static void read_rows(reading *r, const tdm_turn *turn, int height, bool all, size_t stored_bytes) {
     const int channels = png_get_channels(r->png, r->info);
     const size_t left = (size_t)turn->x * (size_t)channels;
     allocate(r, (size_t)height, png_get_rowbytes(r->png, r->info), all);
-    if (all) png_read_image(r->png, r->row);
+    if (all) {
+        allow(r, (size_t)height, stored_bytes);
+        png_read_image(r->png, r->row);
+    }
     for (int y = 0; y < height; y++) {
+        if (!all && y == height - 1) allow(r, 1, stored_bytes);
         if (!all) png_read_row(r->png, r->rows, NULL);
         if (y >= turn->y && y < turn->y + turn->height)
             tdm__turn_row(turn, y, (all ? r->row[y] : r->rows) + left, channels);
@@ -150,7 +166,8 @@ tdm_status tdm__png_decode(const tdm_image_decode *call, tdm_pixels *out) {
     begin(&r);
     const int width = (int)png_get_image_width(r.png, r.info), height = (int)png_get_image_height(r.png, r.info);
     tdm_status status = tdm__turn_begin(&turn, call, out, width, height, orientation_of(&r), 1);
-    if (status == TDM_OK) read_rows(&r, &turn, height, set_transforms(&r) > 1);
+    const size_t stored = png_get_rowbytes(r.png, r.info); /* before transforms */
+    if (status == TDM_OK) read_rows(&r, &turn, height, set_transforms(&r) > 1, stored);
     end(&r);
     return status;
 }
