@@ -92,6 +92,9 @@ static void put_all(const starter *s) {
     note(s, "ddp trains with one process for each of device_ids; the result is the same",
          "ddp 为 device_ids 中每个设备启动一个进程，结果相同");
     tdm__text_puts(s->out, "  mode: single\n  device_ids: [0, 1]\n");
+    const int64_t steps =
+        s->epochs * (s->train / (s->batch / 2 * 2)); /* the curves of the report get some 100 points */
+    tdm__text_printf(s->out, "log: {every: %lld steps}\n", (long long)clamp(steps / 100, 1, 50));
 }
 
 tdm_status tdm_config_starter_images(const tdm_host *host, const char *folder, tdm_language language, char **out) {

@@ -3,10 +3,11 @@
 #include "tools/report/report.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "tools/report/report_words.h"
 
-enum { CLASSES_MAX = 100, MAP = 560, MARGIN = 40, TICKS = 10 };
+enum { CLASSES_MAX = 100, MAP = 560, MARGIN = 40, TICKS = 10, LETTER = 7 /* width of one, at most */ };
 
 static json_int_t cell_of(const json_t *rows, size_t row, size_t column) {
     return json_integer_value(json_array_get(json_array_get(rows, row), column));
@@ -43,10 +44,30 @@ static void map_row(FILE *to, const json_t *evaluation, const json_t *rows, size
     }
 }
 
-static void map_axes(FILE *to, size_t classes, double size, const char *rows, const char *columns) {
+/* Do the names of all classes fit beside their cells? */
+static bool names_fit(const json_t *evaluation, size_t classes, double size) {
+    for (size_t k = 0; k < classes; k++) {
+        FREED char *name = report_class(evaluation, (json_int_t)k);
+        if ((double)strlen(name) * LETTER > size) return false;
+    }
+    return true;
+}
+
+static void name_axes(FILE *to, const json_t *evaluation, size_t classes, double size) {
+    for (size_t k = 0; k < classes; k++) {
+        FREED char *name = report_class(evaluation, (json_int_t)k);
+        const double at = MARGIN + ((double)k + 0.5) * size;
+        fprintf(to, "<text class=\"small\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", at, MARGIN - 6);
+        html_text(to, name);
+        fprintf(to, "</text><text class=\"small\" x=\"%d\" y=\"%.1f\" text-anchor=\"middle\"", MARGIN - 6, at);
+        fprintf(to, " transform=\"rotate(-90 %d %.1f)\">", MARGIN - 6, at);
+        html_text(to, name);
+        fputs("</text>\n", to);
+    }
+}
+
+static void number_axes(FILE *to, size_t classes, double size) {
     size_t stride = (classes + TICKS * 2 - 1) / (TICKS * 2);
-    fprintf(to, "<rect class=\"axis\" fill=\"none\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", MARGIN, MARGIN,
-            MAP, MAP);
     for (size_t k = 0; k < classes; k += stride) {
         double at = MARGIN + ((double)k + 0.5) * size;
         fprintf(to,
@@ -54,6 +75,16 @@ static void map_axes(FILE *to, size_t classes, double size, const char *rows, co
                 "<text class=\"small\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%zu</text>\n",
                 at, MARGIN - 6, k, MARGIN - 6, at + 4, k);
     }
+}
+
+static void map_axes(FILE *to, const json_t *evaluation, size_t classes, double size, bool chinese) {
+    const char *rows = report_words[WORD_LABEL][chinese], *columns = report_words[WORD_PREDICTED][chinese];
+    fprintf(to, "<rect class=\"axis\" fill=\"none\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", MARGIN, MARGIN,
+            MAP, MAP);
+    if (names_fit(evaluation, classes, size))
+        name_axes(to, evaluation, classes, size);
+    else
+        number_axes(to, classes, size);
     fprintf(to, "<text x=\"%d\" y=\"14\">", MARGIN);
     html_text(to, columns);
     fputs("</text><text x=\"12\" y=\"320\" transform=\"rotate(-90 12 320)\">", to);
@@ -69,7 +100,7 @@ static void heat_map(FILE *to, const json_t *evaluation, bool chinese) {
     fprintf(to, "<figure><svg viewBox=\"0 0 %d %d\" role=\"img\">", MARGIN + MAP + 10, MARGIN + MAP + 10);
     html_element(to, "title", report_words[WORD_CONFUSION][chinese]);
     for (size_t row = 0; row < classes; row++) map_row(to, evaluation, rows, row, size);
-    map_axes(to, classes, size, report_words[WORD_LABEL][chinese], report_words[WORD_PREDICTED][chinese]);
+    map_axes(to, evaluation, classes, size, chinese);
     fputs("</svg></figure>\n", to);
 }
 
