@@ -12,13 +12,14 @@
 #include "runtime/base/bf16.h"
 
 enum { FORWARD, DATA, WEIGHTS, PASSES };
-enum { LEAST_WEIGHTS = 1 << 20, GROUP = 64 };
+enum { LEAST_WEIGHTS = 1 << 20, GROUP = 64, BLOCK = 32 };
 
 typedef struct {
     int64_t rows, in[3], out[3]; /* channels, height, width */
     int64_t points, taps, terms; /* of y in all rows; of the window; of a sum */
     tdm_window window;
     bool biased;
+    bool is_plain; /* 1 x 1, and each point once: x itself is the columns, and the weights lie as PyTorch has them */
 } sizes;
 
 /* Byte offsets in scratch. */
@@ -45,42 +46,39 @@ static sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows) {
     s.taps = attrs->window.kernel[0] * attrs->window.kernel[1];
     s.terms = s.taps * x[1];
     s.biased = desc->param_count > 1;
+    s.is_plain =
+        s.taps == 1 && s.window.stride[0] == 1 && s.window.stride[1] == 1 && s.in[1] == s.out[1] && s.in[2] == s.out[2];
     return s;
 }
 
 bool tdm__conv_columns_wanted(const tdm_kernel_desc *desc) {
     const tdm_conv2d_attrs *attrs = desc->attrs;
     const sizes s = sizes_of(desc, 1);
-    return desc->precision == TDM_BF16 && attrs->groups == 1 && s.out[0] * s.terms >= LEAST_WEIGHTS;
+    const bool is_plain = s.is_plain && s.in[0] % BLOCK == 0 && s.out[0] % BLOCK == 0;
+    return desc->precision == TDM_BF16 && attrs->groups == 1 && (is_plain || s.out[0] * s.terms >= LEAST_WEIGHTS);
 }
 
+/* Each is cut along the longer side of its result. */
 static tdm_dnnl_product product_of(const sizes *s, int pass) {
     const int64_t out = s->out[0];
-    const tdm_dnnl_product products[PASSES] = {
-        [FORWARD] = {.m = s->points,
-                     .n = out,
-                     .k = s->terms,
-                     .a = {s->terms, 1},
-                     .b = {1, s->terms},
-                     .c = {out, 1},
-                     .biased = s->biased},
-        [DATA] = {.m = s->points,
-                  .n = s->terms,
-                  .k = out,
-                  .a = {out, 1},
-                  .b = {s->terms, 1},
-                  .c = {s->terms, 1},
-                  .floats = true},
-        [WEIGHTS] = {.m = out,
-                     .n = s->terms,
-                     .k = s->points,
-                     .a = {1, out},
-                     .b = {s->terms, 1},
-                     .c = {s->terms, 1},
-                     .floats = true,
-                     .by_rows = true},
-    };
-    return products[pass];
+    tdm_dnnl_product p = {.m = s->points, .n = out, .k = s->terms, .c = {out, 1}};
+    switch (pass) {
+    case FORWARD:
+        p.a[0] = s->terms, p.a[1] = 1, p.b[0] = 1, p.b[1] = s->terms;
+        p.biased = s->biased;
+        break;
+    case DATA:
+        p.n = s->terms, p.k = out;
+        p.a[0] = out, p.a[1] = 1, p.b[0] = p.c[0] = s->terms, p.b[1] = 1;
+        p.floats = !s->is_plain;
+        break;
+    default:
+        p.m = out, p.n = s->terms, p.k = s->points;
+        p.a[0] = 1, p.a[1] = out, p.b[0] = p.c[0] = s->terms, p.b[1] = 1;
+        p.floats = true;
+    }
+    p.by_rows = p.m >= p.n;
+    return p;
 }
 
 static size_t numbers(int64_t count, size_t bytes) {
@@ -88,7 +86,7 @@ static size_t numbers(int64_t count, size_t bytes) {
 }
 
 static dnnl_status_t offsets_of(offsets *at, const tdm_dnnl_context *context, const sizes *s, bool training) {
-    const int64_t weights = s->out[0] * s->terms, columns = s->points * s->terms;
+    const int64_t weights = s->is_plain ? 0 : s->out[0] * s->terms, columns = s->is_plain ? 0 : s->points * s->terms;
     dnnl_status_t status = dnnl_success;
     size_t pad = 0;
     for (int i = 0; i < (training ? PASSES : DATA) && status == dnnl_success; i++) {
@@ -156,8 +154,8 @@ static dnnl_status_t prepare(tdm_conv_columns *c, bool training) {
         const tdm_dnnl_product product = product_of(&c->s, i);
         status = tdm__dnnl_parts_open(&c->pass[i], &c->context, &product);
     }
-    if (status == dnnl_success) status = open_reorder(&c->bring, c, dnnl_bf16, false);
-    if (status == dnnl_success && training) status = open_reorder(&c->back, c, dnnl_f32, true);
+    if (status == dnnl_success && !c->s.is_plain) status = open_reorder(&c->bring, c, dnnl_bf16, false);
+    if (status == dnnl_success && !c->s.is_plain && training) status = open_reorder(&c->back, c, dnnl_f32, true);
     return status;
 }
 
@@ -292,18 +290,29 @@ static tdm_status multiply(const work *w, int pass, const void *a, const void *b
                                "conv2d");
 }
 
-static tdm_status bring_weights(const work *w) {
+/* The weights as the products read them; *out is theirs. */
+static tdm_status bring_weights(const work *w, const void **out) {
+    *out = w->args->param_bf16[0];
+    if (w->c->s.is_plain) return TDM_OK;
+    *out = words(w, 0);
     return tdm__dnnl_check(tdm__dnnl_call_run(&w->c->bring, &w->c->context,
                                               (const void *const[]){w->args->param_bf16[0], words(w, 0), NULL}),
                            "conv2d");
 }
 
+static tdm_status find_columns(work *w, const void **out) {
+    *out = w->args->x[0];
+    if (w->c->s.is_plain) return TDM_OK;
+    *out = words(w, w->c->at.columns);
+    return share(w, fill_columns);
+}
+
 tdm_status tdm__conv_columns_forward(tdm_conv_columns *c, const tdm_kernel_args *args) {
     work w = begin(c, args);
-    TDM_MODULE_TRY(bring_weights(&w));
-    TDM_MODULE_TRY(share(&w, fill_columns));
-    TDM_MODULE_TRY(multiply(&w, FORWARD, words(&w, c->at.columns), words(&w, 0),
-                            c->s.biased ? args->param_bf16[1] : NULL, args->y));
+    const void *weights, *columns;
+    TDM_MODULE_TRY(bring_weights(&w, &weights));
+    TDM_MODULE_TRY(find_columns(&w, &columns));
+    TDM_MODULE_TRY(multiply(&w, FORWARD, columns, weights, c->s.biased ? args->param_bf16[1] : NULL, args->y));
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU))
         TDM_LANES(tdm__dnnl_passes)->relu_bf16((uint16_t *)(void *)args->y, c->s.points * c->s.out[0]);
     return TDM_OK;
@@ -319,10 +328,12 @@ static void sum_points(float *restrict db, const work *w) {
 
 static tdm_status find_weights(work *w) {
     const tdm_conv_columns *c = w->c;
-    float *own = floats(w, c->at.dweights);
-    TDM_MODULE_TRY(share(w, fill_columns));
-    TDM_MODULE_TRY(multiply(w, WEIGHTS, w->dy, words(w, c->at.columns), NULL, own));
-    if (w->args->dparam[1] != NULL && c->s.biased) sum_points(w->args->dparam[1], w);
+    float *own = c->s.is_plain ? w->args->dparam[0] : floats(w, c->at.dweights);
+    const void *columns;
+    TDM_MODULE_TRY(find_columns(w, &columns));
+    TDM_MODULE_TRY(multiply(w, WEIGHTS, w->dy, columns, NULL, own));
+    if (c->s.biased && w->args->dparam[1] != NULL) sum_points(w->args->dparam[1], w);
+    if (c->s.is_plain) return TDM_OK;
     return tdm__dnnl_check(
         tdm__dnnl_call_run(&w->c->back, &w->c->context, (const void *const[]){own, w->args->dparam[0], NULL}),
         "conv2d");
@@ -338,8 +349,10 @@ tdm_status tdm__conv_columns_backward(tdm_conv_columns *c, const tdm_kernel_args
         w.dy = words(&w, c->at.masked);
     }
     if (args->dparam[0] != NULL) TDM_MODULE_TRY(find_weights(&w));
+    const void *weights;
     if (args->dx[0] == NULL) return TDM_OK;
-    TDM_MODULE_TRY(bring_weights(&w));
-    TDM_MODULE_TRY(multiply(&w, DATA, w.dy, words(&w, 0), NULL, floats(&w, c->at.dcolumns)));
+    TDM_MODULE_TRY(bring_weights(&w, &weights));
+    if (c->s.is_plain) return multiply(&w, DATA, w.dy, weights, NULL, args->dx[0]);
+    TDM_MODULE_TRY(multiply(&w, DATA, w.dy, weights, NULL, floats(&w, c->at.dcolumns)));
     return share(&w, gather_rows);
 }

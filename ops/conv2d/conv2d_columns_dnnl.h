@@ -1,5 +1,6 @@
-/* conv2d in bf16 as products of matrices, for weights that do not fit the second-level cache: oneDNN's convolutions
- * would read them once for every row. */
+/* conv2d in bf16 as products of matrices: for weights that do not fit the second-level cache, which oneDNN's
+ * convolutions would read once for every row; and for 1 x 1, where nothing need be copied, and oneDNN 2's gradient of
+ * the weights takes twice as long. */
 #ifndef TDM_CONV2D_COLUMNS_DNNL_H
 #define TDM_CONV2D_COLUMNS_DNNL_H
 

@@ -164,8 +164,10 @@ TEST(threads_change_no_bit_of_drawn_products) {
 
 /* ---- bf16 ---- */
 
-/* Weights that do not fit the second-level cache: products of matrices. */
+/* 1 x 1, and weights that do not fit the second-level cache: products of matrices. */
 static const op_case wide[] = {
+    {.attrs = "out=64 kernel=1", .rows = 9, .input = {3, {256, 8, 8}}, .large = true},
+    {.attrs = "out=288 kernel=1 bias=false", .rows = 5, .input = {3, {32, 3, 7}}, .large = true},
     {.attrs = "out=512 kernel=3 padding=1", .rows = 3, .input = {3, {256, 4, 4}}, .large = true},
     {.attrs = "out=512 kernel=3 stride=2 padding=1 bias=false", .rows = 2, .input = {3, {256, 5, 4}}, .large = true},
     {.attrs = "out=1024 kernel=1 stride=2", .rows = 2, .input = {3, {1040, 3, 3}}, .large = true},
