@@ -13,17 +13,17 @@
 #include "ops/conv2d/conv2d_columns_dnnl.h"
 #include "ops/conv2d/conv2d_dnnl.h"
 
-/* What one chunk in flight needs for itself. */
+/* Processes one chunk at a time; this is what it has for itself. */
 typedef struct {
     tdm_dnnl_context context; /* its engine and attributes belong to the state */
     tdm_dnnl_call pass[TDM_CONV_PASSES];
     dnnl_status_t status;
-} slot;
+} worker;
 
 typedef struct {
     tdm_dnnl_context context;
-    slot *slots;
-    int64_t slot_count, chunk_count;
+    worker *workers;
+    int64_t worker_count, chunk_count;
     tdm_dnnl_call reorder[TDM_CONV_PASSES];
     tdm_conv_offsets at;
     int64_t chunk_x, chunk_y;  /* elements of x and of y in one chunk */
@@ -35,7 +35,7 @@ typedef struct {
 
 /* ---- open and close ---- */
 
-static void close_slot(slot *own) {
+static void close_worker(worker *own) {
     for (int i = 0; i < TDM_CONV_PASSES; i++) tdm__dnnl_call_deinit(&own->pass[i]);
     if (own->context.stream != NULL) dnnl_stream_destroy(own->context.stream);
 }
@@ -43,16 +43,16 @@ static void close_slot(slot *own) {
 static void close_state(void *state) {
     conv *c = state;
     if (c == NULL) return;
-    for (int64_t i = 0; c->slots != NULL && i < c->slot_count; i++) close_slot(&c->slots[i]);
+    for (int64_t i = 0; c->workers != NULL && i < c->worker_count; i++) close_worker(&c->workers[i]);
     for (int i = 0; i < TDM_CONV_PASSES; i++) tdm__dnnl_call_deinit(&c->reorder[i]);
     tdm__dnnl_context_deinit(&c->context);
     tdm__conv_columns_close(c->columns);
-    free(c->slots);
+    free(c->workers);
     free(c->scratch);
     free(c);
 }
 
-static dnnl_status_t open_slot(slot *own, const conv *c, const tdm_conv_plans *p) {
+static dnnl_status_t open_worker(worker *own, const conv *c, const tdm_conv_plans *p) {
     static const int argument[TDM_CONV_PASSES][TDM_DNNL_MAX_ARGS + 1] = {
         {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD},
         {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC, DNNL_ARG_SCRATCHPAD},
@@ -71,7 +71,7 @@ static dnnl_status_t open_slot(slot *own, const conv *c, const tdm_conv_plans *p
 static dnnl_status_t make_calls(conv *c, const tdm_conv_plans *p) {
     static const int reorder[] = {DNNL_ARG_FROM, DNNL_ARG_TO, DNNL_ARG_SCRATCHPAD, 0};
     dnnl_status_t status = dnnl_success;
-    for (int64_t i = 0; i < c->slot_count && status == dnnl_success; i++) status = open_slot(&c->slots[i], c, p);
+    for (int64_t i = 0; i < c->worker_count && status == dnnl_success; i++) status = open_worker(&c->workers[i], c, p);
     for (int i = 0; i < TDM_CONV_PASSES && status == dnnl_success; i++) {
         if (p->reorder[i] != NULL) status = tdm__dnnl_call_init(&c->reorder[i], &c->context, p->reorder[i], reorder);
     }
@@ -106,14 +106,14 @@ static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bo
         "conv2d"));
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
     c->at = tdm__conv_offsets_of(&p, desc, rows);
-    c->slot_count = tdm__conv_slots_of(&p, desc, rows);
+    c->worker_count = tdm__conv_workers_of(&p, desc, rows);
     c->chunk_count = rows / p.chunk;
     c->chunk_x = p.chunk * x[1] * x[2] * x[3];
     c->chunk_y = p.chunk * y[1] * y[2] * y[3];
     c->element = tdm__conv_element_bytes(desc);
-    c->slots = calloc((size_t)c->slot_count, sizeof *c->slots);
+    c->workers = calloc((size_t)c->worker_count, sizeof *c->workers);
     c->weight_count = tdm__conv_weight_bytes(&p, TDM_DNNL_BACKWARD_WEIGHTS) / sizeof(float);
-    const dnnl_status_t status = c->slots != NULL ? make_calls(c, &p) : dnnl_out_of_memory;
+    const dnnl_status_t status = c->workers != NULL ? make_calls(c, &p) : dnnl_out_of_memory;
     tdm__conv_plans_deinit(&p);
     TDM_MODULE_TRY(tdm__dnnl_check(status, "conv2d"));
     return book_scratch(c, desc, rows);
@@ -169,13 +169,13 @@ typedef struct {
     int64_t first, count;
 } work;
 
-static char *slot_scratch(const work *w, int64_t index) {
-    return w->scratch + w->c->at.slots + (size_t)index * w->c->at.slot;
+static char *worker_scratch(const work *w, int64_t index) {
+    return w->scratch + w->c->at.workers + (size_t)index * w->c->at.worker;
 }
 
 static dnnl_status_t first_failure(const conv *c) {
     dnnl_status_t status = dnnl_success;
-    for (int64_t i = 0; i < c->slot_count && status == dnnl_success; i++) status = c->slots[i].status;
+    for (int64_t i = 0; i < c->worker_count && status == dnnl_success; i++) status = c->workers[i].status;
     return status;
 }
 
@@ -199,22 +199,22 @@ static dnnl_status_t forward_chunk(const work *w, int64_t index, int64_t chunk) 
     const tdm_kernel_args *args = w->args;
     const conv *c = w->c;
     void *y = chunk_of(c, args->y, c->chunk_y, chunk);
-    slot *own = &w->c->slots[index];
+    worker *own = &w->c->workers[index];
     const dnnl_status_t status =
         tdm__dnnl_call_run(&own->pass[TDM_DNNL_FORWARD], &own->context,
                            (const void *const[]){chunk_of(c, args->x[0], c->chunk_x, chunk), w->weights, param(args, 1),
-                                                 y, slot_scratch(w, index) + c->at.slot_pad});
+                                                 y, worker_scratch(w, index) + c->at.worker_pad});
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) relu(args->desc, y, c->chunk_y);
     return status;
 }
 
-static void forward_slots(void *data, int64_t begin, int64_t end) {
+static void forward_workers(void *data, int64_t begin, int64_t end) {
     const work *w = data;
     for (int64_t i = begin; i < end; i++) {
-        slot *own = &w->c->slots[i];
-        const int64_t last = w->count * (i + 1) / w->c->slot_count;
+        worker *own = &w->c->workers[i];
+        const int64_t last = w->count * (i + 1) / w->c->worker_count;
         own->status = dnnl_success;
-        for (int64_t chunk = w->count * i / w->c->slot_count; chunk < last && own->status == dnnl_success; chunk++)
+        for (int64_t chunk = w->count * i / w->c->worker_count; chunk < last && own->status == dnnl_success; chunk++)
             own->status = forward_chunk(w, i, chunk);
     }
 }
@@ -224,28 +224,28 @@ static tdm_status run_forward(conv *c, const tdm_kernel_args *args) {
     work w = {.c = c, .args = args, .count = c->chunk_count};
     w.scratch = c->scratch != NULL ? c->scratch : args->scratch;
     TDM_MODULE_TRY(tdm__dnnl_check(bring_weights(c, args, w.scratch, TDM_DNNL_FORWARD, &w.weights), what));
-    TDM_MODULE_TRY(tdm__dnnl_share(args->desc->threads, c->slot_count, forward_slots, &w));
+    TDM_MODULE_TRY(tdm__dnnl_share(args->desc->threads, c->worker_count, forward_workers, &w));
     return tdm__dnnl_check(first_failure(c), what);
 }
 
 /* Return where one chunk writes its gradients of the weights and of the bias. The first chunk writes straight into the
  * sum, to which the others are added. */
 static float *weights_part(const work *w, int64_t index) {
-    return w->first + index == 0 ? w->sum : (float *)(slot_scratch(w, index) + w->c->at.part);
+    return w->first + index == 0 ? w->sum : (float *)(worker_scratch(w, index) + w->c->at.part);
 }
 
 static float *bias_part(const work *w, int64_t index) {
     if (w->first + index == 0 && w->args->desc->param_count > 1) return w->args->dparam[1];
-    return (float *)(slot_scratch(w, index) + w->c->at.bias_part);
+    return (float *)(worker_scratch(w, index) + w->c->at.bias_part);
 }
 
 static dnnl_status_t backward_chunk(const work *w, int64_t index) {
     const conv *c = w->c;
     const tdm_kernel_args *args = w->args;
     const int64_t chunk = w->first + index;
-    char *scratch = slot_scratch(w, index), *pad = scratch + c->at.slot_pad;
+    char *scratch = worker_scratch(w, index), *pad = scratch + c->at.worker_pad;
     const void *dy = chunk_of(c, args->dy, c->chunk_y, chunk);
-    slot *own = &c->slots[index];
+    worker *own = &c->workers[index];
     dnnl_status_t status = dnnl_success;
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
         void *masked = scratch + c->at.masked;
@@ -262,9 +262,9 @@ static dnnl_status_t backward_chunk(const work *w, int64_t index) {
                                                     weights_part(w, index), bias_part(w, index), pad});
 }
 
-static void backward_slots(void *data, int64_t begin, int64_t end) {
+static void backward_workers(void *data, int64_t begin, int64_t end) {
     const work *w = data;
-    for (int64_t i = begin; i < end; i++) w->c->slots[i].status = backward_chunk(w, i);
+    for (int64_t i = begin; i < end; i++) w->c->workers[i].status = backward_chunk(w, i);
 }
 
 enum { ADDED_TOGETHER = 4096 }; /* elements: a range stays in the first-level cache while all parts are added to it */
@@ -299,8 +299,8 @@ static tdm_status run_backward(conv *c, const tdm_kernel_args *args) {
         TDM_MODULE_TRY(tdm__dnnl_check(bring_weights(c, args, w.scratch, TDM_DNNL_BACKWARD_DATA, &w.weights), what));
     for (; w.first < c->chunk_count; w.first += w.count) {
         const int64_t left = c->chunk_count - w.first;
-        w.count = left < c->slot_count ? left : c->slot_count;
-        TDM_MODULE_TRY(tdm__dnnl_share(args->desc->threads, w.count, backward_slots, &w));
+        w.count = left < c->worker_count ? left : c->worker_count;
+        TDM_MODULE_TRY(tdm__dnnl_share(args->desc->threads, w.count, backward_workers, &w));
         TDM_MODULE_TRY(tdm__dnnl_check(first_failure(c), what));
         if (args->dparam[0] != NULL) TDM_MODULE_TRY(add_gradients(&w));
     }

@@ -25,12 +25,12 @@ typedef struct tdm_conv_plans {
 } tdm_conv_plans;
 
 /* Byte offsets in scratch. Shared: the weights in oneDNN's layout, the gradient of the weights summed over chunks in
- * oneDNN's layout, and the scratchpad of the reorders. For each chunk in flight (a slot): its own gradients, dy where y
- * > 0, and its scratchpad. */
+ * oneDNN's layout, and the scratchpad of the reorders. For each worker, which processes one chunk
+ * at a time: its own gradients, dy where y > 0, and its scratchpad. */
 typedef struct tdm_conv_offsets {
     size_t weights, sum, pad;
-    size_t slots, slot; /* where the slots begin, the bytes of each; offsets within a slot: */
-    size_t part, bias_part, masked, slot_pad;
+    size_t workers, worker; /* where the workers begin, the bytes of each; offsets within a worker: */
+    size_t part, bias_part, masked, worker_pad;
     size_t total;
 } tdm_conv_offsets;
 
@@ -46,7 +46,7 @@ static inline size_t tdm__conv_element_bytes(const tdm_kernel_desc *desc) {
     return desc->precision == TDM_BF16 ? sizeof(uint16_t) : sizeof(float);
 }
 /* Chunks in flight at once. */
-int64_t tdm__conv_slots_of(const tdm_conv_plans *plans, const tdm_kernel_desc *desc, int64_t rows);
+int64_t tdm__conv_workers_of(const tdm_conv_plans *plans, const tdm_kernel_desc *desc, int64_t rows);
 tdm_conv_offsets tdm__conv_offsets_of(const tdm_conv_plans *plans, const tdm_kernel_desc *desc, int64_t rows);
 /* Of the weights in the layout of the pass, or of their gradient. */
 size_t tdm__conv_weight_bytes(const tdm_conv_plans *plans, tdm_dnnl_pass pass);

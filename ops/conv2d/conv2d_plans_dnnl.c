@@ -146,16 +146,16 @@ size_t tdm__conv_weight_bytes(const tdm_conv_plans *p, tdm_dnnl_pass pass) {
     return p->pass[pass] != NULL ? tdm__dnnl_bytes(tdm__dnnl_argument(p->pass[pass], argument)) : 0;
 }
 
-int64_t tdm__conv_slots_of(const tdm_conv_plans *p, const tdm_kernel_desc *desc, int64_t rows) {
+int64_t tdm__conv_workers_of(const tdm_conv_plans *p, const tdm_kernel_desc *desc, int64_t rows) {
     const int64_t chunks = rows / p->chunk;
     return chunks < desc->threads ? chunks : desc->threads;
 }
 
 tdm_conv_offsets tdm__conv_offsets_of(const tdm_conv_plans *p, const tdm_kernel_desc *desc, int64_t rows) {
     const bool backward = p->pass[TDM_DNNL_BACKWARD_WEIGHTS] != NULL;
-    size_t weights = 0, pad = 0, slot_pad = 0;
+    size_t weights = 0, pad = 0, worker_pad = 0;
     for (int i = 0; i < TDM_CONV_PASSES; i++) {
-        if (p->pass[i] != NULL) slot_pad = tdm__larger(slot_pad, tdm__dnnl_scratchpad_bytes(p->pass[i]));
+        if (p->pass[i] != NULL) worker_pad = tdm__larger(worker_pad, tdm__dnnl_scratchpad_bytes(p->pass[i]));
         if (p->reorder[i] == NULL) continue;
         pad = tdm__larger(pad, tdm__dnnl_scratchpad_bytes(p->reorder[i]));
         if (i != TDM_DNNL_BACKWARD_WEIGHTS) weights = tdm__larger(weights, tdm__conv_weight_bytes(p, (tdm_dnnl_pass)i));
@@ -163,14 +163,14 @@ tdm_conv_offsets tdm__conv_offsets_of(const tdm_conv_plans *p, const tdm_kernel_
     const size_t gradient = tdm__conv_weight_bytes(p, TDM_DNNL_BACKWARD_WEIGHTS);
     tdm_conv_offsets at = {.sum = tdm__dnnl_round(weights)};
     at.pad = at.sum + (p->reorder[TDM_DNNL_BACKWARD_WEIGHTS] != NULL ? tdm__dnnl_round(gradient) : 0);
-    at.slots = at.pad + tdm__dnnl_round(pad);
+    at.workers = at.pad + tdm__dnnl_round(pad);
     at.bias_part = at.part + tdm__dnnl_round(gradient);
     at.masked = at.bias_part + tdm__dnnl_round((size_t)desc->y.dim[1] * sizeof(float));
-    at.slot_pad = at.masked + (backward && tdm_has_epilogue(desc, TDM_EPILOGUE_RELU)
-                                   ? tdm__dnnl_round(tdm__dnnl_bytes(tdm__dnnl_ref(&p->y)))
-                                   : 0);
-    at.slot = at.slot_pad + tdm__dnnl_round(slot_pad);
-    at.total = at.slots + (size_t)tdm__conv_slots_of(p, desc, rows) * at.slot;
+    at.worker_pad = at.masked + (backward && tdm_has_epilogue(desc, TDM_EPILOGUE_RELU)
+                                     ? tdm__dnnl_round(tdm__dnnl_bytes(tdm__dnnl_ref(&p->y)))
+                                     : 0);
+    at.worker = at.worker_pad + tdm__dnnl_round(worker_pad);
+    at.total = at.workers + (size_t)tdm__conv_workers_of(p, desc, rows) * at.worker;
     return at;
 }
 

@@ -10,19 +10,19 @@
 
 /* The hash is seeded with numbers that the author of a file cannot know. So no file can make all names collide. */
 tdm_status tdm__tensor_seen_open(tdm_tensor_seen *seen, const tdm_host *host, size_t room) {
-    size_t slots = 64;
-    while (slots < 2 * room) slots *= 2;
-    *seen = (tdm_tensor_seen){.host = host, .slot_mask = slots - 1, .in_order = true};
+    size_t entries = 64;
+    while (entries < 2 * room) entries *= 2;
+    *seen = (tdm_tensor_seen){.host = host, .entry_mask = entries - 1, .in_order = true};
     TDM_TRY(tdm__new(host, &seen->extent, room, sizeof(*seen->extent), "names of a safetensors header"));
-    TDM_TRY(tdm__new(host, &seen->slot, slots, sizeof(*seen->slot), "names of a safetensors header"));
-    seen->seed = (uint64_t)tdm__now_ns() ^ (uint64_t)(uintptr_t)seen->slot;
+    TDM_TRY(tdm__new(host, &seen->entry, entries, sizeof(*seen->entry), "names of a safetensors header"));
+    seen->seed = (uint64_t)tdm__now_ns() ^ (uint64_t)(uintptr_t)seen->entry;
     return TDM_OK;
 }
 
 void tdm__tensor_seen_close(tdm_tensor_seen *seen) {
     if (seen->host == NULL) return;
     tdm__delete(seen->host, seen->extent);
-    tdm__delete(seen->host, seen->slot);
+    tdm__delete(seen->host, seen->entry);
     *seen = (tdm_tensor_seen){0};
 }
 
@@ -41,16 +41,16 @@ static void read_name(const tdm_tensor_file *file, uint32_t name_at, char name[T
 bool tdm__tensor_seen_name(tdm_tensor_seen *seen, const tdm_tensor_file *file, const char *name, size_t length,
                            uint32_t name_at) {
     uint64_t hash = tdm__hash64(name, length, seen->seed);
-    size_t at = (size_t)hash & seen->slot_mask;
-    for (; seen->slot[at] != 0; at = (at + 1) & seen->slot_mask) {
+    size_t at = (size_t)hash & seen->entry_mask;
+    for (; seen->entry[at] != 0; at = (at + 1) & seen->entry_mask) {
         char other[TDM_ST_MAX_NAME + 1];
-        const tdm_tensor_extent *extent = &seen->extent[seen->slot[at] - 1];
+        const tdm_tensor_extent *extent = &seen->extent[seen->entry[at] - 1];
         if (extent->name_hash != hash) continue;
         read_name(file, extent->name_at, other);
         if (other[0] == '\0' || strcmp(other, name) == 0) return false;
     }
     seen->extent[seen->count++] = (tdm_tensor_extent){.name_hash = hash, .name_at = name_at};
-    seen->slot[at] = (uint32_t)seen->count;
+    seen->entry[at] = (uint32_t)seen->count;
     return true;
 }
 

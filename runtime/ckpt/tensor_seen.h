@@ -15,8 +15,8 @@ typedef struct tdm_tensor_seen {
     uint64_t seed;
     tdm_tensor_extent *extent;
     size_t count;
-    uint32_t *slot; /* index + 1 into extent; open addressing */
-    size_t slot_mask;
+    uint32_t *entry; /* index + 1 into extent; open addressing */
+    size_t entry_mask;
     uint64_t last_end;
     bool in_order; /* each tensor begins where the one before it ends */
 } tdm_tensor_seen;

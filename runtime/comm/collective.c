@@ -1,10 +1,10 @@
 /* The collectives. Each has three paths:
  *
- *   slots      data of at most TDM_SLOT_BYTES travels in the slots of one round;
+ *   entries      data of at most TDM_ENTRY_BYTES travels in the entries of one round;
  *   in place   if all ranks can reach the spans they need, they read and write one another's spans directly;
  *   staged     otherwise the data goes through staging memory, one chunk at a time.
  *
- * All ranks see the same slots, so all choose the same path. The bits of the result do not depend on the path.
+ * All ranks see the same entries, so all choose the same path. The bits of the result do not depend on the path.
  *
  * Two units divide the data:
  *
@@ -31,14 +31,14 @@ static unsigned char *at(void *base, size_t offset) {
 
 static bool all_reachable(const tdm_group *group) {
     for (int r = 0; r < group->comm.world; r++) {
-        if (tdm__group_slot(group, r)->address.region == 0) return false;
+        if (tdm__group_entry(group, r)->address.region == 0) return false;
     }
     return true;
 }
 
-/* Member r's span, from the slot of the current round. Must be called before the next round. */
+/* Member r's span, from the entry of the current round. Must be called before the next round. */
 static void *peer_span(const tdm_group *group, int r) {
-    return tdm__group_reach(group, r, tdm__group_slot(group, r)->address);
+    return tdm__group_reach(group, r, tdm__group_entry(group, r)->address);
 }
 
 /* The staging half of `round`. own_stage: what this rank writes for the next round. peer_stage: what rank r has
@@ -75,9 +75,9 @@ static bool gets_result(const reduction *how, int r) {
     return how->root < 0 || how->root == r;
 }
 
-static void reduce_slots(const tdm_group *group, void *to, size_t count, const reduction *how) {
+static void reduce_entries(const tdm_group *group, void *to, size_t count, const reduction *how) {
     const void *source[TDM_COMM_WORLD_MAX];
-    for (int r = 0; r < group->comm.world; r++) source[r] = tdm__group_slot(group, r)->data;
+    for (int r = 0; r < group->comm.world; r++) source[r] = tdm__group_entry(group, r)->data;
     tdm__reduce_sources(to, source, group->comm.world, count, how->dtype, how->op);
 }
 
@@ -144,8 +144,8 @@ static tdm_status reduce_staged(tdm_group *group, tdm_span io, const reduction *
 static tdm_status reduce(tdm_group *group, tdm_span io, const reduction *how) {
     size_t bytes = span_bytes(io);
     TDM_TRY(tdm__group_meet(group, io, io.data, bytes));
-    if (bytes <= TDM_SLOT_BYTES) {
-        if (gets_result(how, group->comm.rank)) reduce_slots(group, io.data, io.count, how);
+    if (bytes <= TDM_ENTRY_BYTES) {
+        if (gets_result(how, group->comm.rank)) reduce_entries(group, io.data, io.count, how);
         return TDM_OK;
     }
     if (all_reachable(group)) return reduce_in_place(group, io.count, how);
@@ -158,11 +158,11 @@ static tdm_status broadcast(tdm_group *group, tdm_span io, int root) {
     size_t bytes = span_bytes(io);
     bool is_root = group->comm.rank == root;
     TDM_TRY(tdm__group_meet(group, io, is_root ? io.data : NULL, bytes));
-    if (bytes <= TDM_SLOT_BYTES) {
-        if (!is_root && bytes > 0) memcpy(io.data, tdm__group_slot(group, root)->data, bytes);
+    if (bytes <= TDM_ENTRY_BYTES) {
+        if (!is_root && bytes > 0) memcpy(io.data, tdm__group_entry(group, root)->data, bytes);
         return TDM_OK;
     }
-    if (tdm__group_slot(group, root)->address.region != 0) {
+    if (tdm__group_entry(group, root)->address.region != 0) {
         TDM_TRY(tdm__group_touch(group));
         if (!is_root) memcpy(io.data, peer_span(group, root), bytes);
         tdm__group_untouch(group);
@@ -186,9 +186,9 @@ static tdm_status gather(tdm_group *group, tdm_span in, void *out, bool gets) {
     size_t bytes = span_bytes(in);
     int world = group->comm.world;
     TDM_TRY(tdm__group_meet(group, in, in.data, bytes));
-    if (bytes <= TDM_SLOT_BYTES) {
+    if (bytes <= TDM_ENTRY_BYTES) {
         for (int r = 0; gets && bytes > 0 && r < world; r++)
-            memcpy(at(out, (size_t)r * bytes), tdm__group_slot(group, r)->data, bytes);
+            memcpy(at(out, (size_t)r * bytes), tdm__group_entry(group, r)->data, bytes);
         return TDM_OK;
     }
     if (all_reachable(group)) {
@@ -217,11 +217,11 @@ static tdm_status scatter(tdm_group *group, tdm_span in, tdm_span out, int root)
     size_t bytes = span_bytes(out), world = (size_t)group->comm.world, rank = (size_t)group->comm.rank;
     bool is_root = group->comm.rank == root;
     TDM_TRY(tdm__group_meet(group, is_root ? in : out, is_root ? in.data : NULL, bytes * world));
-    if (bytes * world <= TDM_SLOT_BYTES) {
-        if (bytes > 0) memcpy(out.data, tdm__group_slot(group, root)->data + rank * bytes, bytes);
+    if (bytes * world <= TDM_ENTRY_BYTES) {
+        if (bytes > 0) memcpy(out.data, tdm__group_entry(group, root)->data + rank * bytes, bytes);
         return TDM_OK;
     }
-    if (tdm__group_slot(group, root)->address.region != 0) {
+    if (tdm__group_entry(group, root)->address.region != 0) {
         TDM_TRY(tdm__group_touch(group));
         memcpy(out.data, at(peer_span(group, root), rank * bytes), bytes);
         tdm__group_untouch(group);

@@ -108,12 +108,12 @@ void tdm__group_untouch(tdm_group *group) {
 
 /* ---- rounds ---- */
 
-tdm_slot *tdm__group_next_slot(tdm_group *group) {
-    return &group->seat[group->comm.rank].slot[(group->round + 1) % 2];
+tdm_entry *tdm__group_next_entry(tdm_group *group) {
+    return &group->seat[group->comm.rank].entry[(group->round + 1) % 2];
 }
 
-const tdm_slot *tdm__group_slot(const tdm_group *group, int r) {
-    return &group->seat[r].slot[group->round % 2];
+const tdm_entry *tdm__group_entry(const tdm_group *group, int r) {
+    return &group->seat[r].entry[group->round % 2];
 }
 
 static bool not_arrived(const tdm_group *group, int r) {
@@ -122,7 +122,7 @@ static bool not_arrived(const tdm_group *group, int r) {
 
 tdm_status tdm__group_round(tdm_group *group) {
     tdm_seat *own = &group->seat[group->comm.rank];
-    tdm__group_next_slot(group)->call = group->call;
+    tdm__group_next_entry(group)->call = group->call;
     group->round++;
     atomic_store(&own->last_call, group->call.sequence << 8 | (uint64_t)group->call.kind);
     atomic_store(&own->round, group->round);
@@ -141,9 +141,9 @@ static bool same_call(const tdm_call *a, const tdm_call *b) {
 
 /* Every rank compares all calls with member 0's, so that all ranks reach the same verdict. */
 static tdm_status check_calls(tdm_group *group) {
-    const tdm_call *first = &tdm__group_slot(group, 0)->call;
+    const tdm_call *first = &tdm__group_entry(group, 0)->call;
     for (int r = 1; r < group->comm.world; r++) {
-        const tdm_call *other = &tdm__group_slot(group, r)->call;
+        const tdm_call *other = &tdm__group_entry(group, r)->call;
         if (same_call(first, other)) continue;
         char a[TDM_CALL_TEXT], b[TDM_CALL_TEXT];
         tdm__call_print(a, first);
@@ -156,17 +156,17 @@ static tdm_status check_calls(tdm_group *group) {
 }
 
 tdm_status tdm__group_meet(tdm_group *group, tdm_span span, const void *data, size_t small) {
-    tdm_slot *slot = tdm__group_next_slot(group);
-    slot->address = tdm__group_address(group, span.data, span.count * tdm_dtype_bytes(span.dtype));
-    if (data != NULL && small > 0 && small <= TDM_SLOT_BYTES) memcpy(slot->data, data, small);
+    tdm_entry *entry = tdm__group_next_entry(group);
+    entry->address = tdm__group_address(group, span.data, span.count * tdm_dtype_bytes(span.dtype));
+    if (data != NULL && small > 0 && small <= TDM_ENTRY_BYTES) memcpy(entry->data, data, small);
     TDM_TRY(tdm__group_round(group));
     return check_calls(group);
 }
 
 tdm_status tdm__group_tell(tdm_group *group, int root, void *data, size_t bytes) {
-    if (group->comm.rank == root) memcpy(tdm__group_next_slot(group)->data, data, bytes);
+    if (group->comm.rank == root) memcpy(tdm__group_next_entry(group)->data, data, bytes);
     TDM_TRY(tdm__group_round(group));
-    memcpy(data, tdm__group_slot(group, root)->data, bytes);
+    memcpy(data, tdm__group_entry(group, root)->data, bytes);
     return TDM_OK;
 }
 

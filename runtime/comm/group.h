@@ -1,9 +1,9 @@
 /* What `local` and `shm` have in common: ranks, as threads or as processes, that reach one shared area.
  *
- * Ranks synchronize in rounds. In a round each rank fills its slot (its call, the address of its data, and small data
- * itself), announces the round, and waits until all ranks have announced it. Then it may read every slot.
+ * Ranks synchronize in rounds. In a round each rank writes its entry (its call, the address of its data, and small data
+ * itself), announces the round, and waits until all ranks have announced it. Then it may read every entry.
  *
- * Slots and staging memory have two halves. Data of round n lies in half n % 2. A rank reads it before it announces
+ * Entries and staging memory have two halves. Data of round n lies in half n % 2. A rank reads it before it announces
  * round n + 1. So after round n + 1 all ranks have read half n % 2, and round n + 2 may overwrite it.
  *
  * There are no locks, and no counter ever goes back. A rank may be killed at any instruction; the others still find out
@@ -16,7 +16,7 @@
 #include "runtime/comm/comm.h"
 
 enum {
-    TDM_SLOT_BYTES = 2048,          /* data up to this size travels in the slot */
+    TDM_ENTRY_BYTES = 2048,         /* data up to this size travels in the entry */
     TDM_MAIL_BYTES = 32 * 1024,     /* one half of a sender's mailbox */
     TDM_STAGING_BYTES = 512 * 1024, /* one half of a rank's staging memory */
     TDM_CAUSE_TEXT = 400,
@@ -36,11 +36,11 @@ typedef struct tdm_peer_address {
     uint64_t region, offset;
 } tdm_peer_address;
 
-typedef struct tdm_slot {
+typedef struct tdm_entry {
     tdm_call call;
     tdm_peer_address address;
-    _Alignas(TDM_LINE) unsigned char data[TDM_SLOT_BYTES];
-} tdm_slot;
+    _Alignas(TDM_LINE) unsigned char data[TDM_ENTRY_BYTES];
+} tdm_entry;
 
 /* A rank's mailbox for outgoing messages: one message at a time, to one receiver. */
 typedef struct tdm_mail {
@@ -60,7 +60,7 @@ typedef struct tdm_seat {
     _Atomic uint32_t left;                     /* the rank has closed its end */
     _Atomic uint32_t touching;                 /* the rank is reading or writing other ranks' spans */
     tdm_mail mail;
-    tdm_slot slot[2];
+    tdm_entry entry[2];
 } tdm_seat;
 
 typedef enum tdm_process_state {
@@ -189,14 +189,14 @@ void tdm__group_note(tdm_group *group, const tdm_call *call);
 tdm_status tdm__group_enter(tdm_group *group, const tdm_call *call);
 /* Ends a call. If `status` is a failure, ends the job and waits until no peer uses the caller's memory. */
 tdm_status tdm__group_leave(tdm_group *group, tdm_status status);
-/* This rank's slot in the next round; a member's slot in the current round. */
-tdm_slot *tdm__group_next_slot(tdm_group *group);
-const tdm_slot *tdm__group_slot(const tdm_group *group, int r);
+/* This rank's entry in the next round; a member's entry in the current round. */
+tdm_entry *tdm__group_next_entry(tdm_group *group);
+const tdm_entry *tdm__group_entry(const tdm_group *group, int r);
 tdm_status tdm__group_round(tdm_group *group);
 /* The first round of a collective: publishes the call, the address of `span` and, if they fit, `small` bytes of `data`.
  * Fails unless all ranks make the same call. */
 tdm_status tdm__group_meet(tdm_group *group, tdm_span span, const void *data, size_t small);
-/* Copies `bytes` (at most TDM_SLOT_BYTES) of the root's `data` to all members, in one round. */
+/* Copies `bytes` (at most TDM_ENTRY_BYTES) of the root's `data` to all members, in one round. */
 tdm_status tdm__group_tell(tdm_group *group, int root, void *data, size_t bytes);
 
 tdm_peer_address tdm__group_address(const tdm_group *group, const void *data, size_t bytes);

@@ -1,13 +1,13 @@
 /* Batches in order, read ahead by threads.
  *
- * Batches are numbered from the last seek. Batch b lies in slot b % slot_count of a ring that is allocated once. Four
- * things happen to a slot, in this order:
+ * Batches are numbered from the last seek. Batch b lies in entry b % entry_count of a ring that is allocated once. Four
+ * things happen to an entry, in this order:
  *
  *   claimed    A thread takes the next number and writes the indices of the batch's samples. It holds the mutex.
- *   fetched    The same thread reads and transforms the samples, without the mutex. Then the slot is ready.
+ *   fetched    The same thread reads and transforms the samples, without the mutex. Then the entry is ready.
  *   taken      tdm__loader_next gives it to the caller. A batch that failed is not taken: it stays at the front, and
  *              every call returns its error, until the next seek.
- *   released   The caller has taken `held` more; the slot can be claimed again.
+ *   released   The caller has taken `held` more; the entry can be claimed again.
  *
  * Only the claims are in order of the numbers, and they alone decide the content. So the batches depend neither on the
  * number of threads nor on their speed. Without threads the caller claims and fetches the batch that it asks for. */
@@ -24,12 +24,12 @@
 
 enum { WORKERS_MAX = 1024, AHEAD_MAX = 4096, HELD_MAX = 64, WARN_SECONDS = 30 };
 
-typedef struct slot {
+typedef struct entry {
     tdm_batch *batch;
     bool ready;
     tdm_status status;
     tdm_error error; /* its record, if it is not TDM_OK */
-} slot;
+} entry;
 
 typedef struct loader_thread {
     tdm_loader *loader;
@@ -40,13 +40,13 @@ typedef struct loader_thread {
 struct tdm_loader {
     const tdm_host *host;
     tdm_batches batches;
-    slot *slots;
-    int slot_count, thread_count, started, readers;
+    entry *entries;
+    int entry_count, thread_count, started, readers;
     loader_thread *threads; /* `readers` of them, at least one: if no thread runs, the caller uses its reader */
     unsigned char *samples; /* all buffers */
     double waited_ms;       /* result of tdm__loader_waited_ms */
 
-    pthread_mutex_t mutex; /* guards all below, and the slots that no thread has claimed */
+    pthread_mutex_t mutex; /* guards all below, and the entries that no thread has claimed */
     pthread_cond_t can_claim, changed;
     int64_t epoch, step;               /* of the next batch to claim */
     uint64_t claimed, taken, released; /* numbers of the next batch to claim, to give out, to get back */
@@ -57,33 +57,33 @@ struct tdm_loader {
 
 /* ---- claiming and fetching ---- */
 
-static slot *slot_of(const tdm_loader *loader, uint64_t number) {
-    return &loader->slots[number % (uint64_t)loader->slot_count];
+static entry *entry_of(const tdm_loader *loader, uint64_t number) {
+    return &loader->entries[number % (uint64_t)loader->entry_count];
 }
 
 static bool may_claim(const tdm_loader *loader) {
-    return loader->running && !loader->ended && loader->claimed - loader->released < (uint64_t)loader->slot_count;
+    return loader->running && !loader->ended && loader->claimed - loader->released < (uint64_t)loader->entry_count;
 }
 
-/* Claims the next batch and returns its slot. The caller holds the mutex. */
-static slot *claim(tdm_loader *loader) {
-    slot *s = slot_of(loader, loader->claimed++);
-    s->ready = false;
-    tdm__batch_plan(&loader->batches, s->batch, loader->epoch, loader->step);
+/* Claims the next batch and returns its entry. The caller holds the mutex. */
+static entry *claim(tdm_loader *loader) {
+    entry *e = entry_of(loader, loader->claimed++);
+    e->ready = false;
+    tdm__batch_plan(&loader->batches, e->batch, loader->epoch, loader->step);
     const int64_t stride = loader->batches.options.stride;
     loader->step += stride > 0 ? stride : 1;
-    if (loader->step < loader->batches.steps_per_epoch) return s;
+    if (loader->step < loader->batches.steps_per_epoch) return e;
     loader->ended = stride > 0;
     loader->epoch++;
     loader->step = 0;
-    return s;
+    return e;
 }
 
-static void fetch(const tdm_loader *loader, slot *s, tdm_batch_reader *reader) {
-    s->status = tdm__batch_fetch(&loader->batches, s->batch, reader);
-    if (s->status == TDM_OK) return;
-    tdm__error_save(&s->error);
-    s->error.status = s->status;
+static void fetch(const tdm_loader *loader, entry *e, tdm_batch_reader *reader) {
+    e->status = tdm__batch_fetch(&loader->batches, e->batch, reader);
+    if (e->status == TDM_OK) return;
+    tdm__error_save(&e->error);
+    e->error.status = e->status;
 }
 
 static void *work(void *argument) {
@@ -94,13 +94,13 @@ static void *work(void *argument) {
     for (;;) {
         while (!loader->closing && !may_claim(loader)) pthread_cond_wait(&loader->can_claim, &loader->mutex);
         if (loader->closing) break;
-        slot *s = claim(loader);
+        entry *e = claim(loader);
         loader->busy++;
         pthread_mutex_unlock(&loader->mutex);
-        fetch(loader, s, &self->reader);
+        fetch(loader, e, &self->reader);
         pthread_mutex_lock(&loader->mutex);
         loader->busy--;
-        s->ready = true;
+        e->ready = true;
         pthread_cond_broadcast(&loader->changed);
     }
     pthread_mutex_unlock(&loader->mutex);
@@ -109,20 +109,20 @@ static void *work(void *argument) {
 
 /* ---- giving out ---- */
 
-static bool is_fetched(const tdm_loader *loader, const slot *s) {
-    return loader->claimed > loader->taken && s->ready;
+static bool is_fetched(const tdm_loader *loader, const entry *e) {
+    return loader->claimed > loader->taken && e->ready;
 }
 
-/* Waits until the batch in `s` is read. The caller holds the mutex. Slow storage is not an error, but warns. */
-static void wait_for(tdm_loader *loader, const slot *s) {
+/* Waits until the batch in `e` is read. The caller holds the mutex. Slow storage is not an error, but warns. */
+static void wait_for(tdm_loader *loader, const entry *e) {
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
-    for (int64_t waited = WARN_SECONDS; !is_fetched(loader, s);) {
+    for (int64_t waited = WARN_SECONDS; !is_fetched(loader, e);) {
         deadline.tv_sec += WARN_SECONDS;
         int result = 0;
-        while (!is_fetched(loader, s) && result != ETIMEDOUT)
+        while (!is_fetched(loader, e) && result != ETIMEDOUT)
             result = pthread_cond_timedwait(&loader->changed, &loader->mutex, &deadline);
-        if (is_fetched(loader, s)) break;
+        if (is_fetched(loader, e)) break;
         pthread_mutex_unlock(&loader->mutex);
         TDM_WARN(loader->host, "data", "still waiting for a batch after %lld s: reading samples is slow or stuck",
                  (long long)waited);
@@ -132,19 +132,19 @@ static void wait_for(tdm_loader *loader, const slot *s) {
 }
 
 /* The next batch to give out, after it was read. The caller holds the mutex. */
-static slot *front(tdm_loader *loader) {
+static entry *front(tdm_loader *loader) {
     int64_t start_ns = tdm__now_ns();
     loader->running = true;
     pthread_cond_broadcast(&loader->can_claim);
-    slot *s = slot_of(loader, loader->taken);
+    entry *e = entry_of(loader, loader->taken);
     if (loader->thread_count > 0) {
-        wait_for(loader, s);
+        wait_for(loader, e);
     } else if (loader->claimed == loader->taken) {
         fetch(loader, claim(loader), &loader->threads[0].reader);
-        s->ready = true;
+        e->ready = true;
     }
     loader->waited_ms += tdm__ms_since(start_ns);
-    return s;
+    return e;
 }
 
 tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
@@ -156,20 +156,20 @@ tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
     }
     uint64_t kept = (uint64_t)loader->batches.options.held - 1; /* beside the batch that this call gives */
     loader->released = loader->taken > kept ? loader->taken - kept : 0;
-    slot *s = front(loader);
-    tdm_status status = s->status;
+    entry *e = front(loader);
+    tdm_status status = e->status;
     if (status == TDM_OK) loader->taken++;
     pthread_mutex_unlock(&loader->mutex);
-    if (status != TDM_OK) return tdm__error_restore(&s->error, NULL);
-    *out = s->batch;
+    if (status != TDM_OK) return tdm__error_restore(&e->error, NULL);
+    *out = e->batch;
     return TDM_OK;
 }
 
 const tdm_batch *tdm__loader_peek(tdm_loader *loader) {
     pthread_mutex_lock(&loader->mutex);
-    const slot *s = front(loader);
+    const entry *e = front(loader);
     pthread_mutex_unlock(&loader->mutex);
-    return s->status == TDM_OK ? s->batch : NULL;
+    return e->status == TDM_OK ? e->batch : NULL;
 }
 
 tdm_status tdm__loader_seek(tdm_loader *loader, int64_t epoch, int64_t step_in_epoch) {
@@ -253,14 +253,14 @@ static tdm_status start_threads(tdm_loader *loader) {
 static tdm_status open_parts(tdm_loader *loader, const tdm_dataset *dataset, tdm_loader_options options) {
     const tdm_host *host = loader->host;
     if (options.held == 0) options.held = 1;
-    /* The caller holds some slots. The others are read ahead, at least one for each thread. */
+    /* The caller holds some entries. The others are read ahead, at least one for each thread. */
     int threads = options.form == TDM_ROWS_INDEX ? 0 : (int)options.workers; /* indices: waking a thread takes longer */
     int buffers = threads > 0 ? threads : 1, ahead = options.ahead > threads ? options.ahead : threads;
     loader->thread_count = threads;
-    loader->slot_count = options.held + (threads == 0 ? 1 : ahead);
-    TDM_TRY(tdm__batches_open(&loader->batches, host, dataset, &options, loader->slot_count));
-    TDM_TRY(tdm__new(host, &loader->slots, (size_t)loader->slot_count, sizeof(slot), "loader"));
-    for (int i = 0; i < loader->slot_count; i++) loader->slots[i].batch = &loader->batches.batch[i];
+    loader->entry_count = options.held + (threads == 0 ? 1 : ahead);
+    TDM_TRY(tdm__batches_open(&loader->batches, host, dataset, &options, loader->entry_count));
+    TDM_TRY(tdm__new(host, &loader->entries, (size_t)loader->entry_count, sizeof(entry), "loader"));
+    for (int i = 0; i < loader->entry_count; i++) loader->entries[i].batch = &loader->batches.batch[i];
     size_t other_at = tdm__round_up(loader->batches.sample_bytes, TDM_ALIGN);
     size_t stride = other_at + tdm__round_up(loader->batches.other_bytes, TDM_ALIGN);
     TDM_TRY(tdm__new(host, &loader->samples, (size_t)buffers, stride, "loader"));
@@ -306,7 +306,7 @@ void tdm__loader_close(tdm_loader *loader) {
     for (int i = 0; i < loader->readers; i++) tdm__sample_reader_close(&loader->threads[i].reader.reader);
     tdm__delete(host, loader->samples);
     tdm__delete(host, loader->threads);
-    tdm__delete(host, loader->slots);
+    tdm__delete(host, loader->entries);
     pthread_cond_destroy(&loader->can_claim);
     pthread_cond_destroy(&loader->changed);
     pthread_mutex_destroy(&loader->mutex);

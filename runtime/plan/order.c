@@ -14,8 +14,8 @@ static int group_of(const tdm_plan *plan, const char *name) {
     return 0;
 }
 
-static void add_param(tdm_plan *plan, int node, int slot) {
-    const int graph_param = plan->nodes[node].graph_param[slot];
+static void add_param(tdm_plan *plan, int node, int k) {
+    const int graph_param = plan->nodes[node].graph_param[k];
     const tdm_graph_param *param = &plan->graph->params[graph_param];
     int index = plan->param_count++;
     plan->params[index] = (tdm_plan_param){.name = param->name,
@@ -27,14 +27,14 @@ static void add_param(tdm_plan *plan, int node, int slot) {
                                            .node = node,
                                            .group = group_of(plan, param->name)};
     tdm_plan_param *added = &plan->params[index];
-    if (slot == 0 && plan->nodes[node].weight.filled > 0) {
+    if (k == 0 && plan->nodes[node].weight.filled > 0) {
         added->form = plan->nodes[node].weight;
         added->stored = added->form.outer * added->form.b * added->form.filled;
         plan->has_forms = true;
     }
     plan->param_of_graph[graph_param] = index;
-    plan->nodes[node].param[slot] = index;
-    if (!plan->frozen[graph_param]) plan->nodes[node].dparam[slot] = index;
+    plan->nodes[node].param[k] = index;
+    if (!plan->frozen[graph_param]) plan->nodes[node].dparam[k] = index;
     plan->param_floats += tdm__plan_floats((size_t)added->stored);
 }
 

@@ -48,13 +48,13 @@ tdm_status tdm__run_list_tensors(tdm_run *run) {
         run->params_by_name[i] = to;
     }
     for (int i = 0; i < plan->buffer_count; i++) *to++ = named_buffer(&plan->buffers[i]);
-    for (int slot = 0; slot < states; slot++) {
+    for (int k = 0; k < states; k++) {
         for (int i = 0; i < params; i++) {
             if (plan->frozen[i]) continue;
             *to = run->tensors[i];
             to->arena = TDM_ARENA_STATE;
-            to->offset += (size_t)slot * plan->trained_floats * sizeof(float);
-            TDM_TRY(tdm__arena_printf(&run->arena, &to->name, "%s.%s", run->optim->state[slot], run->tensors[i].name));
+            to->offset += (size_t)k * plan->trained_floats * sizeof(float);
+            TDM_TRY(tdm__arena_printf(&run->arena, &to->name, "%s.%s", run->optim->state[k], run->tensors[i].name));
             to++;
         }
     }

@@ -5,7 +5,7 @@
 
 enum { WORLDS = 8, TIMEOUT_MS = 20000, GUARD = 5, MOST = 200100 };
 
-/* Zero, one, odd, just about what fits a slot and a stage, and several stages. */
+/* Zero, one, odd, just about what fits an entry and a stage, and several stages. */
 static const size_t counts[] = {0, 1, 17, 511, 513, 2049, 70001, 200003};
 enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
 

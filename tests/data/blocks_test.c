@@ -268,7 +268,7 @@ static void check_held(int workers, int ahead, int held, bool peeks) {
         /* Time for threads to fill all that is free. */
         if (workers > 0 && step % 8 == 0) nanosleep(&(struct timespec){0, 1000000}, NULL);
         for (int i = 0; i < held && i <= step; i++) check_kept(&kept[(step - i) % held], bytes);
-        int given = step + 1 > held ? step + 1 : held; /* slots that none is given from yet are filled, too */
+        int given = step + 1 > held ? step + 1 : held; /* entries that none is given from yet are filled, too */
         CHECK(atomic_load(&own.reads) <= (given + (workers > ahead ? workers : ahead)) * BATCH);
     }
     for (int i = 0; i < held; i++) free(kept[i].block);

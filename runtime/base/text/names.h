@@ -7,15 +7,15 @@
 #include "runtime/base/memory.h"
 
 typedef struct tdm_name {
-    const char *text; /* borrowed; NULL: the slot is free */
+    const char *text; /* borrowed; NULL: the entry is free */
     uint32_t hash;
     int number;
 } tdm_name;
 
 /* Empty when zeroed. All additions must use the same arena. */
 typedef struct tdm_names {
-    tdm_name *slot; /* open addressing */
-    size_t slots, count;
+    tdm_name *entry; /* open addressing */
+    size_t entries, count;
     uint64_t seed;
 } tdm_names;
 

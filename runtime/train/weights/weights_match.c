@@ -50,7 +50,7 @@ static tdm_weights_fate fate_of(const tdm_texts *skip, const tdm_named *named, c
 tdm_status tdm__weights_match(tdm_run *run, const tdm_tensor_file *file, const tdm_weights_section *how,
                               tdm_weights_match *out) {
     const size_t count = (size_t)run->model_tensors, in_file = (size_t)tdm__tensor_file_count(file);
-    tdm_names ours = {.slot = NULL};
+    tdm_names ours = {.entry = NULL};
     *out = (tdm_weights_match){.how = how, .count = run->model_tensors};
     TDM_TRY(tdm__arena_new(&run->arena, &out->of, count, sizeof(*out->of)));
     TDM_TRY(tdm__arena_new(&run->arena, &out->fate, count, sizeof(*out->fate)));
