@@ -27,8 +27,8 @@ typedef struct ddp {
     tdm_mode base;
     int world;
     tdm_replica *replica;
-    tdm_reducer *reducer; /* NULL with one rank */
-    bool splits;          /* a step is two pieces of work: between them the host reduces gradients or checks the sums */
+    tdm_reducer *reducer;
+    bool splits; /* a step is two pieces of work: between them the host reduces gradients or checks the sums */
 } ddp;
 
 /* A step while it is submitted. */
@@ -49,9 +49,9 @@ static tdm_status open_reducer(ddp *d) {
     const tdm_mode_params *params = &d->base.params;
     if (d->world > 1 && params->shares_gradients) return tdm__reducer_open_shared(&d->reducer, &d->replica, params);
     TDM_TRY(tdm__rank_open_replica(params, NULL, &d->replica));
-    if (d->world > 1 && params->device_comm != NULL) TDM_TRY(tdm__reducer_open_device(&d->reducer, d->replica, params));
-    if (d->world > 1 && d->reducer == NULL) TDM_TRY(tdm__reducer_open_host(&d->reducer, d->replica, params));
-    return TDM_OK;
+    if (d->world == 1) return tdm__reducer_open_alone(&d->reducer, params);
+    if (params->device_comm != NULL) TDM_TRY(tdm__reducer_open_device(&d->reducer, d->replica, params));
+    return d->reducer != NULL ? TDM_OK : tdm__reducer_open_host(&d->reducer, d->replica, params);
 }
 
 static tdm_status ddp_open(tdm_mode *mode) {
@@ -60,14 +60,14 @@ static tdm_status ddp_open(tdm_mode *mode) {
     mode->replica = &d->replica;
     mode->replica_count = 1;
     TDM_TRY(open_reducer(d));
-    d->splits = checks_reduction(d) || (d->reducer != NULL && d->reducer->ops->reduce_all != NULL);
+    d->splits = checks_reduction(d) || d->reducer->ops->reduce_all != NULL;
     if (!d->splits) mode->depth = tdm__replica_depth(d->replica);
-    if (d->reducer != NULL) mode->gradients = d->reducer->backend;
+    mode->gradients = d->reducer->backend;
     mode->phases = 1u << TDM_PHASE_FORWARD | 1u << TDM_PHASE_LOSS | 1u << TDM_PHASE_BACKWARD |
                    1u << TDM_PHASE_COMM_EXPOSED | 1u << TDM_PHASE_OPTIMIZER;
     /* Queued collectives are timed only while the step waits for them. The part that overlaps backward is not
      * measured. */
-    if (d->reducer == NULL || !d->reducer->ops->is_queued) mode->phases |= 1u << TDM_PHASE_COMM;
+    if (!d->reducer->ops->is_queued) mode->phases |= 1u << TDM_PHASE_COMM;
     return TDM_OK;
 }
 
@@ -80,8 +80,7 @@ static void ddp_close(tdm_mode *mode) {
 /* ---- the step's work ---- */
 
 static bool broadcasts(const ddp *d) {
-    return d->reducer != NULL && d->base.params.plan->buffer_bytes > 0 &&
-           d->base.params.job->parallel.ddp.broadcast_buffers;
+    return d->base.params.plan->buffer_bytes > 0 && d->base.params.job->parallel.ddp.broadcast_buffers;
 }
 
 /* If collectives are queued, the broadcast is part of the step's work. */
@@ -100,7 +99,7 @@ static tdm_status forward_backward(void *user) {
     ddp_step *s = user;
     ddp *d = s->ddp;
     const tdm_mode_params *params = &d->base.params;
-    const bool overlaps = d->reducer != NULL && d->reducer->ops->start_bucket != NULL;
+    const bool overlaps = d->reducer->ops->start_bucket != NULL;
     const tdm_exec_hooks hooks = {bucket_ready, d->reducer};
     const int64_t micro = params->job->train.accumulate;
     tdm_rows next;
@@ -130,7 +129,7 @@ static tdm_status whole_step(void *user) {
 
 /* Called before the host waits for the device, because that wait has no deadline. `until` NULL: for all queued work. */
 static tdm_status wait_for_peers(ddp *d, tdm_device_event *until) {
-    return d->reducer != NULL && d->reducer->ops->wait != NULL ? d->reducer->ops->wait(d->reducer, until) : TDM_OK;
+    return d->reducer->ops->wait != NULL ? d->reducer->ops->wait(d->reducer, until) : TDM_OK;
 }
 
 static tdm_status check_reduction(ddp *d) {
@@ -229,7 +228,7 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
     ddp_step step = {.ddp = d, .update = update};
     tdm_hash128 key = tdm__step_key(batch->shard, 1);
     result->bytes_moved = ddp_wire_bytes(mode->params.plan, mode->params.job, d->world, 0) / d->world;
-    if (d->reducer != NULL) d->reducer->ms = 0;
+    d->reducer->ms = 0;
     TDM_TRY(broadcast_now(d, &result->times));
     TDM_TRY(denominator_of(d, batch, &result->denominator));
     tdm_values values = tdm__optim_all_values(update, result->denominator);
@@ -239,7 +238,7 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
         TDM_TRY(run_split(&step, key, &result->times));
     else
         TDM_TRY(tdm__replica_run(d->replica, key, whole_step, &step));
-    if (d->reducer != NULL) result->times.ms[TDM_PHASE_COMM] += d->reducer->ms;
+    result->times.ms[TDM_PHASE_COMM] += d->reducer->ms;
     return tdm__replica_end(d->replica);
 }
 
@@ -256,8 +255,8 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
 }
 
 static void ddp_step_failed(tdm_mode *mode, const char *message) {
-    const ddp *d = (ddp *)mode;
-    if (d->reducer != NULL) d->reducer->ops->abort(d->reducer, message);
+    tdm_reducer *reducer = ((ddp *)mode)->reducer;
+    reducer->ops->abort(reducer, message);
 }
 
 /* ---- between steps ---- */
@@ -275,7 +274,6 @@ static tdm_status broadcast_arena(ddp *d, tdm_arena_kind kind) {
 
 static tdm_status ddp_sync(tdm_mode *mode, bool with_state) {
     ddp *d = (ddp *)mode;
-    if (d->reducer == NULL) return TDM_OK;
     TDM_TRY(broadcast_arena(d, TDM_ARENA_PARAM));
     TDM_TRY(tdm__replica_params_changed(d->replica));
     TDM_TRY(broadcast_arena(d, TDM_ARENA_BUFFER));

@@ -1,4 +1,4 @@
-/* What the three reducers share. */
+/* What the reducers share. */
 #include "modes/reducer.h"
 
 #include "runtime/base/memory.h"

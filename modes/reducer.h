@@ -1,5 +1,6 @@
 /* How ddp sums gradients over its ranks, and how rank 0's arenas are broadcast. One file for each way:
  *
+ *   reducer_alone.c   one rank: there is nothing to do
  *   reducer_shared.c  the CPU: gradients lie in memory that the ranks share, and a thread of each rank reduces them
  *   reducer_device.c  a device with a communicator for its memory (NCCL): its calls are work on the replica's queue
  *   reducer_host.c    a device without one: after backward the gradients are copied to host memory, reduced there and
@@ -36,12 +37,13 @@ struct tdm_reducer {
     const tdm_reducer_ops *ops;
     const tdm_mode_params *params;
     tdm_replica *replica;
-    const char *backend; /* "shm", "nccl" */
+    const char *backend; /* "shm", "nccl"; "here": one rank */
     double ms;           /* milliseconds in collectives, this step */
 };
 
-/* Collective. After a failure, close *out unless it is NULL. tdm__reducer_open_shared also opens this rank's replica,
- * whose gradient arena is the reducer's memory. */
+tdm_status tdm__reducer_open_alone(tdm_reducer **out, const tdm_mode_params *params);
+/* The others are collective. After a failure, close *out unless it is NULL. tdm__reducer_open_shared also opens this
+ * rank's replica, whose gradient arena is the reducer's memory. */
 tdm_status tdm__reducer_open_shared(tdm_reducer **out, tdm_replica **replica, const tdm_mode_params *params);
 /* *out is NULL if the communicator cannot be had and the job may run without it: `backend: auto` with two ranks on one
  * GPU, for example. */
@@ -49,7 +51,7 @@ tdm_status tdm__reducer_open_device(tdm_reducer **out, tdm_replica *replica, con
 tdm_status tdm__reducer_open_host(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params);
 void tdm__reducer_close(tdm_reducer *reducer); /* NULL is fine */
 
-/* ---- for these three files ---- */
+/* ---- for these files ---- */
 
 tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_ops *ops, const tdm_mode_params *params);
 /* This rank's replica. grad NULL: the replica allocates its gradient arena. */
