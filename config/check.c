@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/room.h"
+#include "config/object.h"
 #include "runtime/data/transforms/mixing.h"
 #include "runtime/graph/graph.h"
 #include "runtime/optim/schedule.h"

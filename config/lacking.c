@@ -2,7 +2,7 @@
  * What a module provides is not refused: the machine where the job runs may have the module. */
 #include <string.h>
 
-#include "config/room.h"
+#include "config/object.h"
 #include "runtime/base/status.h"
 #include "runtime/module/module.h"
 

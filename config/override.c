@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/room.h"
+#include "config/object.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "config/room.h"
+#include "config/object.h"
 #include "runtime/base/status.h"
 #include "runtime/data/pictures/look.h"
 

@@ -1,4 +1,4 @@
-/* Chooses the flat passes for this processor. */
+/* Chooses the flat loops for this processor. */
 #include "ops/flat/flat.h"
 
 #include "runtime/base/isa.h"

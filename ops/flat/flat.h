@@ -1,4 +1,4 @@
-/* The variants of the flat passes; which of them exist depends on the processor's family. */
+/* The variants of the flat loops; which of them exist depends on the processor's family. */
 #ifndef TDM_OPS_FLAT_FLAT_H
 #define TDM_OPS_FLAT_FLAT_H
 

@@ -144,7 +144,7 @@ static tdm_status cpu_event_ms(tdm_device *device, tdm_device_event *from, tdm_d
     return TDM_OK;
 }
 
-/* ---- flat passes ---- */
+/* ---- flat loops ---- */
 
 static tdm_status cpu_sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t count) {
     ((cpu_device *)device)->flat->sum(out, source, source_count, count);

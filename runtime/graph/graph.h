@@ -56,7 +56,7 @@ extern const tdm_optim_def *const tdm_builtin_optims[]; /* indexed by job.optimi
 /* Not a layer: the plan inserts it between kernels that need different layouts. */
 extern const tdm_op_def *const tdm_builtin_layout_op;
 extern const tdm_rewrite tdm_builtin_rewrites[]; /* ends with a NULL name */
-/* Built-in CPU kernels ("ref"), and the flat passes for the best instruction set of this machine. */
+/* Built-in CPU kernels ("ref"), and the flat loops for the best instruction set of this machine. */
 extern const tdm_kernel *const tdm_builtin_kernels[];
 const tdm_flat_kernels *tdm_builtin_flat(void);     /* for that instruction set */
 const tdm_flat_kernels *tdm_builtin_flat_ref(void); /* plain C, the reference for tests */

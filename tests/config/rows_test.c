@@ -3,7 +3,7 @@
 #include <jansson.h>
 
 #include "config/builtin.h"
-#include "config/room.h"
+#include "config/object.h"
 #include "runtime/graph/graph.h"
 #include "tests/config/config_support.h"
 

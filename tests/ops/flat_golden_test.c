@@ -1,5 +1,5 @@
 /* The optimizers against PyTorch, to the bit, for every instruction set that this processor runs; and the variants of
- * the flat passes against each other. */
+ * the flat loops against each other. */
 #include <stdbool.h>
 #include <stdint.h>
 
