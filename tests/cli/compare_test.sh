@@ -51,4 +51,3 @@ code 2 "$tandem" compare toy.yaml --tolerance loss=small
 code 3 "$tandem" compare toy.yaml optimizer.lr=fast
 code 9 "$tandem" compare toy.yaml --steps 20 optimizer.lr=1e6 optimizer.type=sgd --out e
 has "$err" "its files are in e/dp"
-finish

@@ -156,4 +156,3 @@ code 0 "$tandem" init -o cifar-en.yaml --force
 
 code 0 "$tandem" train toy.yaml --print-config --mode dp
 has "$out" "mode: dp"
-finish

@@ -73,4 +73,3 @@ code 0 "$tandem" train toy.yaml --run-dir run --steps 2
 code 0 "$tandem" ckpt convert run run.pt
 code 0 "$tandem" ckpt convert run.pt run.safetensors
 code 0 "$tandem" eval toy.yaml --weights run.safetensors
-finish

@@ -100,4 +100,3 @@ ranks auto 0
 has rank0.err "warning: comm: nccl is not used, gradients are reduced in host memory: nccl: ranks have different versions"
 ranks nccl 11
 has rank0.err "error: nccl: ranks have different versions"
-finish

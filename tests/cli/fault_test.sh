@@ -144,4 +144,3 @@ kill -TERM $pid
 got=0
 wait $pid || got=$?
 same $got 75 "status of the first job"
-finish

@@ -165,4 +165,3 @@ same "$(cat e-single-eval.batch=7/metrics.jsonl | grep -o '"kind":"eval".*')" \
 code 0 "$tandem" eval batch.yaml --weights e-single-eval.batch=7 -o a.json eval.batch=7
 code 0 "$tandem" eval batch.yaml --weights e-single-eval.batch=7 -o b.json eval.batch=8
 [ "$(json a.json loss)" != "$(json b.json loss)" ] || fail "eval.batch changes nothing"
-finish

@@ -94,4 +94,3 @@ treated $'\ncompopt -o nospace' tandem train job.yaml optimizer.t
 treated $'\ncompopt -o filenames' tandem eval zo
 treated $'\ncompopt -o filenames' tandem train job.yaml --run-dir zo
 treated $'\ncompopt -o filenames' tandem train job.yaml --resume zo
-finish

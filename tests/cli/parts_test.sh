@@ -63,4 +63,3 @@ code 0 "$tandem" bench all_reduce --plain --max 1K --json
 has "$out" '"wrong":0'
 code 0 "$tandem" bench data toy.yaml --iterations 5
 has "$out" "samples/s"
-finish

@@ -106,4 +106,3 @@ code 2 "$tandem" init --task mnist --data digits
 code 4 "$tandem" init --task images --data new
 has "$err" "0 class folders"
 code 0 "$tandem" init --task images --data digits --lang zh
-finish

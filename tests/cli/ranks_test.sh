@@ -79,4 +79,3 @@ done
 [ -e g ] && fail "a run directory was made by a process that is no rank"
 
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port code 2 "$tandem" train toy.yaml --mode dp --run-dir g
-finish

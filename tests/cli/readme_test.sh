@@ -10,4 +10,3 @@ for page in README.md README.zh-CN.md; do
     code 0 "$tandem" ckpt diff dp ddp
     rm -r dp ddp
 done
-finish

@@ -97,4 +97,3 @@ for mode in single dp ddp; do
     grep -qE "changed since then: data.train \(samples found\) was $samples, is $samples\$" "$err" || fail "$mode: $(cat "$err")"
     same "$(grep -c 'samples found' "$err")" 1 "lines about samples in $mode"
 done
-finish

@@ -76,4 +76,3 @@ got=0
 wait $pid || got=$?
 case $got in 143 | 75) ;; *) fail "status $got after two signals" ;; esac
 same "$(left_over)" "" "processes left over"
-finish

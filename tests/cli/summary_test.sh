@@ -31,4 +31,3 @@ has "$out" "tools/all"
 hasnt "$out" "tests/all"
 code 0 "$CMAKE" --build "$BUILD" -- -t query tests/all
 has "$out" "tests/unit/all"
-finish

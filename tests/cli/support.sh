@@ -1,4 +1,4 @@
-# support.sh - what the tests of the command share. Each test sources it, runs checks, and ends with `finish`.
+# support.sh - what the tests of the command share. Each test sources it and runs checks; if one fails, its status is 1.
 #   code N COMMAND...     runs it; its exit status must be N; $out and $err are the files with what it wrote
 #   has FILE TEXT         the text is in the file; hasnt: it is not
 #   golden NAME FILE      the file is as golden/NAME; UPDATE_GOLDEN=1 writes it instead
@@ -6,12 +6,20 @@ set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tandem=${TANDEM:?the path of the command}
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap leave EXIT
 cd "$work" || exit 1
 out=$work/stdout
 err=$work/stderr
 failures=0
 unset NO_COLOR CLICOLOR_FORCE COLUMNS TANDEM_LOG RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT
+
+leave() {
+    local status=$?
+    rm -rf "$work"
+    [ "$failures" -eq 0 ] && exit "$status"
+    echo "$failures checks failed"
+    exit 1
+}
 
 fail() {
     failures=$((failures + 1))
@@ -96,13 +104,4 @@ train: {steps: 40, batch: {per_device: 8}}
 parallel: {mode: single, device_ids: [0, 1]}
 log: {every: 10 steps}
 YAML
-}
-
-finish() {
-    if [ "$failures" -gt 0 ]; then
-        echo "$failures checks failed"
-        exit 1
-    fi
-    echo "ok"
-    exit 0
 }

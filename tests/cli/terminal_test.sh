@@ -43,4 +43,3 @@ for width in 50 60 80 120; do
     shown $width "$tandem" train toy.yaml run.dir=null || fail "train in $width columns"
     grep -qE '%\|#{10,}\| 40/40 \[[^]]*\]' "$out" || fail "no bar in $width columns"
 done
-finish

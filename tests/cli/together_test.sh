@@ -37,4 +37,3 @@ for name in dp ddp again; do
     code 0 "$tandem" ckpt diff single $name
 done
 code 0 "$tandem" eval again
-finish

@@ -130,4 +130,3 @@ if "$tandem" doctor | grep -q "dnnl .*usable" && (ulimit -v $little && "$tandem"
     has "$err" "oneDNN is out of memory"
     has "$err" "make train.batch.per_device or eval.batch smaller"
 fi
-finish

@@ -51,4 +51,3 @@ code 0 "$tandem" train toy.yaml --run-dir e eval.every='4 steps' --quiet
 same "$(json e/summary.json step)" 40 "step after the rule was taken out"
 code 3 "$tandem" train toy.yaml --run-dir n checkpoint.keep_best=top5 --quiet
 has "$err" "top5 needs more than 5 classes"
-finish

@@ -140,4 +140,3 @@ NO_COLOR=1 code 2 "$tandem" trian
 hasnt "$err" $'\033'
 CLICOLOR_FORCE=1 code 2 "$tandem" trian
 has "$err" $'\033'
-finish

@@ -70,4 +70,3 @@ has "$err" "exp_avg.fc1.weight"
 code 0 "$tandem" plan job.yaml 'model.freeze=[fc1.*]' 'optimizer.groups=[{params: "*.bias", lr: 0.5}]'
 has "$out" "frozen: 2 of 4 tensors, 36 of 51 numbers"
 has "$out" "group 1: *.bias, 1 tensor, 3 numbers"
-finish
