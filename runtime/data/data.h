@@ -94,6 +94,7 @@ struct tdm_dataset {
     /* Size of x of all samples, if a device may keep them all. 0: it may not, because samples may change or take too
      * long to make. */
     size_t resident_bytes;
+    size_t memory_bytes;             /* that it holds in `block` */
     void *block[TDM_DATASET_BLOCKS]; /* memory of tdm__dataset_take */
 };
 
@@ -221,6 +222,8 @@ typedef struct tdm_loader_options {
 
 typedef struct tdm_loader tdm_loader;
 /* The batches do not depend on the number of workers. The dataset is borrowed. */
+/* How many batches are in memory at once. */
+int tdm__loader_batches(const tdm_loader_options *options);
 tdm_status tdm__loader_open(tdm_loader **out, const tdm_host *host, const tdm_dataset *dataset,
                             const tdm_loader_options *options);
 int64_t tdm__loader_steps_per_epoch(const tdm_loader *loader);

@@ -18,6 +18,7 @@ tdm_status tdm__dataset_take(tdm_dataset *dataset, void *out, size_t count, size
     while (i < TDM_DATASET_BLOCKS && dataset->block[i] != NULL) i++;
     if (i == TDM_DATASET_BLOCKS) TDM_FAIL(TDM_E_INTERNAL, "%s: more than %d blocks of memory", dataset->ops->name, i);
     TDM_TRY(tdm__new(dataset->host, &dataset->block[i], count, bytes, what));
+    dataset->memory_bytes += count * bytes;
     memcpy(out, &dataset->block[i], sizeof(void *));
     return TDM_OK;
 }

@@ -250,14 +250,23 @@ static tdm_status start_threads(tdm_loader *loader) {
     return TDM_OK;
 }
 
+/* Indices: waking a thread takes longer. */
+static int threads_of(const tdm_loader_options *o) {
+    return o->form == TDM_ROWS_INDEX ? 0 : (int)o->workers;
+}
+
+/* The caller holds some batches. The others are read ahead, at least one for each thread. */
+int tdm__loader_batches(const tdm_loader_options *o) {
+    const int threads = threads_of(o), ahead = o->ahead > threads ? o->ahead : threads;
+    return (o->held > 0 ? o->held : 1) + (threads == 0 ? 1 : ahead);
+}
+
 static tdm_status open_parts(tdm_loader *loader, const tdm_dataset *dataset, tdm_loader_options options) {
     const tdm_host *host = loader->host;
     if (options.held == 0) options.held = 1;
-    /* The caller holds some entries. The others are read ahead, at least one for each thread. */
-    int threads = options.form == TDM_ROWS_INDEX ? 0 : (int)options.workers; /* indices: waking a thread takes longer */
-    int buffers = threads > 0 ? threads : 1, ahead = options.ahead > threads ? options.ahead : threads;
+    int threads = threads_of(&options), buffers = threads > 0 ? threads : 1;
     loader->thread_count = threads;
-    loader->entry_count = options.held + (threads == 0 ? 1 : ahead);
+    loader->entry_count = tdm__loader_batches(&options);
     TDM_TRY(tdm__batches_open(&loader->batches, host, dataset, &options, loader->entry_count));
     TDM_TRY(tdm__new(host, &loader->entries, (size_t)loader->entry_count, sizeof(entry), "loader"));
     for (int i = 0; i < loader->entry_count; i++) loader->entries[i].batch = &loader->batches.batch[i];

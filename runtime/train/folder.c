@@ -12,7 +12,7 @@
 #include "runtime/data/pictures/bad_samples.h"
 #include "runtime/train/evaluate/details.h"
 #include "runtime/train/log/tensorboard.h"
-#include "runtime/train/metrics.h"
+#include "runtime/train/log/metrics.h"
 #include "runtime/train/run.h"
 
 struct tdm_run_folder {

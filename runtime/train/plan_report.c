@@ -6,78 +6,35 @@
 
 #include "runtime/base/system/cpus.h"
 #include "runtime/base/status.h"
-#include "runtime/optim/optim.h"
+#include "runtime/train/plan_memory.h"
 #include "runtime/train/run.h"
 
-/* What takes memory on a device, and its key in the JSON. */
-enum { PARAMETERS, NARROW, GRADIENTS, OPTIMIZER, AVERAGE, ACTIVATIONS, BUFFERS, BATCHES, GATHERED, TOTAL, COSTS };
-static const char *const cost_keys[COSTS] = {"parameters",  "narrow",  "gradients", "optimizer", "ema",
-                                             "activations", "buffers", "batches",   "gathered",  "total"};
+static const char *const cost_keys[TDM_COSTS] = {"parameters",  "narrow",  "gradients", "optimizer", "ema",
+                                                 "activations", "buffers", "batches",   "gathered",  "total"};
 
-typedef struct costs {
-    size_t bytes[COSTS];
-    int64_t wire; /* bytes between devices per optimizer step, all devices together */
-} costs;
-
-/* Copies of batches and outputs in the numbers that kernels do not have. */
-static size_t count_converted(const tdm_plan *plan) {
-    const size_t rows = (size_t)plan->options.rows, outputs = plan->options.training ? 2 : 1;
-    return rows * (plan->input_row_bytes + outputs * (size_t)plan->output_width * sizeof(float));
-}
-
-/* The slots of a device that has its own memory. Resident samples are not counted: only the data knows how many there
- * are. */
-static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts) {
-    size_t rows = (size_t)(plan->options.rows * job->train.accumulate * parts);
-    size_t sample = (size_t)tdm__shape_count(&plan->graph->values[plan->graph->input].shape) * sizeof(float);
-    if (!plan->options.ingests) return tdm__plan_converts(plan) ? count_converted(plan) : 0;
-    return TDM_SLOTS * rows * (plan->input_row_bytes + sample) +
-           (size_t)plan->options.rows * (plan->input_row_bytes + sample);
-}
-
-/* The device that holds the most: replica 0, which in dp also gathers the outputs. */
-static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas) {
-    const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
-    const size_t arena = plan->param_floats * sizeof(float), trained = plan->trained_floats * sizeof(float);
-    const bool training = plan->options.training;
-    costs c = {.bytes = {[PARAMETERS] = arena,
-                         [NARROW] = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
-                         [GRADIENTS] = training ? trained : 0,
-                         [OPTIMIZER] = training ? trained * (size_t)tdm__optim_state_count(job) : 0,
-                         [AVERAGE] = training && !isnan(job->train.ema_decay) ? arena : 0,
-                         [ACTIVATIONS] = plan->activation_bytes,
-                         [BUFFERS] = plan->buffer_bytes,
-                         [BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1)}};
-    int64_t rows = (replicas - 1) * plan->options.rows * job->train.accumulate;
-    if (mode->gathered_bytes != NULL) c.bytes[GATHERED] = mode->gathered_bytes(plan, job, replicas);
-    if (mode->wire_bytes != NULL) c.wire = mode->wire_bytes(plan, job, replicas, rows);
-    for (int i = 0; i < TOTAL; i++) c.bytes[TOTAL] += c.bytes[i];
-    return c;
-}
-
-static void add_text(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
+static void add_text(const tdm_plan *plan, const tdm_memory *c, int replicas, tdm_text *text) {
     tdm__plan_print(plan, text);
     tdm__text_printf(text, "\nmemory of device 0, of %d\n", replicas);
-    for (int i = 0; i < COSTS; i++) {
+    for (int i = 0; i < TDM_COSTS; i++) {
         if (c->bytes[i] == 0) continue;
-        tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", i == NARROW ? "copy in bf16" : cost_keys[i],
+        tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", i == TDM_COST_NARROW ? "copy in bf16" : cost_keys[i],
                          (double)c->bytes[i] / 1048576.0, c->bytes[i]);
     }
     tdm__text_printf(text, "between devices   %10.2f MiB a step, %d bucket%s\n", (double)c->wire / 1048576.0,
                      plan->bucket_count, plan->bucket_count == 1 ? "" : "s");
 }
 
-static void add_json(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
+static void add_json(const tdm_plan *plan, const tdm_memory *c, int replicas, tdm_text *text) {
     tdm_json_out json = tdm__json_out(text, "");
     tdm__json_put(&json, "{ devices:%d memory_bytes:{", replicas);
-    for (int i = 0; i < COSTS; i++) tdm__json_put(&json, "%s:%zu", cost_keys[i], c->bytes[i]);
+    for (int i = 0; i < TDM_COSTS; i++) tdm__json_put(&json, "%s:%zu", cost_keys[i], c->bytes[i]);
     tdm__json_put(&json, "} wire_bytes_per_step:%lld", (long long)c->wire);
     tdm__plan_print_json(plan, &json, "plan");
     tdm__json_put(&json, "}\n");
 }
 
 void tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, tdm_text *text) {
-    costs c = count_costs(plan, job, replicas);
+    const tdm_memory c = tdm__plan_memory(plan, job, replicas);
     (json ? add_json : add_text)(plan, &c, replicas, text);
 }
 
@@ -123,6 +80,22 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
                               .loss = job->loss.kind};
 }
 
+static tdm_status add_process(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_compute *compute,
+                              tdm_text *text) {
+    static const char *const names[TDM_PROCESS_COSTS] = {"program", "kernels", "samples",
+                                                         "batches", "devices", "total"};
+    tdm_process_memory memory;
+    if (!tdm__device_on_host(compute->device))
+        TDM_FAIL(TDM_E_UNSUPPORTED, "the memory of the process is known for the CPU only; leave out --memory");
+    TDM_TRY(tdm__process_memory(plan, job, replicas, compute->device, &memory));
+    tdm__text_printf(text, "\nmemory of %s\n",
+                     tdm_builtin_modes[job->parallel.mode]->process_per_device ? "each process" : "the process");
+    for (int i = 0; i < TDM_PROCESS_COSTS; i++)
+        tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", names[i], (double)memory.bytes[i] / 1048576.0,
+                         memory.bytes[i]);
+    return TDM_OK;
+}
+
 static tdm_status print_plan(const tdm_job *job, const tdm_graph *graph, const tdm_plan_print_options *look,
                              char **out) {
     *out = NULL;
@@ -143,6 +116,7 @@ static tdm_status print_plan(const tdm_job *job, const tdm_graph *graph, const t
     tdm_status status = tdm__plan_build(&plan, host, graph, &options);
     if (status == TDM_OK && look->after != NULL) tdm__plan_print(plan, &text);
     if (status == TDM_OK && look->after == NULL) tdm__plan_report(plan, job, devices, look->json != 0, &text);
+    if (status == TDM_OK && look->process != 0) status = add_process(plan, job, devices, &compute, &text);
     if (note != NULL && look->json == 0) tdm__text_printf(&text, "\nnote: %s\n", note);
     if (status == TDM_OK) status = tdm__text_take_public(&text, out);
     tdm__text_deinit(&text);
@@ -172,6 +146,8 @@ tdm_status tdm_plan_print_with(const tdm_job *job, const tdm_graph *graph, const
                  "TDM_PLAN_PRINT_OPTIONS_INIT",
                  options->size, sizeof(look));
     memcpy(&look, options, options->size);
+    if (look.process != 0 && (look.after != NULL || look.json != 0 || look.predicts != 0))
+        TDM_FAIL(TDM_E_USAGE, "the memory of the process is shown with the whole plan of a training run, as text only");
     if (look.after != NULL) TDM_TRY(check_pass(look.after));
     if (look.after != NULL && look.json != 0)
         TDM_FAIL(TDM_E_USAGE, "the plan after '%s' is shown as text only; leave out json", look.after);

@@ -148,6 +148,13 @@ const tdm_tensor_file *tdm__run_weights_of(const tdm_run *run, const tdm_ckpt *c
 enum { TDM_DATA_FOUND = 96 };
 void tdm__data_print(const tdm_dataset *dataset, char out[TDM_DATA_FOUND]);
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted);
+/* The job's loss, and what it and the model expect of samples. */
+tdm_status tdm__data_wanted_of(const tdm_job *job, const tdm_graph *graph, const char *module_path,
+                               const tdm_loss_def **loss, tdm_data_wanted *wanted);
+/* Batches that loaders read ahead. */
+enum { TDM_TRAIN_AHEAD = 3, TDM_EVAL_AHEAD = 1 };
+/* Threads of each of `loaders` evaluation loaders. */
+int64_t tdm__eval_workers(const tdm_job *job, const tdm_dataset *dataset, int loaders);
 /* Before the data is opened: a run that only predicts takes the names of its classes from its weights. */
 tdm_status tdm__run_classes_of_weights(tdm_run *run);
 /* After that: the names of the training data's classes, if there are none yet. */

@@ -14,6 +14,25 @@ void tdm__data_print(const tdm_dataset *dataset, char out[TDM_DATA_FOUND]) {
              dataset->x_is_bytes ? "bytes" : "floats");
 }
 
+tdm_status tdm__data_wanted_of(const tdm_job *job, const tdm_graph *graph, const char *module_path,
+                               const tdm_loss_def **loss, tdm_data_wanted *wanted) {
+    const tdm_graph_value *output = &graph->values[graph->output];
+    const tdm_origin *origin = output->producer >= 0 ? &graph->nodes[output->producer].origin : NULL;
+    int64_t classes = 0;
+    *loss = tdm_builtin_losses[job->loss.kind];
+    if ((*loss)->infer != NULL) TDM_TRY((*loss)->infer(&output->shape, origin, &classes));
+    *wanted = (tdm_data_wanted){.input = graph->values[graph->input].shape,
+                                .target_kind = (*loss)->target,
+                                .classes = classes,
+                                .target_width = tdm__shape_count(&output->shape),
+                                .seed = job->seed,
+                                .rng_profile = job->rng_profile,
+                                .ignore_index = job->loss.ignore_index,
+                                .transform = &job->data.transform,
+                                .module_path = module_path};
+    return TDM_OK;
+}
+
 /* For checkpoints: a run that continues from one learns that the samples have changed. */
 static tdm_status note_data(tdm_run *run) {
     char found[TDM_DATA_FOUND], hash[TDM_HASH_TEXT];
@@ -120,7 +139,7 @@ static tdm_status open_loader(tdm_run *run) {
                                   .first_replica = ops->process_per_device ? run->rank : 0,
                                   .replicas_here = ops->process_per_device ? 1 : run->replicas,
                                   .workers = job->data.workers,
-                                  .ahead = 3,
+                                  .ahead = TDM_TRAIN_AHEAD,
                                   .held = run->mode->depth,
                                   .transform = &job->data.transform,
                                   .mixes = mixes(run),
@@ -159,18 +178,21 @@ static tdm_status feed_replicas(tdm_run *run) {
     return TDM_OK;
 }
 
+int64_t tdm__eval_workers(const tdm_job *job, const tdm_dataset *dataset, int loaders) {
+    return dataset->ops->picture != NULL ? job->data.workers / loaders : 0; /* pictures take their time */
+}
+
 static tdm_status open_eval_loaders(tdm_run *run) {
     if (run->eval == NULL) return TDM_OK;
     int count = run->mode->replica_count;
     TDM_TRY(tdm__arena_new(&run->arena, &run->eval_loaders, (size_t)count, sizeof(*run->eval_loaders)));
-    const int64_t threads = run->job->data.workers / count; /* pictures take their time */
     tdm_loader_options options = {.sampler = {.count = run->eval->count, .replicas = 1},
                                   .stride = run->world > 1 ? run->world : count,
-                                  .workers = run->eval->ops->picture != NULL ? threads : 0,
+                                  .workers = tdm__eval_workers(run->job, run->eval, count),
                                   .per_device = run->eval_rows,
                                   .scatter = TDM_SCATTER_STRIDED,
                                   .replicas_here = 1,
-                                  .ahead = 1,
+                                  .ahead = TDM_EVAL_AHEAD,
                                   .transform = &run->job->data.transform};
     for (; run->eval_loader_count < count; run->eval_loader_count++)
         TDM_TRY(tdm__loader_open(&run->eval_loaders[run->eval_loader_count], run->host, run->eval, &options));
@@ -186,7 +208,7 @@ static tdm_status check_pass(const tdm_run *run, int64_t rows, bool training) {
 
 tdm_status tdm__run_check_rows(const tdm_run *run) {
     const tdm_job *job = run->job;
-    tdm_sampler order = sampler_of(run), eval = {.count = tdm_run_eval_count(run), .replicas = 1};
+    tdm_sampler order = sampler_of(run), eval = {.count = run->eval != NULL ? run->eval->count : 0, .replicas = 1};
     bool with_tail = !job->data.drop_last && run->steps_total >= run->steps_per_epoch;
     TDM_TRY(check_pass(run, tdm__sampler_fewest_rows(&order, run->per_device, job->train.accumulate, with_tail), true));
     return check_pass(run, tdm__sampler_fewest_rows(&eval, run->eval_rows, 1, true), false);

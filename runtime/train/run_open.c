@@ -103,27 +103,6 @@ static tdm_status check_batch(tdm_run *run) {
     return TDM_OK;
 }
 
-/* ---- the loss ---- */
-
-static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
-    const tdm_loss_section *section = &run->job->loss;
-    run->loss = tdm_builtin_losses[section->kind];
-    const tdm_graph_value *output = &run->graph->values[run->graph->output];
-    const tdm_origin *origin = output->producer >= 0 ? &run->graph->nodes[output->producer].origin : NULL;
-    int64_t classes = 0;
-    if (run->loss->infer != NULL) TDM_TRY(run->loss->infer(&output->shape, origin, &classes));
-    *wanted = (tdm_data_wanted){.input = run->graph->values[run->graph->input].shape,
-                                .target_kind = run->loss->target,
-                                .classes = classes,
-                                .target_width = tdm__shape_count(&output->shape),
-                                .seed = run->job->seed,
-                                .rng_profile = run->job->rng_profile,
-                                .ignore_index = section->ignore_index,
-                                .transform = &run->job->data.transform,
-                                .module_path = run->options.module_path};
-    return TDM_OK;
-}
-
 /* ---- the optimizer ---- */
 
 static tdm_status open_optim(tdm_run *run) {
@@ -220,7 +199,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(open_compute(run));
     TDM_TRY(tdm__run_open_backend(run));
     TDM_TRY(check_batch(run));
-    TDM_TRY(open_loss(run, &wanted));
+    TDM_TRY(tdm__data_wanted_of(run->job, run->graph, run->options.module_path, &run->loss, &wanted));
     TDM_TRY(tdm__run_check_metrics(run));
     TDM_TRY(open_optim(run));
     TDM_TRY(tdm__run_open_data(run, &wanted));

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "runtime/base/status.h"
-#include "runtime/train/metrics.h"
+#include "runtime/train/log/metrics.h"
 #include "tests/ckpt/ckpt_support.h"
 #include "tests/ckpt/fault_ops.h"
 

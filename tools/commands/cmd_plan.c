@@ -1,4 +1,4 @@
-/* cmd_plan.c - `tandem plan`: what a run will do, without data, devices or other processes. */
+/* cmd_plan.c - `tandem plan`: what a run will do, without devices or other processes; --memory opens the data. */
 #include "tools/tool.h"
 
 static tdm_status print(const tool *t, const tdm_config *config, char **text) {
@@ -7,12 +7,14 @@ static tdm_status print(const tool *t, const tdm_config *config, char **text) {
     options.json = args_flag(t, "--json") != NULL;
     options.predicts = args_flag(t, "--predict") != NULL;
     options.after = args_flag(t, "--after");
+    options.process = args_flag(t, "--memory") != NULL;
     return tdm_plan_print_with(tdm_config_job(config), tdm_config_graph(config), &options, text);
 }
 
 static int check_flags(const tool *t) {
-    static const char *const pairs[][2] = {
-        {"--graph", "--after"}, {"--graph", "--predict"}, {"--graph", "--json"}, {"--after", "--json"}};
+    static const char *const pairs[][2] = {{"--graph", "--after"},    {"--graph", "--predict"}, {"--graph", "--json"},
+                                           {"--after", "--json"},     {"--memory", "--graph"},  {"--memory", "--after"},
+                                           {"--memory", "--predict"}, {"--memory", "--json"}};
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         if (args_flag(t, pairs[i][0]) && args_flag(t, pairs[i][1]))
             return args_wrong(t, "`%s` and `%s` cannot be used together", pairs[i][0], pairs[i][1]);
@@ -37,11 +39,13 @@ const tool_verb verb_plan = {"plan",
                              "examples:\n"
                              "  tandem plan job.yaml\n"
                              "  tandem plan job.yaml --graph            layers, shapes, parameters\n"
+                             "  tandem plan job.yaml --memory           memory of the process, with the data\n"
                              "  tandem plan job.yaml --after rewrite    the nodes after that pass\n"
                              "  tandem plan job.yaml parallel.mode=ddp --json",
                              {{"--graph", NULL, "the model's layers instead of the steps"},
                               {"--after", "PASS", "the plan after one of its passes: lower, layout, rewrite, ..."},
                               {"--predict", NULL, "the plan of eval and predict, which has no backward"},
+                              {"--memory", NULL, "also what the whole process will need on the CPU; opens the data"},
                               {"--json", NULL, "print JSON"}},
                              run,
                              {1, 1, true}};

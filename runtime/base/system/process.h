@@ -3,10 +3,13 @@
 #define TDM_BASE_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Is the process alive? A zombie counts as dead: in some containers the first process never waits for its children. */
 bool tdm__process_lives(long pid);
 /* Is the process certain to end: killed by SIGKILL, or already exiting? */
 bool tdm__process_dies(long pid);
+/* Memory of this process that is in use (its resident set), in bytes; 0 if the system does not say. */
+size_t tdm__process_resident(void);
 
 #endif

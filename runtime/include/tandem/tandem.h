@@ -202,9 +202,11 @@ typedef struct tdm_plan_print_options {
     int predicts;      /* non-zero: the plan of a run that only predicts (tdm_run_options.predicts) */
     const char *after; /* the plan after this pass ("lower", "layout", "rewrite", ...), as text only; an unknown name is
                           TDM_E_USAGE, and the message lists the passes. NULL: the finished plan */
+    int process; /* non-zero: also the memory of a process that trains on the CPU, at its peak; opens the job's data.
+                    With neither json, predicts nor after. */
 } tdm_plan_print_options;
 #define TDM_PLAN_PRINT_OPTIONS_INIT \
-    { sizeof(tdm_plan_print_options), 0, 0, NULL }
+    { sizeof(tdm_plan_print_options), 0, 0, NULL, 0 }
 TDM_API tdm_status tdm_plan_print_with(const tdm_job *job, const tdm_graph *graph,
                                        const tdm_plan_print_options *options, char **out);
 

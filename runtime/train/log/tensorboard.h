@@ -3,7 +3,7 @@
 #ifndef TDM_TRAIN_TENSORBOARD_H
 #define TDM_TRAIN_TENSORBOARD_H
 
-#include "runtime/train/metrics.h"
+#include "runtime/train/log/metrics.h"
 
 #define TDM_TENSORBOARD "tensorboard" /* the folder, in the run directory */
 

@@ -1,5 +1,5 @@
 /* Appending to metrics.jsonl and other logs, see metrics.h. */
-#include "runtime/train/metrics.h"
+#include "runtime/train/log/metrics.h"
 
 #include <string.h>
 

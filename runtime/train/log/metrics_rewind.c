@@ -13,7 +13,7 @@
 #include "runtime/base/text/json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
-#include "runtime/train/metrics.h"
+#include "runtime/train/log/metrics.h"
 
 typedef enum verdict { STAYS, LATER, UNREADABLE } verdict;
 

@@ -1,0 +1,148 @@
+#include "runtime/train/plan_memory.h"
+
+#include <math.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/base/system/process.h"
+#include "runtime/exec/prepared.h"
+#include "runtime/optim/optim.h"
+#include "runtime/train/run.h"
+
+/* ---- a device ---- */
+
+/* Copies of batches and outputs in the numbers that kernels do not have. */
+static size_t count_converted(const tdm_plan *plan) {
+    const size_t rows = (size_t)plan->options.rows, outputs = plan->options.training ? 2 : 1;
+    return rows * (plan->input_row_bytes + outputs * (size_t)plan->output_width * sizeof(float));
+}
+
+/* The slots of a device that has its own memory. Resident samples are not counted: only the data knows how many there
+ * are. */
+static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts) {
+    size_t rows = (size_t)(plan->options.rows * job->train.accumulate * parts);
+    size_t sample = (size_t)tdm__shape_count(&plan->graph->values[plan->graph->input].shape) * sizeof(float);
+    if (!plan->options.ingests) return tdm__plan_converts(plan) ? count_converted(plan) : 0;
+    return TDM_SLOTS * rows * (plan->input_row_bytes + sample) +
+           (size_t)plan->options.rows * (plan->input_row_bytes + sample);
+}
+
+tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replicas) {
+    const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
+    const size_t arena = plan->param_floats * sizeof(float), trained = plan->trained_floats * sizeof(float);
+    const bool training = plan->options.training;
+    tdm_memory c = {.bytes = {[TDM_COST_PARAMETERS] = arena,
+                              [TDM_COST_NARROW] = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
+                              [TDM_COST_GRADIENTS] = training ? trained : 0,
+                              [TDM_COST_OPTIMIZER] = training ? trained * (size_t)tdm__optim_state_count(job) : 0,
+                              [TDM_COST_AVERAGE] = training && !isnan(job->train.ema_decay) ? arena : 0,
+                              [TDM_COST_ACTIVATIONS] = plan->activation_bytes,
+                              [TDM_COST_BUFFERS] = plan->buffer_bytes,
+                              [TDM_COST_BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1)}};
+    int64_t rows = (replicas - 1) * plan->options.rows * job->train.accumulate;
+    if (mode->gathered_bytes != NULL) c.bytes[TDM_COST_GATHERED] = mode->gathered_bytes(plan, job, replicas);
+    if (mode->wire_bytes != NULL) c.wire = mode->wire_bytes(plan, job, replicas, rows);
+    for (int i = 0; i < TDM_COST_TOTAL; i++) c.bytes[TDM_COST_TOTAL] += c.bytes[i];
+    return c;
+}
+
+/* ---- the process ---- */
+
+/* Of all replicas in this process. With `update: root` only replica 0 has optimizer state. */
+static size_t count_devices(const tdm_plan *plan, const tdm_job *job, int replicas) {
+    const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
+    const tdm_memory first = tdm__plan_memory(plan, job, replicas);
+    size_t other = first.bytes[TDM_COST_TOTAL] - first.bytes[TDM_COST_AVERAGE] - first.bytes[TDM_COST_GATHERED];
+    if (mode->process_per_device || replicas == 1) return first.bytes[TDM_COST_TOTAL];
+    if (mode->takes_turns) /* the sum of the parts, and the buffers of the first */
+        return first.bytes[TDM_COST_TOTAL] + first.bytes[TDM_COST_GRADIENTS] + first.bytes[TDM_COST_BUFFERS];
+    if (job->parallel.dp.update == TDM_DP_UPDATE_ROOT) other -= first.bytes[TDM_COST_OPTIMIZER];
+    return first.bytes[TDM_COST_TOTAL] + (size_t)(replicas - 1) * other;
+}
+
+/* Batches of floats, with positions, indices and targets; the order of an epoch; for each thread a sample in bytes. */
+static size_t count_ahead(const tdm_loader_options *o, const tdm_dataset *dataset) {
+    const size_t x = (size_t)tdm__shape_count(&dataset->x_shape) * sizeof(float);
+    const size_t row = x + tdm__dataset_target_bytes(dataset) + 2 * sizeof(int64_t);
+    const size_t threads = o->workers > 0 ? (size_t)o->workers : 1;
+    const size_t rows = (size_t)(o->per_device < dataset->count ? o->per_device : dataset->count);
+    return (size_t)tdm__loader_batches(o) * (size_t)o->replicas_here * rows * row +
+           (size_t)tdm__sampler_room(&o->sampler) * sizeof(int64_t) +
+           (dataset->x_is_bytes ? threads * tdm__dataset_x_bytes(dataset) : 0);
+}
+
+/* What a process is asked about. */
+typedef struct process {
+    const tdm_plan *plan;
+    const tdm_job *job;
+    int replicas;        /* of the job */
+    int shards;          /* of a batch that this process loads */
+    int here;            /* replicas in this process */
+    tdm_replica replica; /* has nothing but prepared kernels */
+    size_t *bytes;
+} process;
+
+/* Prepares kernels for the batches of a data set, and for a shorter last one. */
+static tdm_status prepare(process *p, int64_t count, int64_t rows, bool training) {
+    tdm_prepared *prepared = NULL;
+    const int64_t tail = count % rows;
+    if (count >= rows) TDM_TRY(tdm__prepared_find(&p->replica, rows, training, &prepared));
+    if (tail == 0 || (training && p->job->data.drop_last)) return TDM_OK;
+    return tdm__prepared_find(&p->replica, tail, training, &prepared);
+}
+
+/* Adds what one of the job's data sets takes, and the kernels for it. */
+static tdm_status add_data(process *p, bool evaluates) {
+    const tdm_job *job = p->job;
+    const tdm_data_spec *spec = evaluates ? &job->data.eval : &job->data.train;
+    const int64_t rows = p->plan->options.rows;
+    tdm_data_wanted wanted;
+    const tdm_loss_def *loss = NULL;
+    tdm_dataset *dataset = NULL;
+    if (spec->format == TDM_DATA_NONE) return TDM_OK;
+    TDM_TRY(tdm__data_wanted_of(job, p->plan->graph, NULL, &loss, &wanted));
+    wanted.evaluates = evaluates;
+    TDM_TRY(tdm__dataset_open(&dataset, tdm_host_default(), spec, &wanted));
+    tdm_loader_options ahead = {.sampler = {.count = dataset->count, .replicas = evaluates ? 1 : p->replicas},
+                                .per_device = rows * (evaluates ? 1 : job->train.accumulate),
+                                .replicas_here = evaluates ? 1 : p->shards,
+                                .workers = job->data.workers,
+                                .ahead = evaluates ? TDM_EVAL_AHEAD : TDM_TRAIN_AHEAD};
+    if (evaluates) ahead.workers = tdm__eval_workers(job, dataset, p->here);
+    p->bytes[TDM_PROCESS_SAMPLES] += dataset->memory_bytes;
+    p->bytes[TDM_PROCESS_BATCHES] += count_ahead(&ahead, dataset) * (size_t)(evaluates ? p->here : 1);
+    const int64_t count = evaluates ? dataset->count : tdm__sampler_per_replica(&ahead.sampler);
+    tdm__dataset_close(dataset);
+    return prepare(p, count, rows, !evaluates);
+}
+
+static tdm_status add_all(process *p) {
+    TDM_TRY(tdm__new(p->replica.host, &p->replica.prepared, 1, sizeof(*p->replica.prepared), "prepared kernels"));
+    TDM_TRY(add_data(p, false));
+    TDM_TRY(add_data(p, true));
+    const size_t now = tdm__process_resident(), before = p->bytes[TDM_PROCESS_PROGRAM];
+    p->bytes[TDM_PROCESS_KERNELS] = now > before ? now - before : 0; /* replicas share it */
+    return TDM_OK;
+}
+
+tdm_status tdm__process_memory(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_device_ops *device,
+                               tdm_process_memory *out) {
+    const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
+    process p = {.plan = plan,
+                 .job = job,
+                 .replicas = replicas,
+                 .shards = mode->process_per_device ? 1 : replicas,
+                 .here = mode->process_per_device || mode->takes_turns ? 1 : replicas,
+                 .replica = {.plan = plan, .host = tdm_host_default()},
+                 .bytes = out->bytes};
+    const tdm_device_options options = {.precision = job->train.precision};
+    *out = (tdm_process_memory){{0}};
+    TDM_TRY(device->open(&p.replica.device, p.replica.host, &options));
+    out->bytes[TDM_PROCESS_PROGRAM] = tdm__process_resident();
+    out->bytes[TDM_PROCESS_DEVICES] = count_devices(plan, job, replicas);
+    const tdm_status status = add_all(&p);
+    tdm__prepared_free_all(&p.replica);
+    device->close(p.replica.device);
+    for (int i = 0; i < TDM_PROCESS_TOTAL; i++) out->bytes[TDM_PROCESS_TOTAL] += out->bytes[i];
+    return status;
+}

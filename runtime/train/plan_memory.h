@@ -1,0 +1,53 @@
+/* How much memory a plan needs: on a device, and in a process that trains on the CPU. */
+#ifndef TDM_TRAIN_PLAN_MEMORY_H
+#define TDM_TRAIN_PLAN_MEMORY_H
+
+#include <tandem/job.h>
+#include <tandem/sys/device.h>
+
+#include "runtime/exec/replica.h"
+
+/* What takes memory on a device. */
+typedef enum tdm_cost {
+    TDM_COST_PARAMETERS,
+    TDM_COST_NARROW, /* the copy of the parameters in bf16 */
+    TDM_COST_GRADIENTS,
+    TDM_COST_OPTIMIZER,
+    TDM_COST_AVERAGE,
+    TDM_COST_ACTIVATIONS,
+    TDM_COST_BUFFERS,
+    TDM_COST_BATCHES,
+    TDM_COST_GATHERED,
+    TDM_COST_TOTAL,
+    TDM_COSTS
+} tdm_cost;
+
+typedef struct tdm_memory {
+    size_t bytes[TDM_COSTS];
+    int64_t wire; /* bytes between devices per optimizer step, all devices together */
+} tdm_memory;
+
+/* Of the device that holds the most: replica 0, which in dp also gathers the outputs. */
+tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replicas);
+
+/* What takes memory in a process whose devices are the CPU's. */
+typedef enum tdm_process_cost {
+    TDM_PROCESS_PROGRAM, /* what this process has already: code, libraries, the configuration */
+    TDM_PROCESS_KERNELS, /* what they keep for themselves: machine code, tables */
+    TDM_PROCESS_SAMPLES,
+    TDM_PROCESS_BATCHES, /* read ahead */
+    TDM_PROCESS_DEVICES, /* all of its replicas */
+    TDM_PROCESS_TOTAL,
+    TDM_PROCESS_COSTS
+} tdm_process_cost;
+
+typedef struct tdm_process_memory {
+    size_t bytes[TDM_PROCESS_COSTS];
+} tdm_process_memory;
+
+/* At its peak. Opens the job's data, because only the data knows how many samples there are, and prepares the kernels
+ * on `device`, which is the CPU. */
+tdm_status tdm__process_memory(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_device_ops *device,
+                               tdm_process_memory *out);
+
+#endif

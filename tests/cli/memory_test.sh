@@ -1,0 +1,40 @@
+# plan --memory: what the whole process needs, against what it took. Needs COST, which prints a command's peak.
+. "$(dirname "$0")/support.sh"
+
+cat >net.yaml <<EOF
+tandem: 1
+seed: 1
+model: {builtin: resnet18, classes: 10, small_input: true, input: [3, 32, 32]}
+data:
+  train: {format: synthetic, samples: 2000, classes: 10}
+optimizer: {type: sgd, lr: 0.01, momentum: 0.9}
+train: {steps: 2, batch: {per_device: 16}}
+parallel: {device: cpu, device_ids: [0]}
+run: {dir: run}
+EOF
+
+rows() { # the bytes of the rows from "memory of ..." on, the last of which is the total
+    sed -n "/^memory of $1/,\$p" "$out" | sed -nE 's/^  [a-z]+ .* ([0-9]+) B$/\1/p'
+}
+
+for mode in "single" "dp parallel.device_ids=[0,1]" "single parallel.device_ids=[0,1]" "dp parallel.device_ids=[0,1] parallel.dp.update=all"; do
+    # shellcheck disable=SC2086 # a mode and its overrides
+    set -- parallel.mode=$mode
+    code 0 "$tandem" plan net.yaml "$@" --memory
+    total=$(rows "the process" | tail -1)
+    same $(($(rows "the process" | head -n -1 | paste -sd+))) "$total" "the sum of the rows, $mode"
+    rm -rf run
+    peak=$("$COST" "$tandem" train net.yaml "$@" --quiet 2>/dev/null | awk '{print $1 == 0 ? $3 * 1024 : 0}')
+    [ $((peak * 100)) -gt $((total * 95)) ] && [ $((peak * 100)) -lt $((total * 105)) ] ||
+        fail "$mode: the plan says $total bytes, the process took $peak"
+done
+
+# ranks of ddp: each has a share of every batch
+code 0 "$tandem" plan net.yaml parallel.mode=ddp "parallel.device_ids=[0,1]" --memory
+has "$out" "memory of each process"
+
+code 2 "$tandem" plan net.yaml --memory --json
+has "$err" "\`--memory\` and \`--json\` cannot be used together"
+sed -i "s|format: synthetic, .*|format: image_folder, path: nowhere}|" net.yaml
+code 4 "$tandem" plan net.yaml --memory
+has "$err" "nowhere"
