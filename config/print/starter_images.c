@@ -32,8 +32,8 @@ static void choose(starter *s) {
     s->epochs = clamp((SAMPLES + s->train - 1) / s->train, LEAST_EPOCHS, MOST_EPOCHS);
 }
 
-static void note(const starter *s, const char *en, const char *zh) {
-    tdm__text_printf(s->out, "  # %s\n", s->chinese ? zh : en);
+static void note(const starter *s, int indent, const char *en, const char *zh) {
+    tdm__text_printf(s->out, "%*s# %s\n", indent, "", s->chinese ? zh : en);
 }
 
 /* Each stage halves the picture; where it is large, so does its first layer. */
@@ -61,13 +61,13 @@ static void put_spec(const starter *s, const char *section) {
 static void put_data(const starter *s) {
     const double *mean = s->seen->mean, *stdev = s->seen->stdev;
     tdm__text_puts(s->out, "data:\n");
-    note(s, "a fifth of the pictures, drawn by chance, is held out to test the model",
+    note(s, 2, "a fifth of the pictures, drawn by chance, is held out to test the model",
          "随机留出五分之一的图片用于测试");
     put_spec(s, "train");
     put_spec(s, "eval");
     tdm__text_puts(s->out, "  drop_last: true\n  transform:\n");
     tdm__text_printf(s->out, "    - random_resized_crop: {size: %lld, scale: [0.5, 1]}\n", (long long)s->side);
-    note(s, "remove this where left and right matter, as in text", "左右有别时（如文字）删去下一行");
+    note(s, 4, "remove this where left and right matter, as in text", "左右有别时（如文字）删去下一行");
     tdm__text_printf(s->out,
                      "    - random_horizontal_flip\n    - color_jitter: {brightness: 0.2, contrast: 0.2, saturation: "
                      "0.2}\n    - to_float\n    - normalize: {mean: [%.4f, %.4f, %.4f], std: [%.4f, %.4f, %.4f]}\n",
@@ -89,7 +89,7 @@ static void put_all(const starter *s) {
     tdm__text_printf(s->out, "train:\n  epochs: %lld\n  batch: {global: %lld}\n", (long long)s->epochs,
                      (long long)(s->batch / 2 * 2));
     tdm__text_puts(s->out, "parallel:\n");
-    note(s, "ddp trains with one process for each of device_ids; the result is the same",
+    note(s, 2, "ddp trains with one process for each of device_ids; the result is the same",
          "ddp 为 device_ids 中每个设备启动一个进程，结果相同");
     tdm__text_puts(s->out, "  mode: single\n  device_ids: [0, 1]\n");
     const int64_t steps =

@@ -110,9 +110,10 @@ static char *both_data(const banner *b, const char *description) {
 static char *length_text(const banner *b) {
     const tdm_run_state *s = b->state;
     char total[32], done[32];
-    FREED char *epochs = b->job->train.epochs != TDM_INT_NULL
-                             ? text_format(" (%lld epochs)", (long long)b->job->train.epochs)
-                             : text_copy("");
+    FREED char *epochs =
+        b->job->train.epochs != TDM_INT_NULL
+            ? text_format(" (%lld epoch%s)", (long long)b->job->train.epochs, b->job->train.epochs == 1 ? "" : "s")
+            : text_copy("");
     return s->step > 0
                ? text_format("to step %s%s, continued after step %s", text_count(total, s->steps_total), epochs,
                              text_count(done, s->step))

@@ -96,10 +96,13 @@ static void print_next(const tool *t, const tdm_job *job, bool stopped) {
         term_print("  %s", command);
         return;
     }
-    if (job->data.eval.format == TDM_DATA_NONE) return;
-    FREED char *config = text_quoted(t->word[0]), *weights = text_quoted(dir);
-    puts("next:");
-    term_print("  tandem eval %s --weights %s", config, weights);
+    FREED char *run = text_quoted(dir), *page = text_format("%s/report.html", dir);
+    const bool evaluates = job->data.eval.format != TDM_DATA_NONE, has_page = files_exists(page);
+    const bool has_pictures = job->data.train.format == TDM_DATA_IMAGE_FOLDER;
+    if (evaluates || has_page || has_pictures) puts("next:");
+    if (has_page) term_print("  look at %s", page);
+    if (has_pictures) term_print("  tandem predict %s PICTURE_OR_FOLDER...", run);
+    if (evaluates) term_print("  tandem eval %s", run);
 }
 
 void summary_print(const tool *t, const tdm_job *job, tdm_run *run, bool stopped, bool brief) {
