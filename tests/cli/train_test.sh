@@ -8,7 +8,8 @@ for file in config.input.yaml config.resolved.yaml env.json status.json metrics.
     [ -s "a/$file" ] || fail "a/$file is missing or empty"
 done
 cmp -s toy.yaml a/config.input.yaml || fail "config.input.yaml is not the file"
-has "$out" "tandem eval toy.yaml --weights"
+has "$out" "tandem eval $work/a"
+has "$out" "look at $work/a/report.html"
 has "$err" "per device 8 x 2 = 16 per optimizer step"
 has "$err" "steps/epoch"
 has "$err" "exits with code 75"
