@@ -4,7 +4,9 @@
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/data/pictures/bad_samples.h"
 #include "runtime/train/run.h"
 
 enum {
@@ -319,11 +321,29 @@ static tdm_status peak_memory(tdm_run *run, int64_t *bytes, int *count) {
                                (tdm_span){bytes, (size_t)run->world, TDM_DTYPE_I64});
 }
 
+/* Each rank has left out what it could not read; the summary lists what any rank left out. */
+static tdm_status gather_bad(tdm_run *run, const tdm_dataset *dataset) {
+    if (run->comm == NULL || dataset == NULL || dataset->bad == NULL) return TDM_OK;
+    const size_t all = (size_t)(run->world + 1) * TDM_BAD_SAMPLES_KEPT;
+    tdm_left_out *list = NULL;
+    TDM_TRY(tdm__new(run->host, &list, all, sizeof(*list), "samples that were left out"));
+    tdm_left_out *others = list + TDM_BAD_SAMPLES_KEPT;
+    tdm__bad_samples_list(dataset->bad, list);
+    const size_t bytes = TDM_BAD_SAMPLES_KEPT * sizeof(*list);
+    const tdm_status status = tdm_comm_all_gather(run->comm, (tdm_span){list, bytes, TDM_DTYPE_U8},
+                                                  (tdm_span){others, (size_t)run->world * bytes, TDM_DTYPE_U8});
+    if (status == TDM_OK) tdm__bad_samples_merge(dataset->bad, others, all - TDM_BAD_SAMPLES_KEPT);
+    tdm__delete(run->host, list);
+    return status;
+}
+
 static tdm_status finish(tdm_run *run, bool stopped) {
     int64_t bytes[TDM_LIST_MAX] = {0};
     int count = 0;
     tdm__run_report_ignored(run);
     TDM_TRY(peak_memory(run, bytes, &count));
+    TDM_TRY(gather_bad(run, run->train));
+    TDM_TRY(gather_bad(run, run->eval));
     /* The summary comes last: a folder that has it is complete, and a restarted job has nothing to do. */
     TDM_TRY(tdm__folder_status(run, stopped ? "stopped" : "finished", stopped ? TDM_E_STOPPED : TDM_OK, true));
     TDM_TRY(tdm__folder_summary(run, stopped ? "stopped" : "finished", bytes, count));

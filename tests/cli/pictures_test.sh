@@ -69,7 +69,10 @@ code 0 "$tandem" train job.yaml --run-dir skipped data.train.on_bad_sample=skip 
 has "$err" "it is left out (on_bad_sample: skip)"
 same "$(grep -c 'four/cut.png.: a PNG that is cut off' skipped/summary.json)" 1 "bad samples in summary.json"
 has skipped/report.html "a PNG that is cut off"
-rm digits/four/cut.png
+for i in 1 2 3 4 5; do cp digits/four/cut.png "digits/four/cut$i.png"; done # those of both ranks are listed
+code 0 "$tandem" train job.yaml --quiet --mode ddp --run-dir ranks data.train.on_bad_sample=skip data.eval.on_bad_sample=skip
+same "$(grep -oE 'four/cut[1-5]*.png' ranks/summary.json | sort -u | wc -l)" 6 "bad samples of both ranks"
+rm digits/four/cut*.png
 ln -s /etc/hostname digits/four/out.png
 code 4 "$tandem" train job.yaml --quiet --run-dir bad --steps 8 train.epochs=null
 has "$err" "four/out.png': a link that leads out of the folder"
