@@ -77,8 +77,11 @@ static bool read_value(tdm_config *config, tdm_transform_step *step, const tdm_f
     }
     if (text != NULL && (node->kind == TDM_YAML_MAP || !tdm__field_set_text(row, step, text, &config->work, &why))) {
         if (node->kind == TDM_YAML_MAP) tdm__text_puts(&why, "must be a value, got a mapping");
+        const bool sides = node->kind == TDM_YAML_LIST && strcmp(row->key, "size") == 0 &&
+                           tdm__field_find(tdm__transforms[step->kind]->rows, "height") != NULL;
+        const char *hint = sides ? TDM_WORDS(config, "write `%s: {height: ..., width: ...}`", name) : "";
         if (!tdm__config_lacks_memory(config, &why))
-            TDM_FAULT(config, VALUE, node->at, step_key(config, name, row->key), "", "%s: %s %s", name, row->key,
+            TDM_FAULT(config, VALUE, node->at, step_key(config, name, row->key), hint, "%s: %s %s", name, row->key,
                       why.data == NULL ? "has a wrong value" : why.data);
     }
     if (flow.failed || why.failed) config->faults.status = TDM_E_MEMORY;
