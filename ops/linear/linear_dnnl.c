@@ -57,23 +57,11 @@ static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, i
     return tdm__dnnl_check(status, "linear");
 }
 
-/* to[c][r] = from[r][c] for at most TILE rows. With a constant `count` the loop is vectorised. */
-static inline __attribute__((always_inline)) void transpose_rows(float *restrict to, const float *restrict from,
-                                                                 int64_t rows, int64_t columns, int64_t row,
-                                                                 int64_t count) {
-    for (int64_t c = 0; c < columns; c++)
-        for (int64_t k = row; k < row + count; k++) to[c * rows + k] = from[k * columns + c];
-}
-
-static void transpose(float *restrict to, const float *restrict from, int64_t rows, int64_t columns) {
-    int64_t row = 0;
-    for (; row + TILE <= rows; row += TILE) transpose_rows(to, from, rows, columns, row, TILE);
-    if (row < rows) transpose_rows(to, from, rows, columns, row, rows - row);
-}
-
-static inline float finished(const tdm_kernel_args *args, const float *bias, int64_t o, float sum) {
-    const float v = bias != NULL ? sum + bias[o] : sum;
-    return tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU) && v < 0.0f ? 0.0f : v; /* NaN passes through */
+/* Adds the bias and applies the relu, in place. */
+static void finish(const tdm_kernel_args *args, const offsets *at, const float *bias) {
+    const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
+    for (int64_t n = 0; bias != NULL && n < at->rows; n++) passes->add(args->y + n * at->out, bias, at->out);
+    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) passes->relu(args->y, at->rows * at->out);
 }
 
 /* ---- products: each thread computes a part of the result ---- */
@@ -141,14 +129,12 @@ static tdm_status multiply(const tdm_kernel_args *args, const product *whole) {
 
 static tdm_status forward_transposed(const tdm_kernel_args *args, const offsets *at, const float *bias) {
     float *x = (float *)((char *)args->scratch + at->x), *y = (float *)((char *)args->scratch + at->y);
-    transpose(x, args->x[0], at->rows, at->in);
+    const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
+    passes->transpose(x, args->x[0], at->rows, at->in);
     const product p = {'N', 'N', at->out, at->rows, at->in, args->param[0], at->in, x, at->rows, y, at->rows};
     TDM_MODULE_TRY(multiply(args, &p));
-    for (int64_t o = 0; o < at->out; o += TILE) {
-        const int64_t end = o + TILE < at->out ? o + TILE : at->out;
-        for (int64_t n = 0; n < at->rows; n++)
-            for (int64_t k = o; k < end; k++) args->y[n * at->out + k] = finished(args, bias, k, y[k * at->rows + n]);
-    }
+    passes->transpose(args->y, y, at->out, at->rows);
+    finish(args, at, bias);
     return TDM_OK;
 }
 
@@ -156,9 +142,7 @@ static tdm_status forward_straight(const tdm_kernel_args *args, const offsets *a
     const product p = {'N',    'T',     at->rows, at->out, at->in, args->x[0], at->in, args->param[0],
                        at->in, args->y, at->out};
     TDM_MODULE_TRY(multiply(args, &p));
-    for (int64_t n = 0; n < at->rows; n++)
-        for (int64_t o = 0; o < at->out; o++)
-            args->y[n * at->out + o] = finished(args, bias, o, args->y[n * at->out + o]);
+    finish(args, at, bias);
     return TDM_OK;
 }
 

@@ -13,6 +13,21 @@ static void add(float *restrict sum, const float *restrict x, int64_t count) {
     for (int64_t i = 0; i < count; i++) sum[i] += x[i];
 }
 
+/* At most TILE rows. With a constant `count` the loop is vectorised. */
+enum { TILE = 16 };
+static inline __attribute__((always_inline)) void transpose_rows(float *restrict to, const float *restrict from,
+                                                                 int64_t rows, int64_t columns, int64_t row,
+                                                                 int64_t count) {
+    for (int64_t c = 0; c < columns; c++)
+        for (int64_t k = row; k < row + count; k++) to[c * rows + k] = from[k * columns + c];
+}
+
+static void transpose(float *restrict to, const float *restrict from, int64_t rows, int64_t columns) {
+    int64_t row = 0;
+    for (; row + TILE <= rows; row += TILE) transpose_rows(to, from, rows, columns, row, TILE);
+    if (row < rows) transpose_rows(to, from, rows, columns, row, rows - row);
+}
+
 /* A number in bf16 is negative or -0 from 0x8000 on, and NaN above 0xff80. */
 static bool is_below_zero(uint16_t bits) {
     return bits > 0x8000 && bits <= 0xff80;
@@ -30,6 +45,7 @@ const tdm_dnnl_passes TDM_ISA_NAME(tdm__dnnl_passes) = {
     .relu = relu,
     .mask = mask,
     .add = add,
+    .transpose = transpose,
     .relu_bf16 = relu_bf16,
     .mask_bf16 = mask_bf16,
 };
