@@ -41,23 +41,31 @@ typedef struct meeting {
     const tdm_launch_facts *facts;
     tdm_door door;
     const tdm_host *host;
-    int64_t timeout_ms, heartbeat_ms, deadline_ns;
-    tdm_reminder reminder; /* from here on: for ranks that wait for rank 0 */
-    int listener;          /* pid of the process that listens; 0: its pid is not visible here; -1: no process listens */
+    int64_t timeout_ms, heartbeat_ms;
+    int64_t now_ns, deadline_ns; /* time of the last look; both without the time that this process stood still */
+    tdm_reminder reminder;       /* from here on: for ranks that wait for rank 0 */
+    int listener; /* pid of the process that listens; 0: its pid is not visible here; -1: no process listens */
     int64_t looked_ns, silent_ns; /* time of the last check; how long the listener has not answered */
 } meeting;
 
 /* ---- sockets ---- */
 
-static int ms_left(const meeting *m, int most) {
-    int64_t ms = (m->deadline_ns - tdm__now_ns() + 999999) / 1000000;
-    return ms < 0 ? 0 : ms < most ? (int)ms : most;
+/* Looks at the clock after something that takes at most `most_ms`. If it took longer, this process or the machine stood
+ * still, and the deadline moves by that time. Only here is the clock compared with it: a standstill at any place counts
+ * as none. */
+static void look(meeting *m, int most_ms) {
+    const int64_t before = m->now_ns, most = (int64_t)(most_ms + LOOK_MS) * 1000000;
+    m->now_ns = tdm__now_ns();
+    if (m->now_ns - before > most) m->deadline_ns += m->now_ns - before - most;
 }
 
-/* If this process or the machine stood still during a check that began at since_ns, moves the deadline by that time. */
-static void extend_after_pause(meeting *m, int64_t since_ns) {
-    const int64_t over = tdm__now_ns() - since_ns - (int64_t)(2 * LOOK_MS) * 1000000;
-    if (over > 0) m->deadline_ns += over;
+static bool is_over(const meeting *m) {
+    return m->now_ns >= m->deadline_ns;
+}
+
+static int ms_left(const meeting *m, int most) {
+    int64_t ms = (m->deadline_ns - m->now_ns + 999999) / 1000000;
+    return ms < 0 ? 0 : ms < most ? (int)ms : most;
 }
 
 /* Readable within `ms`? A signal may end this poll early; the caller polls again. */
@@ -118,7 +126,7 @@ typedef struct guests {
 
 /* `rank` is the rank that has failed; 0: the meeting itself has. */
 static void fail_meeting(meeting *m, guests *g, tdm_status status, int rank, const char *why) {
-    int64_t latest = tdm__now_ns() + (int64_t)REPORT_MS * 1000000;
+    const int64_t latest = m->now_ns + (int64_t)REPORT_MS * 1000000;
     if (g->status != TDM_OK) return;
     g->status = status;
     if (rank > 0)
@@ -205,28 +213,28 @@ static void serve(meeting *m, int listener, guests *g) {
     while (g->left > 0) {
         /* Checked before the deadline: if the job has ended, its cause is the better message. */
         bool ended = g->site != NULL && tdm__site_has_ended(g->site, why, sizeof(why));
-        int64_t now = tdm__now_ns();
         list_missing(m, g, list);
-        if (now >= m->deadline_ns && g->status != TDM_OK) return;
-        if (now >= m->deadline_ns) {
+        if (is_over(m) && g->status != TDM_OK) return;
+        if (is_over(m)) {
             snprintf(why, sizeof(why), "rank 0 waited %lld ms for rank%s; start all ranks on this host",
                      (long long)m->timeout_ms, list);
             fail_meeting(m, g, TDM_E_COMM, 0, why);
             return;
         }
         if (ended) fail_meeting(m, g, TDM_E_COMM, 0, why);
-        if (tdm__reminder_is_due(&reminder, now, &seconds))
+        if (tdm__reminder_is_due(&reminder, m->now_ns, &seconds))
             TDM_WARN(m->host, "comm",
                      "rendezvous at %s: rank 0 has waited %d s for rank%s; start all ranks on this host, with the same "
                      "MASTER_PORT or init_method",
                      m->door.where, seconds, list);
         const bool is_visited = readable(listener, ms_left(m, LOOK_MS));
-        extend_after_pause(m, now);
+        look(m, LOOK_MS);
         if (!is_visited) continue;
         int visitor = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (visitor < 0) continue;
         serve_one(m, visitor, g);
         close(visitor);
+        look(m, HELLO_MS);
     }
 }
 
@@ -296,9 +304,9 @@ static tdm_status check_silence(meeting *m) {
 /* *bytes is the size of the answer. -1: no answer came in time, or the listener has closed the connection. */
 static tdm_status await_answer(meeting *m, int visitor, answer *reply, int *fd, ssize_t *bytes) {
     *bytes = -1;
-    for (int64_t now; (now = tdm__now_ns()) < m->deadline_ns;) {
+    while (!is_over(m)) {
         const bool is_there = readable(visitor, ms_left(m, LOOK_MS));
-        extend_after_pause(m, now);
+        look(m, LOOK_MS);
         if (is_there) break;
         TDM_TRY(check_silence(m));
     }
@@ -339,14 +347,13 @@ static tdm_status visit(meeting *m, const char *failure, int *fd, bool *heard) {
 }
 
 static void wait_to_retry(meeting *m) {
-    const int64_t start = tdm__now_ns();
     nanosleep(&(struct timespec){.tv_nsec = (long)ms_left(m, RETRY_MS) * 1000000}, NULL);
-    extend_after_pause(m, start);
+    look(m, RETRY_MS);
 }
 
 static tdm_status join(meeting *m, int *fd) {
     bool heard;
-    for (; tdm__now_ns() < m->deadline_ns; wait_to_retry(m)) {
+    for (; !is_over(m); wait_to_retry(m)) {
         TDM_TRY(visit(m, "", fd, &heard));
         if (*fd >= 0) return TDM_OK;
         TDM_TRY(check_silence(m));
@@ -358,8 +365,8 @@ static tdm_status join(meeting *m, int *fd) {
 
 static tdm_status prepare(meeting *m, const char *init_method) {
     int64_t most = INT64_MAX / 2000000;
-    m->looked_ns = tdm__now_ns();
-    m->deadline_ns = m->looked_ns + (m->timeout_ms < most ? m->timeout_ms : most) * 1000000;
+    m->looked_ns = m->now_ns = tdm__now_ns();
+    m->deadline_ns = m->now_ns + (m->timeout_ms < most ? m->timeout_ms : most) * 1000000;
     m->reminder = tdm__reminder_start();
     m->listener = -1;
     return tdm__door_find(&m->door, m->facts, init_method);
@@ -378,7 +385,7 @@ static void host_failure(meeting *m, const char *why) {
 static void bring_failure(meeting *m, const char *why) {
     int fd = -1;
     bool heard = false;
-    while (tdm__now_ns() < m->deadline_ns && visit(m, why, &fd, &heard) == TDM_OK && !heard) wait_to_retry(m);
+    while (!is_over(m) && visit(m, why, &fd, &heard) == TDM_OK && !heard) wait_to_retry(m);
 }
 
 void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {
