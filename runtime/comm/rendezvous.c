@@ -17,25 +17,11 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/door.h"
+#include "runtime/comm/greeting.h"
 #include "runtime/comm/shm/shm.h"
 
 /* REPORT_MS: how long a rank that has failed waits to report that to the others, which start at about the same time. */
-enum { RETRY_MS = 20, LOOK_MS = 100, HELLO_MS = 1000, REPORT_MS = 3000, REASON_TEXT = 400, LIST_TEXT = 128 };
-
-static const char magic[8] = "tdmmeet3";
-
-typedef struct hello {
-    char magic[8];
-    uint64_t job;
-    int32_t rank, world;
-    char failure[REASON_TEXT]; /* "": asks for the descriptor; else why this rank has failed */
-} hello;
-
-typedef struct answer {
-    char magic[8];
-    int32_t status;            /* of a refusal */
-    char refusal[REASON_TEXT]; /* "": admitted, the descriptor comes with this message */
-} answer;
+enum { RETRY_MS = 20, LOOK_MS = 100, HELLO_MS = 1000, REPORT_MS = 3000, LIST_TEXT = 128 };
 
 typedef struct meeting {
     const tdm_launch_facts *facts;
@@ -74,44 +60,6 @@ static bool readable(int fd, int ms) {
     return poll(&entry, 1, ms) == 1;
 }
 
-static bool send_answer(int to, const answer *what, int fd) {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    answer copy = *what;
-    struct iovec part = {.iov_base = &copy, .iov_len = sizeof(copy)};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof(control);
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-    }
-    return sendmsg(to, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(copy);
-}
-
-/* Returns the size of the message, or -1. *fd is the descriptor that came with it, or -1. */
-static ssize_t receive_answer(int from, answer *what, int *fd) {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {.iov_base = what, .iov_len = sizeof(*what)};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-    *fd = -1;
-    ssize_t bytes = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *header = bytes > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(fd, CMSG_DATA(header), sizeof(*fd));
-    return bytes;
-}
-
 /* ---- rank 0 ---- */
 
 /* Which ranks have come, and why the meeting has failed. After a failure every rank that comes gets the reason. */
@@ -121,7 +69,7 @@ typedef struct guests {
     int fd;         /* the shared memory; -1: rank 0 has failed before it made any */
     tdm_site *site; /* its mapping in this process; NULL: none */
     tdm_status status;
-    char failure[REASON_TEXT];
+    char failure[TDM_REASON_TEXT];
 } guests;
 
 /* `rank` is the rank that has failed; 0: the meeting itself has. */
@@ -139,9 +87,8 @@ static void fail_meeting(meeting *m, guests *g, tdm_status status, int rank, con
 }
 
 /* The answer to one rank: a refusal, or "" if it is admitted. */
-static void make_answer(const meeting *m, const hello *who, const guests *g, answer *out) {
-    *out = (answer){.status = TDM_E_USAGE};
-    memcpy(out->magic, magic, sizeof(magic));
+static void make_answer(const meeting *m, const tdm_hello *who, const guests *g, tdm_answer *out) {
+    *out = (tdm_answer){.status = TDM_E_USAGE};
     int world = m->facts->world;
     if (who->job != m->door.job) {
         snprintf(out->refusal, sizeof(out->refusal), "another job is meeting there");
@@ -157,8 +104,8 @@ static void make_answer(const meeting *m, const hello *who, const guests *g, ans
 
 /* Two hellos of this job end the meeting: one with another number of ranks, because the ranks could never be complete,
  * and one that reports a failure. */
-static void note_hello(meeting *m, const hello *who, guests *g) {
-    char why[REASON_TEXT];
+static void note_hello(meeting *m, const tdm_hello *who, guests *g) {
+    char why[TDM_REASON_TEXT];
     if (who->job != m->door.job) return;
     if (who->failure[0] == '\0' && who->world != m->facts->world) {
         g->left = TDM_COMM_WORLD_MAX; /* the number of ranks is unknown: serve until REPORT_MS is over */
@@ -180,16 +127,14 @@ static void note_hello(meeting *m, const hello *who, guests *g) {
 
 /* Answers one visitor. One that does not belong to the job is refused, and the meeting goes on. */
 static void serve_one(meeting *m, int visitor, guests *g) {
-    hello who;
-    answer reply;
+    tdm_hello who;
+    tdm_answer reply;
     if (!tdm__door_is_same_user(visitor) || !readable(visitor, ms_left(m, HELLO_MS))) return;
-    if (recv(visitor, &who, sizeof(who), 0) != (ssize_t)sizeof(who) || memcmp(who.magic, magic, sizeof(magic)) != 0)
-        return;
-    who.failure[REASON_TEXT - 1] = '\0';
+    if (!tdm__hello_receive(visitor, &who)) return;
     note_hello(m, &who, g);
     make_answer(m, &who, g, &reply);
     bool welcome = reply.refusal[0] == '\0';
-    if (!send_answer(visitor, &reply, welcome ? g->fd : -1)) return;
+    if (!tdm__answer_send(visitor, &reply, welcome ? g->fd : -1)) return;
     if (who.job != m->door.job || who.rank < 1 || who.rank >= m->facts->world || g->heard[who.rank]) return;
     g->heard[who.rank] = true;
     g->left--;
@@ -207,7 +152,7 @@ static void list_missing(const meeting *m, const guests *g, char out[LIST_TEXT])
 }
 
 static void serve(meeting *m, int listener, guests *g) {
-    char list[LIST_TEXT], why[REASON_TEXT];
+    char list[LIST_TEXT], why[TDM_REASON_TEXT];
     int seconds;
     tdm_reminder reminder = tdm__reminder_start();
     while (g->left > 0) {
@@ -301,46 +246,35 @@ static tdm_status check_silence(meeting *m) {
     return TDM_OK;
 }
 
-/* *bytes is the size of the answer. -1: no answer came in time, or the listener has closed the connection. */
-static tdm_status await_answer(meeting *m, int visitor, answer *reply, int *fd, ssize_t *bytes) {
-    *bytes = -1;
+/* *heard stays false if no answer came in time, or the listener has closed the connection. */
+static tdm_status await_answer(meeting *m, int visitor, tdm_answer *reply, int *fd, bool *heard) {
     while (!is_over(m)) {
         const bool is_there = readable(visitor, ms_left(m, LOOK_MS));
         look(m, LOOK_MS);
         if (is_there) break;
         TDM_TRY(check_silence(m));
     }
-    *bytes = receive_answer(visitor, reply, fd);
+    *heard = tdm__answer_receive(visitor, reply, fd);
     return TDM_OK;
 }
 
 /* Connects once, to get the descriptor or to report that this rank has failed. *heard: rank 0 has answered. */
 static tdm_status visit(meeting *m, const char *failure, int *fd, bool *heard) {
     int visitor;
-    hello self = {.job = m->door.job, .rank = m->facts->rank, .world = m->facts->world};
-    answer reply;
+    tdm_hello self = {.job = m->door.job, .rank = m->facts->rank, .world = m->facts->world};
+    tdm_answer reply;
     *heard = false;
-    memcpy(self.magic, magic, sizeof(magic));
     snprintf(self.failure, sizeof(self.failure), "%s", failure);
     TDM_TRY(tdm__door_visit(&m->door, &visitor));
     const int listener = visitor >= 0 ? tdm__door_pid(visitor) : -1;
     if (listener != m->listener) m->silent_ns = 0;
     m->listener = listener;
     if (visitor < 0) return TDM_OK;
-    ssize_t bytes = -1;
     tdm_status status = TDM_OK;
-    if (send(visitor, &self, sizeof(self), MSG_NOSIGNAL) == (ssize_t)sizeof(self))
-        status = await_answer(m, visitor, &reply, fd, &bytes);
+    if (tdm__hello_send(visitor, &self)) status = await_answer(m, visitor, &reply, fd, heard);
     close(visitor);
     TDM_TRY(status);
-    if (bytes != (ssize_t)sizeof(reply) || memcmp(reply.magic, magic, sizeof(magic)) != 0) {
-        if (*fd >= 0) close(*fd);
-        *fd = -1;
-        return TDM_OK;
-    }
-    *heard = true;
-    reply.refusal[REASON_TEXT - 1] = '\0';
-    if (reply.refusal[0] != '\0')
+    if (*heard && reply.refusal[0] != '\0')
         TDM_FAIL(reply.status == TDM_E_USAGE ? TDM_E_USAGE : TDM_E_COMM, "rendezvous at %s: %s", m->door.where,
                  reply.refusal);
     return TDM_OK;
@@ -376,7 +310,7 @@ static tdm_status prepare(meeting *m, const char *init_method) {
 
 static void host_failure(meeting *m, const char *why) {
     guests g = {.fd = -1};
-    char failure[REASON_TEXT];
+    char failure[TDM_REASON_TEXT];
     snprintf(failure, sizeof(failure), "rank 0 has failed: %.320s", why);
     fail_meeting(m, &g, TDM_E_COMM, 0, failure);
     (void)meet_guests(m, &g);
