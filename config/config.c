@@ -17,29 +17,29 @@
 static void forget_check(tdm_config *config) {
     const size_t kept = offsetof(tdm_config, work);
     tdm_graph_free(config->graph);
-    tdm__arena_deinit(&config->work);
+    tdm__zone_deinit(&config->work);
     memset((char *)config + kept, 0, sizeof(*config) - kept);
-    tdm__arena_init(&config->work, config->host);
+    tdm__zone_init(&config->work, config->host);
     tdm__faults_init(&config->faults, &config->work);
 }
 
 static tdm_status set_folder(tdm_config *config, const char *folder, size_t length) {
     if (length > 0 && folder[0] == '/')
-        return tdm__arena_printf(&config->arena, &config->folder, "%.*s", (int)length, folder);
+        return tdm__zone_printf(&config->zone, &config->folder, "%.*s", (int)length, folder);
     while (length >= 2 && folder[0] == '.' && folder[1] == '/') folder += 2, length -= 2;
     if (length == 0 || (length == 1 && folder[0] == '.')) {
         config->folder = config->cwd;
         return TDM_OK;
     }
-    return tdm__arena_printf(&config->arena, &config->folder, "%s/%.*s", config->cwd, (int)length, folder);
+    return tdm__zone_printf(&config->zone, &config->folder, "%s/%.*s", config->cwd, (int)length, folder);
 }
 
 static tdm_status fill(tdm_config *config, const char *text, size_t bytes, const char *name) {
     char *copy;
-    TDM_TRY(tdm__arena_text(&config->arena, &config->file.name, name));
+    TDM_TRY(tdm__zone_text(&config->zone, &config->file.name, name));
     config->is_too_large = bytes > TDM_YAML_MAX_BYTES;
     if (config->is_too_large) bytes = 0;
-    TDM_TRY(tdm__arena_new(&config->arena, &copy, bytes + 1, 1));
+    TDM_TRY(tdm__zone_new(&config->zone, &copy, bytes + 1, 1));
     if (bytes > 0) memcpy(copy, text, bytes);
     config->source = copy;
     config->file.bytes = copy;
@@ -56,10 +56,10 @@ static tdm_status make(tdm_config **out, const tdm_host *host, const char *text,
     if (getcwd(cwd, sizeof(cwd)) == NULL) TDM_FAIL(TDM_E_IO, "cannot read the working directory: %s", strerror(errno));
     TDM_TRY(tdm__new(host, &config, 1, sizeof(*config), "config"));
     config->host = host;
-    tdm__arena_init(&config->arena, host);
+    tdm__zone_init(&config->zone, host);
     forget_check(config);
     tdm__utc_stamp(config->start_time);
-    TDM_TRY_DONE(tdm__arena_text(&config->arena, &config->cwd, cwd));
+    TDM_TRY_DONE(tdm__zone_text(&config->zone, &config->cwd, cwd));
     TDM_TRY_DONE(set_folder(config, folder, length));
     TDM_TRY_DONE(fill(config, text, bytes, name));
     *out = config;
@@ -123,8 +123,8 @@ void tdm_config_free(tdm_config *config) {
     if (config == NULL) return;
     const tdm_host *host = config->host;
     forget_check(config);
-    tdm__arena_deinit(&config->work);
-    tdm__arena_deinit(&config->arena);
+    tdm__zone_deinit(&config->work);
+    tdm__zone_deinit(&config->zone);
     tdm__delete(host, config->overrides);
     tdm__delete(host, config);
 }
@@ -149,7 +149,7 @@ static tdm_status read_tree(tdm_config *config, tdm_yaml_text *text, tdm_yaml_no
 static tdm_status run_stages(tdm_config *config) {
     tdm_yaml_text *text;
     tdm_yaml_node *root;
-    TDM_TRY(tdm__arena_new(&config->work, &text, 1, sizeof(*text)));
+    TDM_TRY(tdm__zone_new(&config->work, &text, 1, sizeof(*text)));
     *text = config->file;
     TDM_TRY(read_tree(config, text, &root));
     if (root != NULL) {
@@ -218,10 +218,10 @@ const char *tdm_config_source(const tdm_config *config) {
 tdm_status tdm_job_init(tdm_job *job) {
     if (job == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_job_init: job is NULL");
     tdm_settings settings;
-    tdm_arena arena;
-    tdm__arena_init(&arena, tdm_host_default());
-    tdm_status status = tdm__settings_init(&settings, &arena);
-    tdm__arena_deinit(&arena);
+    tdm_zone zone;
+    tdm__zone_init(&zone, tdm_host_default());
+    tdm_status status = tdm__settings_init(&settings, &zone);
+    tdm__zone_deinit(&zone);
     TDM_TRY(status);
     settings.job.run.dir = NULL;
     *job = settings.job;

@@ -27,8 +27,8 @@ const char *tdm__fault_meaning(tdm_fault_id id) {
     return fault_ids[id].meaning;
 }
 
-void tdm__faults_init(tdm_fault_list *list, tdm_arena *arena) {
-    *list = (tdm_fault_list){.arena = arena};
+void tdm__faults_init(tdm_fault_list *list, tdm_zone *zone) {
+    *list = (tdm_fault_list){.zone = zone};
 }
 
 bool tdm__fault_skip(tdm_fault_list *list) {
@@ -37,10 +37,10 @@ bool tdm__fault_skip(tdm_fault_list *list) {
     return true;
 }
 
-/* Room for a text in the arena; NULL, and list->status is set, if there is no memory. */
+/* Room for a text in the zone; NULL, and list->status is set, if there is no memory. */
 static char *new_text(tdm_fault_list *list, size_t bytes) {
     char *text = NULL;
-    tdm_status status = tdm__arena_new(list->arena, &text, bytes, 1);
+    tdm_status status = tdm__zone_new(list->zone, &text, bytes, 1);
     if (status != TDM_OK) list->status = status;
     return text;
 }
@@ -48,7 +48,7 @@ static char *new_text(tdm_fault_list *list, size_t bytes) {
 static const char *format_text(tdm_fault_list *list, const char *format, va_list arguments) TDM_PRINTF(2, 0);
 static const char *format_text(tdm_fault_list *list, const char *format, va_list arguments) {
     const char *text;
-    tdm_status status = tdm__arena_vprintf(list->arena, &text, format, arguments);
+    tdm_status status = tdm__zone_vprintf(list->zone, &text, format, arguments);
     if (status != TDM_OK) list->status = status;
     return text == NULL ? "" : text;
 }
@@ -106,7 +106,7 @@ static void index_lines(tdm_fault_list *list, const tdm_yaml_text *text) {
     const char *end = text->bytes + text->count;
     list->indexed = text;
     list->mark_count = 0;
-    tdm_status status = tdm__arena_new(list->arena, &list->mark, text->count / LINES_PER_MARK + 2, sizeof(char *));
+    tdm_status status = tdm__zone_new(list->zone, &list->mark, text->count / LINES_PER_MARK + 2, sizeof(char *));
     if (status != TDM_OK) {
         list->status = status;
         return;

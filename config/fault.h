@@ -60,7 +60,7 @@ typedef struct tdm_fault_place {
 
 enum { TDM_FAULTS_SHOWN = 20, TDM_FAULTS_KEPT = 64 };
 typedef struct tdm_fault_list {
-    tdm_arena *arena;             /* holds the texts */
+    tdm_zone *zone;               /* holds the texts */
     int count, total;             /* kept, and found */
     int unsupported;              /* how many of those found are TDM_FAULT_UNSUPPORTED */
     bool is_cut;                  /* reading ended early: there may be more than `total` */
@@ -73,7 +73,7 @@ typedef struct tdm_fault_list {
     tdm_position position[TDM_FAULTS_KEPT];
 } tdm_fault_list;
 
-void tdm__faults_init(tdm_fault_list *list, tdm_arena *arena);
+void tdm__faults_init(tdm_fault_list *list, tdm_zone *zone);
 /* `key`: "model.layers[3].kernel", or "" for a fault of the text. `hint`: "" for none. */
 void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_position at, const char *key, const char *hint,
                     const char *format, ...) TDM_PRINTF(6, 7);
@@ -87,7 +87,7 @@ void tdm__faults_sort(tdm_fault_list *list);
 void tdm__faults_print(const tdm_fault_list *list, tdm_text *out);
 void tdm__faults_print_json(const tdm_fault_list *list, tdm_text *out);
 
-/* A text in the arena. Out of memory: "", and list->status is set. */
+/* A text in the zone. Out of memory: "", and list->status is set. */
 const char *tdm__fault_text(tdm_fault_list *list, const char *format, ...) TDM_PRINTF(2, 3);
 /* "section.key", or "key" if the section is "" (the file itself). */
 const char *tdm__fault_key(tdm_fault_list *list, const char *section, const char *key);

@@ -41,13 +41,13 @@ static bool is_good(const tdm_field *row, void *object, tdm_text *why) {
     if (!is_printable(row, (const char *)object + row->offset, why)) return false;
     if (row->kind == TDM_FIELD_TEXT || row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS) return true;
     tdm_text printed;
-    tdm_arena arena;
+    tdm_zone zone;
     tdm__text_init(&printed, tdm_host_default());
-    tdm__arena_init(&arena, tdm_host_default());
+    tdm__zone_init(&zone, tdm_host_default());
     tdm__field_print(row, object, &printed);
-    bool good = !printed.failed && tdm__field_set_text(row, object, printed.data, &arena, why);
+    bool good = !printed.failed && tdm__field_set_text(row, object, printed.data, &zone, why);
     if (printed.failed) why->failed = true;
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     tdm__text_deinit(&printed);
     return good;
 }

@@ -82,7 +82,7 @@ static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_
     }
     tdm__yaml_flow(node, &flow);
     const char *text;
-    if (tdm__arena_text(&config->work, &text, flow.data == NULL ? "" : flow.data) != TDM_OK)
+    if (tdm__zone_text(&config->work, &text, flow.data == NULL ? "" : flow.data) != TDM_OK)
         config->faults.status = TDM_E_MEMORY;
     else if (strstr(text, "${") != NULL)
         text = tdm__substitute(config, text, node->at, tdm__layer_key(config, index, row->key));
@@ -253,13 +253,13 @@ tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *i
     }
     layer->is_broken = false;
     if (layer->op->attrs != NULL) {
-        TDM_TRY(tdm__arena_new(&config->work, &layer->attrs, 1, layer->op->attrs_bytes));
+        TDM_TRY(tdm__zone_new(&config->work, &layer->attrs, 1, layer->op->attrs_bytes));
         TDM_TRY(tdm__field_set_initial(layer->op->attrs, layer->attrs, &config->work));
     }
     size_t most = keys == NULL ? 0 : keys->kind == TDM_YAML_MAP ? (size_t)keys->count : 1;
     if (most > TDM_LAYER_ATTRS_MAX) most = TDM_LAYER_ATTRS_MAX;
-    TDM_TRY(tdm__arena_new(&config->work, &layer->attr, most, sizeof(*layer->attr)));
-    TDM_TRY(tdm__arena_new(&config->work, &layer->attr_at, most, sizeof(*layer->attr_at)));
+    TDM_TRY(tdm__zone_new(&config->work, &layer->attr, most, sizeof(*layer->attr)));
+    TDM_TRY(tdm__zone_new(&config->work, &layer->attr_at, most, sizeof(*layer->attr_at)));
     if (keys != NULL && keys->kind == TDM_YAML_MAP)
         read_keys(config, index, layer, keys);
     else if (keys != NULL && !tdm__yaml_is_null(keys))

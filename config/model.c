@@ -326,7 +326,7 @@ static void take_placed(tdm_layer *layer, const tdm_placed *placed) {
 }
 
 static tdm_status read_layers(tdm_config *config) {
-    TDM_TRY(tdm__arena_new(&config->work, &config->layers, (size_t)config->placed_count, sizeof(tdm_layer)));
+    TDM_TRY(tdm__zone_new(&config->work, &config->layers, (size_t)config->placed_count, sizeof(tdm_layer)));
     for (int i = 0; i < config->placed_count && !config->faults.is_cut; i++) {
         const tdm_placed *placed = &config->placed[i];
         tdm__placed_enter(config, placed);
@@ -373,10 +373,10 @@ static tdm_status expand_builtin(tdm_config *config) {
     tdm__text_init(&layers, config->host);
     tdm__builtin_print(&config->settings.model, &layers);
     const size_t count = layers.length;
-    tdm_status status = layers.failed ? TDM_E_MEMORY : tdm__arena_text(&config->work, &bytes, layers.data);
+    tdm_status status = layers.failed ? TDM_E_MEMORY : tdm__zone_text(&config->work, &bytes, layers.data);
     tdm__text_deinit(&layers);
     if (status != TDM_OK) TDM_FAIL(TDM_E_MEMORY, "out of memory for the layers of model.builtin");
-    TDM_TRY(tdm__arena_new(&config->work, &text, 1, sizeof(*text)));
+    TDM_TRY(tdm__zone_new(&config->work, &text, 1, sizeof(*text)));
     *text = (tdm_yaml_text){.name = "model.builtin", .bytes = bytes, .count = count};
     TDM_TRY(tdm__yaml_parse(&root, text, &config->work, &config->faults));
     config->layers_node = root;

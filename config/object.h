@@ -52,7 +52,7 @@ typedef struct tdm_override {
 
 struct tdm_config {
     const tdm_host *host;
-    tdm_arena arena; /* holds what lives as long as the config */
+    tdm_zone zone; /* holds what lives as long as the config */
     const char *source;
     tdm_yaml_text file;
     bool is_too_large;
@@ -61,7 +61,7 @@ struct tdm_config {
     tdm_override *overrides;
     size_t override_count, override_room;
 
-    tdm_arena work; /* holds the last check, which is everything below */
+    tdm_zone work; /* holds the last check, which is everything below */
     bool is_checked, is_good;
     size_t replaced_bytes; /* total size of the values with a ${...}, after replacement */
     tdm_fault_list faults;
@@ -94,7 +94,7 @@ tdm_status tdm__schema_read(tdm_config *config, const tdm_yaml_node *root);
 void tdm__schema_read_row(tdm_config *config, int section, int row, const tdm_yaml_node *node, bool needed);
 /* "train.batch.global": a key of a section, for messages. */
 const char *tdm__section_key(tdm_config *config, int section, const char *key);
-tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena);
+tdm_status tdm__settings_init(tdm_settings *settings, tdm_zone *zone);
 /* What rows of the model section set, and the job has. */
 void tdm__settings_take_model(tdm_settings *settings);
 /* transform.c: data.transform, which is a list of steps */

@@ -54,19 +54,19 @@ static bool is_path(const char *path) {
 /* The text after the "=" must be valid YAML by itself. The message quotes the assignment: there is no file to point
  * to. */
 static tdm_status check_value(tdm_config *config, const tdm_override *override) {
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_fault_list *faults = NULL;
     tdm_yaml_node *node;
-    tdm__arena_init(&arena, config->host);
-    tdm_status status = tdm__arena_new(&arena, &faults, 1, sizeof(*faults));
+    tdm__zone_init(&zone, config->host);
+    tdm_status status = tdm__zone_new(&zone, &faults, 1, sizeof(*faults));
     if (status == TDM_OK) {
-        tdm__faults_init(faults, &arena);
-        status = tdm__yaml_parse_value(&node, &override->text, override->value, &arena, faults);
+        tdm__faults_init(faults, &zone);
+        status = tdm__yaml_parse_value(&node, &override->text, override->value, &zone, faults);
     }
     if (status == TDM_OK && faults->total > 0)
         status = tdm__fail(TDM_E_USAGE, __FILE__, __LINE__, NULL, "%s: %s%s%s", override->text.bytes,
                            faults->item[0].message, faults->item[0].hint[0] != '\0' ? "; " : "", faults->item[0].hint);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     return status;
 }
 
@@ -74,13 +74,13 @@ static tdm_status check_value(tdm_config *config, const tdm_override *override) 
 static tdm_status add_override(tdm_config *config, const char *assignment, size_t length, bool is_literal) {
     tdm_override override = {.value = length + 1, .is_literal = is_literal};
     size_t bad;
-    TDM_TRY(tdm__arena_printf(&config->arena, &override.path, "%.*s", (int)length, assignment));
+    TDM_TRY(tdm__zone_printf(&config->zone, &override.path, "%.*s", (int)length, assignment));
     const char *path = override.path;
     if (!is_path(path))
         TDM_FAIL(TDM_E_USAGE, "'%s' is not the path of a key; write section.key=value, as in optimizer.lr=0.01", path);
     if (strlen(assignment) > TDM_YAML_MAX_SCALAR || !tdm__text_is_utf8(assignment, strlen(assignment), &bad))
         TDM_FAIL(TDM_E_USAGE, "the value of '%s' must be UTF-8 text of at most 64 KiB", path);
-    TDM_TRY(tdm__arena_text(&config->arena, &override.text.bytes, assignment));
+    TDM_TRY(tdm__zone_text(&config->zone, &override.text.bytes, assignment));
     override.text.count = strlen(assignment);
     override.text.name = "command line";
     override.text.order = (int)config->override_count + 1;
@@ -105,7 +105,7 @@ tdm_status tdm_config_override_text(tdm_config *config, const char *key, const c
     if (config == NULL || key == NULL || text == NULL)
         TDM_FAIL(TDM_E_USAGE, "tdm_config_override_text: an argument is NULL");
     const char *assignment;
-    TDM_TRY(tdm__arena_printf(&config->arena, &assignment, "%s=%s", key, text));
+    TDM_TRY(tdm__zone_printf(&config->zone, &assignment, "%s=%s", key, text));
     return add_override(config, assignment, strlen(key), true);
 }
 
@@ -128,10 +128,10 @@ static tdm_status member(tdm_config *config, tdm_yaml_node *map, const char *key
                          tdm_yaml_node **out) {
     *out = tdm__yaml_find(map, key);
     if (*out != NULL) return TDM_OK;
-    TDM_TRY(tdm__arena_new(&config->work, out, 1, sizeof(**out)));
+    TDM_TRY(tdm__zone_new(&config->work, out, 1, sizeof(**out)));
     (*out)->text = ""; /* a null until it gets a value */
     (*out)->at = (*out)->key_at = at;
-    TDM_TRY(tdm__arena_text(&config->work, &(*out)->key, key));
+    TDM_TRY(tdm__zone_text(&config->work, &(*out)->key, key));
     tdm__yaml_append(map, *out);
     return TDM_OK;
 }
@@ -141,7 +141,7 @@ static tdm_status wrap(tdm_config *config, tdm_yaml_node *node, const char *key)
     if (node->kind == TDM_YAML_MAP) return TDM_OK;
     tdm_yaml_node *inner = NULL;
     if (!tdm__yaml_is_null(node)) {
-        TDM_TRY(tdm__arena_new(&config->work, &inner, 1, sizeof(*inner)));
+        TDM_TRY(tdm__zone_new(&config->work, &inner, 1, sizeof(*inner)));
         *inner = *node;
         inner->next = NULL;
         inner->key = key;
@@ -187,7 +187,7 @@ static void replace(tdm_yaml_node *node, const tdm_yaml_node *from, tdm_position
 static tdm_status value_of(tdm_config *config, const tdm_override *override, tdm_yaml_node **out) {
     if (!override->is_literal)
         return tdm__yaml_parse_value(out, &override->text, override->value, &config->work, &config->faults);
-    TDM_TRY(tdm__arena_new(&config->work, out, 1, sizeof(**out)));
+    TDM_TRY(tdm__zone_new(&config->work, out, 1, sizeof(**out)));
     (*out)->quoted = true;
     (*out)->text = override->text.bytes + override->value;
     (*out)->at = position_in(override, override->value);
@@ -251,7 +251,7 @@ tdm_status tdm__overrides_apply(tdm_config *config, tdm_yaml_node *root) {
     for (size_t i = 0; i < config->override_count; i++) {
         /* Positions point to the override's text, and config->overrides moves when it grows. So copy it. */
         tdm_override *copy;
-        TDM_TRY(tdm__arena_new(&config->work, &copy, 1, sizeof(*copy)));
+        TDM_TRY(tdm__zone_new(&config->work, &copy, 1, sizeof(*copy)));
         *copy = config->overrides[i];
         TDM_TRY(apply(config, copy, root));
     }

@@ -5,12 +5,12 @@
 #include "config/object.h"
 #include "runtime/base/status.h"
 
-tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena) {
+tdm_status tdm__settings_init(tdm_settings *settings, tdm_zone *zone) {
     memset(settings, 0, sizeof(*settings));
     settings->job.size = sizeof(settings->job);
     for (int i = 0; i < TDM_SECTION_COUNT; i++) {
         const tdm_section *section = &tdm__sections[i];
-        TDM_TRY(tdm__field_set_initial(section->rows, tdm__section_object(section, settings), arena));
+        TDM_TRY(tdm__field_set_initial(section->rows, tdm__section_object(section, settings), zone));
     }
     settings->job.version = 1;
     tdm__settings_take_model(settings);

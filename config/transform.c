@@ -70,7 +70,7 @@ static bool read_value(tdm_config *config, tdm_transform_step *step, const tdm_f
     tdm__text_init(&flow, config->host);
     tdm__text_init(&why, config->host);
     tdm__yaml_flow(node, &flow);
-    if (tdm__arena_text(&config->work, &text, flow.data == NULL ? "" : flow.data) != TDM_OK) {
+    if (tdm__zone_text(&config->work, &text, flow.data == NULL ? "" : flow.data) != TDM_OK) {
         config->faults.status = TDM_E_MEMORY;
     } else if (strstr(text, "${") != NULL) {
         text = tdm__substitute(config, text, node->at, step_key(config, name, row->key));

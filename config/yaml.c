@@ -11,7 +11,7 @@
 typedef struct yaml_reader {
     const tdm_yaml_text *text;
     int column_shift; /* added to columns of the first line: where an override's value begins */
-    tdm_arena *arena;
+    tdm_zone *zone;
     tdm_fault_list *faults;
     tdm_yaml_node *stack[TDM_YAML_MAX_DEPTH];
     const char *key[TDM_YAML_MAX_DEPTH]; /* the key whose value comes next; NULL: a key comes next */
@@ -92,13 +92,13 @@ static tdm_status check_duplicates(yaml_reader *reader, tdm_yaml_node *map) {
     tdm_names names = {0};
     tdm_yaml_node **members;
     int count = 0;
-    TDM_TRY(tdm__arena_new(reader->arena, &members, (size_t)map->count, sizeof(tdm_yaml_node *)));
+    TDM_TRY(tdm__zone_new(reader->zone, &members, (size_t)map->count, sizeof(tdm_yaml_node *)));
     for (tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
         int earlier = tdm__names_find(&names, node->key);
         if (earlier >= 0)
             refuse_repeated(reader, members[earlier], node);
         else
-            TDM_TRY(tdm__names_add(&names, reader->arena, node->key, count));
+            TDM_TRY(tdm__names_add(&names, reader->zone, node->key, count));
         members[count++] = node;
     }
     return TDM_OK;
@@ -108,7 +108,7 @@ static tdm_status check_duplicates(yaml_reader *reader, tdm_yaml_node *map) {
 
 static tdm_status add_node(yaml_reader *reader, tdm_yaml_kind kind, yaml_mark_t mark, tdm_yaml_node **out) {
     tdm_yaml_node *node;
-    TDM_TRY(tdm__arena_new(reader->arena, &node, 1, sizeof(*node)));
+    TDM_TRY(tdm__zone_new(reader->zone, &node, 1, sizeof(*node)));
     node->kind = kind;
     node->at = position_of(reader, mark);
     if (reader->depth == 0) {
@@ -172,7 +172,7 @@ static tdm_status on_scalar(yaml_reader *reader, const yaml_event_t *event) {
         return TDM_OK;
     }
     check_tag(reader, event->data.scalar.tag, event->start_mark, &quoted);
-    TDM_TRY(tdm__arena_text(reader->arena, &copy, text));
+    TDM_TRY(tdm__zone_text(reader->zone, &copy, text));
     if (expects_key(reader)) {
         int top = reader->depth - 1;
         if (strcmp(text, "<<") == 0 && !quoted)
@@ -312,18 +312,18 @@ static tdm_status parse(tdm_yaml_node **root, yaml_reader *reader, size_t first)
     return TDM_OK;
 }
 
-tdm_status tdm__yaml_parse(tdm_yaml_node **root, const tdm_yaml_text *text, tdm_arena *arena, tdm_fault_list *faults) {
-    yaml_reader reader = {.text = text, .arena = arena, .faults = faults};
+tdm_status tdm__yaml_parse(tdm_yaml_node **root, const tdm_yaml_text *text, tdm_zone *zone, tdm_fault_list *faults) {
+    yaml_reader reader = {.text = text, .zone = zone, .faults = faults};
     return parse(root, &reader, 0);
 }
 
-tdm_status tdm__yaml_parse_value(tdm_yaml_node **root, const tdm_yaml_text *text, size_t first, tdm_arena *arena,
+tdm_status tdm__yaml_parse_value(tdm_yaml_node **root, const tdm_yaml_text *text, size_t first, tdm_zone *zone,
                                  tdm_fault_list *faults) {
-    yaml_reader reader = {.text = text, .arena = arena, .faults = faults};
+    yaml_reader reader = {.text = text, .zone = zone, .faults = faults};
     for (size_t i = 0; i < first; i++) reader.column_shift += ((unsigned char)text->bytes[i] & 0xC0) != 0x80;
     TDM_TRY(parse(root, &reader, first));
     if (*root == NULL && faults->total == 0) { /* nothing after the "=" */
-        TDM_TRY(tdm__arena_new(arena, root, 1, sizeof(**root)));
+        TDM_TRY(tdm__zone_new(zone, root, 1, sizeof(**root)));
         (*root)->text = "";
         (*root)->at = (tdm_position){text, 1, reader.column_shift + 1};
     }

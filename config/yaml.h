@@ -32,9 +32,9 @@ struct tdm_yaml_node {
 };
 
 /* *root is NULL if the text could not be read as one tree; the faults say why. Fails only when out of memory. */
-tdm_status tdm__yaml_parse(tdm_yaml_node **root, const tdm_yaml_text *text, tdm_arena *arena, tdm_fault_list *faults);
+tdm_status tdm__yaml_parse(tdm_yaml_node **root, const tdm_yaml_text *text, tdm_zone *zone, tdm_fault_list *faults);
 /* The same for a single value that begins at byte `first` of the text (an override). */
-tdm_status tdm__yaml_parse_value(tdm_yaml_node **root, const tdm_yaml_text *text, size_t first, tdm_arena *arena,
+tdm_status tdm__yaml_parse_value(tdm_yaml_node **root, const tdm_yaml_text *text, size_t first, tdm_zone *zone,
                                  tdm_fault_list *faults);
 
 tdm_yaml_node *tdm__yaml_find(const tdm_yaml_node *map, const char *key); /* NULL if absent, or if not a mapping */

@@ -142,7 +142,7 @@ tdm_status tdm__blocks_read(tdm_config *config, tdm_block **out, int *count) {
                   TDM_BLOCKS_MAX);
         return config->faults.status;
     }
-    TDM_TRY(tdm__arena_new(&config->work, out, (size_t)node->count, sizeof(tdm_block)));
+    TDM_TRY(tdm__zone_new(&config->work, out, (size_t)node->count, sizeof(tdm_block)));
     for (const tdm_yaml_node *item = node->first; item != NULL; item = item->next) {
         if (!item->is_repeated && strncmp(item->key, "x-", 2) != 0) read_block(config, &(*out)[(*count)++], item);
     }

@@ -104,7 +104,7 @@ static tdm_status copy(expansion *e, const scope *s, const tdm_yaml_node *node, 
     tdm_yaml_node *made;
     *out = NULL;
     if (!spend(e, node, 1)) return TDM_OK;
-    TDM_TRY(tdm__arena_new(&e->config->work, &made, 1, sizeof(*made)));
+    TDM_TRY(tdm__zone_new(&e->config->work, &made, 1, sizeof(*made)));
     *made = *replaced(s, node);
     const tdm_yaml_node *first = made->first;
     made->key = node->key;
@@ -378,7 +378,7 @@ tdm_status tdm__layers_place(tdm_config *config) {
         has_uses = has_uses || (item->kind == TDM_YAML_MAP && item->count == 1 && item->first->key != NULL &&
                                 strcmp(item->first->key, "block") == 0);
     const int room = has_uses ? TDM_LAYERS_MAX : list->count;
-    TDM_TRY(tdm__arena_new(&config->work, &config->placed, (size_t)room, sizeof(tdm_placed)));
+    TDM_TRY(tdm__zone_new(&config->work, &config->placed, (size_t)room, sizeof(tdm_placed)));
     if (!has_uses) {
         take_all(config);
         check_blocks(&e);

@@ -1,4 +1,4 @@
-/* Memory from the host, zeroed and aligned, with overflow checks; and the bump arena. */
+/* Memory from the host, zeroed and aligned, with overflow checks; and the bump zone. */
 #include "runtime/base/memory.h"
 
 #include <stdint.h>
@@ -9,14 +9,14 @@
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 
-enum { ARENA_ALIGN = 16, ARENA_BLOCK = 16 * 1024 };
+enum { ZONE_ALIGN = 16, ZONE_BLOCK = 16 * 1024 };
 
-struct tdm_arena_block {
-    tdm_arena_block *next;
+struct tdm_zone_block {
+    tdm_zone_block *next;
     size_t used, capacity; /* of the bytes behind this header */
 };
 
-enum { ARENA_HEADER = (sizeof(tdm_arena_block) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN };
+enum { ZONE_HEADER = (sizeof(tdm_zone_block) + ZONE_ALIGN - 1) / ZONE_ALIGN * ZONE_ALIGN };
 
 bool tdm__add_fits(size_t a, size_t b, size_t *out) {
     return !__builtin_add_overflow(a, b, out);
@@ -111,85 +111,85 @@ void tdm__delete_pages(const tdm_host *host, void *pointer) {
         tdm__delete(host, head);
 }
 
-void tdm__arena_init(tdm_arena *arena, const tdm_host *host) {
-    arena->host = host;
-    arena->blocks = NULL;
+void tdm__zone_init(tdm_zone *zone, const tdm_host *host) {
+    zone->host = host;
+    zone->blocks = NULL;
 }
 
-void tdm__arena_deinit(tdm_arena *arena) {
-    tdm_arena_block *block = arena->blocks;
+void tdm__zone_deinit(tdm_zone *zone) {
+    tdm_zone_block *block = zone->blocks;
     while (block != NULL) {
-        tdm_arena_block *next = block->next;
-        tdm__delete(arena->host, block);
+        tdm_zone_block *next = block->next;
+        tdm__delete(zone->host, block);
         block = next;
     }
-    arena->blocks = NULL;
+    zone->blocks = NULL;
 }
 
 /* A large request gets a block of its own, because it would waste most of a shared one. That block goes second in the
  * list, so that the first one, which still has room, stays in use. */
-static tdm_status add_block(tdm_arena *arena, size_t needed, tdm_arena_block **out) {
-    size_t capacity = needed > ARENA_BLOCK / 4 ? needed : ARENA_BLOCK;
+static tdm_status add_block(tdm_zone *zone, size_t needed, tdm_zone_block **out) {
+    size_t capacity = needed > ZONE_BLOCK / 4 ? needed : ZONE_BLOCK;
     size_t total;
     *out = NULL;
-    if (!tdm__add_fits(capacity, ARENA_HEADER, &total))
-        TDM_FAIL(TDM_E_MEMORY, "arena: %zu bytes is more than this machine can address", needed);
+    if (!tdm__add_fits(capacity, ZONE_HEADER, &total))
+        TDM_FAIL(TDM_E_MEMORY, "zone: %zu bytes is more than this machine can address", needed);
     void *memory;
-    TDM_TRY(allocate(arena->host, &memory, 1, total, "arena"));
-    tdm_arena_block *block = memory;
-    *block = (tdm_arena_block){.capacity = capacity};
-    if (capacity == ARENA_BLOCK || arena->blocks == NULL) {
-        block->next = arena->blocks;
-        arena->blocks = block;
+    TDM_TRY(allocate(zone->host, &memory, 1, total, "zone"));
+    tdm_zone_block *block = memory;
+    *block = (tdm_zone_block){.capacity = capacity};
+    if (capacity == ZONE_BLOCK || zone->blocks == NULL) {
+        block->next = zone->blocks;
+        zone->blocks = block;
     } else {
-        block->next = arena->blocks->next;
-        arena->blocks->next = block;
+        block->next = zone->blocks->next;
+        zone->blocks->next = block;
     }
     *out = block;
     return TDM_OK;
 }
 
-tdm_status tdm__arena_new(tdm_arena *arena, void *out, size_t count, size_t bytes) {
+tdm_status tdm__zone_new(tdm_zone *zone, void *out, size_t count, size_t bytes) {
     size_t total;
     put_pointer(out, NULL);
-    if (!tdm__mul_fits(count, bytes, &total) || total > SIZE_MAX - ARENA_ALIGN)
-        TDM_FAIL(TDM_E_MEMORY, "arena: %zu times %zu bytes is more than this machine can address", count, bytes);
-    size_t needed = (total == 0 ? 1 : total) + ARENA_ALIGN - 1;
-    needed -= needed % ARENA_ALIGN;
-    tdm_arena_block *block = arena->blocks;
-    if (block == NULL || block->capacity - block->used < needed) TDM_TRY(add_block(arena, needed, &block));
-    put_pointer(out, memset((char *)block + ARENA_HEADER + block->used, 0, needed));
+    if (!tdm__mul_fits(count, bytes, &total) || total > SIZE_MAX - ZONE_ALIGN)
+        TDM_FAIL(TDM_E_MEMORY, "zone: %zu times %zu bytes is more than this machine can address", count, bytes);
+    size_t needed = (total == 0 ? 1 : total) + ZONE_ALIGN - 1;
+    needed -= needed % ZONE_ALIGN;
+    tdm_zone_block *block = zone->blocks;
+    if (block == NULL || block->capacity - block->used < needed) TDM_TRY(add_block(zone, needed, &block));
+    put_pointer(out, memset((char *)block + ZONE_HEADER + block->used, 0, needed));
     block->used += needed;
     return TDM_OK;
 }
 
-tdm_status tdm__arena_text(tdm_arena *arena, const char **out, const char *text) {
+tdm_status tdm__zone_text(tdm_zone *zone, const char **out, const char *text) {
     *out = NULL;
     if (text == NULL) return TDM_OK;
     size_t length = strlen(text);
     char *copy;
-    TDM_TRY(tdm__arena_new(arena, &copy, length + 1, 1));
+    TDM_TRY(tdm__zone_new(zone, &copy, length + 1, 1));
     memcpy(copy, text, length);
     *out = copy;
     return TDM_OK;
 }
 
-tdm_status tdm__arena_vprintf(tdm_arena *arena, const char **out, const char *format, va_list arguments) {
+tdm_status tdm__zone_vprintf(tdm_zone *zone, const char **out, const char *format, va_list arguments) {
     va_list again;
     char *text;
     va_copy(again, arguments);
     const size_t bytes = (size_t)tdm__format(NULL, 0, format, arguments) + 1;
-    tdm_status status = tdm__arena_new(arena, &text, bytes, 1);
+    tdm_status status = tdm__zone_new(zone, &text, bytes, 1);
     if (status == TDM_OK) tdm__format(text, bytes, format, again);
     va_end(again);
     *out = text;
     return status;
 }
 
-tdm_status tdm__arena_printf(tdm_arena *arena, const char **out, const char *format, ...) {
+tdm_status tdm__zone_printf(tdm_zone *zone, const char **out, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    tdm_status status = tdm__arena_vprintf(arena, out, format, arguments);
+    tdm_status status = tdm__zone_vprintf(zone, out, format, arguments);
     va_end(arguments);
     return status;
 }

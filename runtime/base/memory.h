@@ -1,4 +1,4 @@
-/* Host memory from the embedder's tdm_host: single blocks, or a bump arena that is freed in one call. */
+/* Host memory from the embedder's tdm_host: single blocks, or a zone that is freed in one call. */
 #ifndef TDM_BASE_MEMORY_H
 #define TDM_BASE_MEMORY_H
 
@@ -26,21 +26,20 @@ void tdm__delete_pages(const tdm_host *host, void *pointer); /* NULL is fine */
 bool tdm__add_fits(size_t a, size_t b, size_t *out);
 bool tdm__mul_fits(size_t a, size_t b, size_t *out);
 
-typedef struct tdm_arena_block tdm_arena_block;
-/* A bump allocator. Its memory is zeroed and lives until the arena is deinitialised. Not thread-safe. */
-typedef struct tdm_arena {
+typedef struct tdm_zone_block tdm_zone_block;
+/* A bump allocator. Its memory is zeroed and lives until the zone is deinitialised. Not thread-safe. */
+typedef struct tdm_zone {
     const tdm_host *host;
-    tdm_arena_block *blocks;
-} tdm_arena;
+    tdm_zone_block *blocks;
+} tdm_zone;
 
-void tdm__arena_init(tdm_arena *arena, const tdm_host *host);
-void tdm__arena_deinit(tdm_arena *arena);
-tdm_status tdm__arena_new(tdm_arena *arena, void *out, size_t count, size_t bytes);
+void tdm__zone_init(tdm_zone *zone, const tdm_host *host);
+void tdm__zone_deinit(tdm_zone *zone);
+tdm_status tdm__zone_new(tdm_zone *zone, void *out, size_t count, size_t bytes);
 /* Copies a text, with its NUL. NULL gives NULL. */
-tdm_status tdm__arena_text(tdm_arena *arena, const char **out, const char *text);
-tdm_status tdm__arena_printf(tdm_arena *arena, const char **out, const char *format, ...) TDM_PRINTF(3, 4);
-tdm_status tdm__arena_vprintf(tdm_arena *arena, const char **out, const char *format, va_list arguments)
-    TDM_PRINTF(3, 0);
+tdm_status tdm__zone_text(tdm_zone *zone, const char **out, const char *text);
+tdm_status tdm__zone_printf(tdm_zone *zone, const char **out, const char *format, ...) TDM_PRINTF(3, 4);
+tdm_status tdm__zone_vprintf(tdm_zone *zone, const char **out, const char *format, va_list arguments) TDM_PRINTF(3, 0);
 
 /* Grows an array of any element type to at least `needed` elements, by doubling its capacity. */
 tdm_status tdm__grow(const tdm_host *host, void *items_pointer, size_t *capacity, size_t needed, size_t bytes,

@@ -16,7 +16,7 @@ static tdm_status new_ckpt(tdm_ckpt **out, const tdm_host *host) {
     TDM_TRY(tdm__new(host, &ckpt, 1, sizeof(*ckpt), "checkpoint"));
     ckpt->host = host;
     ckpt->folder.fd = -1;
-    tdm__arena_init(&ckpt->arena, host);
+    tdm__zone_init(&ckpt->zone, host);
     *out = ckpt;
     return TDM_OK;
 }
@@ -25,7 +25,7 @@ void tdm__ckpt_close(tdm_ckpt *ckpt) {
     if (ckpt == NULL) return;
     for (int part = 0; part < TDM_CKPT_TENSORS; part++) tdm__tensor_file_close(ckpt->tensors[part]);
     tdm__folder_close(&ckpt->folder);
-    tdm__arena_deinit(&ckpt->arena);
+    tdm__zone_deinit(&ckpt->zone);
     tdm__delete(ckpt->host, ckpt);
 }
 
@@ -49,18 +49,18 @@ const char *tdm__ckpt_path(const tdm_ckpt *ckpt) {
     return ckpt->path;
 }
 
-/* Reads a text file into the arena, checks its hash, and adds a NUL. */
+/* Reads a text file into the zone, checks its hash, and adds a NUL. */
 static tdm_status read_text(tdm_ckpt *ckpt, int part, uint64_t most, char **out, uint64_t *bytes) {
     const tdm_manifest_file *entry = &ckpt->manifest.file[part];
     const char *path;
     int fd;
     tdm_status status;
-    TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[part]));
+    TDM_TRY(tdm__path_join(&ckpt->zone, &path, ckpt->path, tdm__ckpt_file_names[part]));
     TDM_TRY(tdm__file_open(&fd, bytes, &ckpt->folder, tdm__ckpt_file_names[part], TDM_E_CHECKPOINT));
     if (*bytes > most)
         TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: expected at most %llu bytes, found %llu", path, (unsigned long long)most,
                       (unsigned long long)*bytes);
-    TDM_TRY_DONE(tdm__arena_new(&ckpt->arena, out, (size_t)*bytes + 1, 1));
+    TDM_TRY_DONE(tdm__zone_new(&ckpt->zone, out, (size_t)*bytes + 1, 1));
     TDM_TRY_DONE(tdm__file_read(fd, path, *out, (size_t)*bytes, 0, TDM_E_CHECKPOINT));
     if (!tdm__hash_equal(tdm__hash(*out, (size_t)*bytes), entry->hash))
         TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: damaged: its hash differs from the one in the manifest", path);
@@ -103,7 +103,7 @@ tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const tdm_folder
     tdm_status status;
     *out = NULL;
     TDM_TRY_DONE(new_ckpt(&ckpt, host));
-    TDM_TRY_DONE(tdm__folder_open(&ckpt->folder, &ckpt->arena, folder, name, TDM_E_CHECKPOINT));
+    TDM_TRY_DONE(tdm__folder_open(&ckpt->folder, &ckpt->zone, folder, name, TDM_E_CHECKPOINT));
     ckpt->path = ckpt->folder.path;
     TDM_TRY_DONE(tdm__manifest_read(ckpt));
     TDM_TRY_DONE(open_state(ckpt));
@@ -198,14 +198,14 @@ done:
 }
 
 static tdm_status open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_folder *dir) {
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_error before, newest;
     tdm_status status;
     int64_t *steps;
     size_t count;
     *out = NULL;
-    tdm__arena_init(&arena, host);
-    TDM_TRY_DONE(tdm__steps_list(&arena, dir, &steps, &count));
+    tdm__zone_init(&zone, host);
+    TDM_TRY_DONE(tdm__steps_list(&zone, dir, &steps, &count));
     TDM_TRY_DONE(tell_misnamed(host, dir, count));
     tdm__error_save(&before);
     for (size_t i = 0; i < count && *out == NULL; i++) {
@@ -223,20 +223,20 @@ static tdm_status open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_fo
         TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: none of its %zu checkpoints is usable; the newest: %s", dir->path, count,
                       newest.message);
 done:
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     return status;
 }
 
 tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name) {
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_folder dir;
     *out = NULL;
     if (!tdm__file_is_there(folder, name)) return TDM_OK;
-    tdm__arena_init(&arena, host);
-    tdm_status status = tdm__folder_open(&dir, &arena, folder, name, TDM_E_IO);
+    tdm__zone_init(&zone, host);
+    tdm_status status = tdm__folder_open(&dir, &zone, folder, name, TDM_E_IO);
     if (status == TDM_OK) status = open_newest(out, host, &dir);
     tdm__folder_close(&dir);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     return status;
 }
 
@@ -247,7 +247,7 @@ static tdm_status open_model_file(tdm_ckpt **out, const tdm_host *host, const ch
     tdm_status status;
     int stripped = 0;
     TDM_TRY_DONE(new_ckpt(&ckpt, host));
-    TDM_TRY_DONE(tdm__arena_text(&ckpt->arena, &ckpt->path, path));
+    TDM_TRY_DONE(tdm__zone_text(&ckpt->zone, &ckpt->path, path));
     TDM_TRY_DONE(tdm__tensor_file_open(&ckpt->tensors[TDM_CKPT_MODEL], host, NULL, path));
     file = ckpt->tensors[TDM_CKPT_MODEL];
     /* tandem never writes that prefix, so in its own files "module." is the name of a layer. */
@@ -263,24 +263,24 @@ done:
 }
 
 tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *path) {
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_folder dir = {.fd = -1};
     tdm_status status;
     const char *named;
     bool is_step;
     *out = NULL;
-    tdm__arena_init(&arena, host);
-    TDM_TRY_DONE(tdm__pointer_follow(&arena, path, &named));
+    tdm__zone_init(&zone, host);
+    TDM_TRY_DONE(tdm__pointer_follow(&zone, path, &named));
     if (named != NULL) path = named;
     if (!tdm__file_is_folder(NULL, path)) {
         TDM_TRY_DONE(open_model_file(out, host, path));
         goto done;
     }
-    TDM_TRY_DONE(tdm__is_step(&arena, path, &is_step));
+    TDM_TRY_DONE(tdm__is_step(&zone, path, &is_step));
     if (is_step) {
         TDM_TRY_DONE(open_verified(out, host, NULL, path));
     } else {
-        TDM_TRY_DONE(tdm__steps_open(&dir, &arena, path));
+        TDM_TRY_DONE(tdm__steps_open(&dir, &zone, path));
         TDM_TRY_DONE(open_newest(out, host, &dir));
         if (*out == NULL)
             TDM_FAIL_DONE(TDM_E_CHECKPOINT,
@@ -290,6 +290,6 @@ tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *
     }
 done:
     tdm__folder_close(&dir);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     return status;
 }

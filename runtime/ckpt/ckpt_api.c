@@ -31,10 +31,10 @@ tdm_status tdm_checkpoint_show(const tdm_host *host, const char *path, int json,
 }
 
 /* Verifies the checkpoints of a checkpoints directory, oldest first. Fails at the first damaged one. */
-static tdm_status verify_all(const tdm_host *host, tdm_arena *arena, const tdm_folder *dir) {
+static tdm_status verify_all(const tdm_host *host, tdm_zone *zone, const tdm_folder *dir) {
     int64_t *steps;
     size_t count;
-    TDM_TRY(tdm__steps_list(arena, dir, &steps, &count));
+    TDM_TRY(tdm__steps_list(zone, dir, &steps, &count));
     if (count == 0) TDM_FAIL(TDM_E_CHECKPOINT, "%s holds no checkpoint", dir->path);
     for (size_t i = count; i > 0; i--) {
         char name[32];
@@ -56,7 +56,7 @@ static tdm_status verify_file(const tdm_host *host, const char *path) {
 }
 
 tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **checked) {
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_text text;
     tdm_status status;
     tdm_folder dir = {.fd = -1};
@@ -65,17 +65,17 @@ tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **
     if (checked) *checked = NULL;
     if (!path) TDM_FAIL(TDM_E_USAGE, "checkpoint: the path is NULL");
     TDM_TRY(tdm__host_take(&host));
-    tdm__arena_init(&arena, host);
+    tdm__zone_init(&zone, host);
     tdm__text_init(&text, host);
-    TDM_TRY_DONE(tdm__is_step(&arena, path, &is_step));
+    TDM_TRY_DONE(tdm__is_step(&zone, path, &is_step));
     if (!tdm__file_is_folder(NULL, path)) {
         TDM_TRY_DONE(verify_file(host, path));
     } else if (is_step) {
         TDM_TRY_DONE(tdm__ckpt_verify(host, NULL, path));
     } else {
-        TDM_TRY_DONE(tdm__steps_open(&dir, &arena, path));
+        TDM_TRY_DONE(tdm__steps_open(&dir, &zone, path));
         what = dir.path;
-        TDM_TRY_DONE(verify_all(host, &arena, &dir));
+        TDM_TRY_DONE(verify_all(host, &zone, &dir));
     }
     if (checked) {
         tdm__text_puts(&text, what);
@@ -83,7 +83,7 @@ tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **
     }
 done:
     tdm__folder_close(&dir);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     return status;
 }
 

@@ -15,10 +15,10 @@
 
 enum { HASH_CHUNK = 1 << 20 };
 
-tdm_status tdm__path_join(tdm_arena *arena, const char **out, const char *folder, const char *name) {
+tdm_status tdm__path_join(tdm_zone *zone, const char **out, const char *folder, const char *name) {
     size_t length = strlen(folder);
     const char *slash = length > 0 && folder[length - 1] == '/' ? "" : "/";
-    return tdm__arena_printf(arena, out, "%s%s%s", folder, slash, name);
+    return tdm__zone_printf(zone, out, "%s%s%s", folder, slash, name);
 }
 
 bool tdm__hash_equal(tdm_hash128 a, tdm_hash128 b) {
@@ -76,7 +76,7 @@ static int newest_first(const void *a, const void *b) {
     return *x > *y ? -1 : *x < *y;
 }
 
-tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **steps, size_t *count) {
+tdm_status tdm__steps_list(tdm_zone *zone, const tdm_folder *dir, int64_t **steps, size_t *count) {
     int64_t *found = NULL, step;
     size_t capacity = 0, used = 0;
     tdm_status status;
@@ -89,10 +89,10 @@ tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **st
         TDM_TRY_DONE(tdm__folder_next(list, dir, &name));
         if (name == NULL) break;
         if (!tdm__step_of(name, &step)) continue;
-        TDM_TRY_DONE(tdm__grow(arena->host, &found, &capacity, used + 1, sizeof(*found), "list of checkpoints"));
+        TDM_TRY_DONE(tdm__grow(zone->host, &found, &capacity, used + 1, sizeof(*found), "list of checkpoints"));
         found[used++] = step;
     }
-    TDM_TRY_DONE(tdm__arena_new(arena, steps, used, sizeof(*found)));
+    TDM_TRY_DONE(tdm__zone_new(zone, steps, used, sizeof(*found)));
     if (used > 0) {
         memcpy(*steps, found, used * sizeof(*found));
         qsort(*steps, used, sizeof(*found), newest_first);
@@ -100,7 +100,7 @@ tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **st
     *count = used;
 done:
     closedir(list);
-    tdm__delete(arena->host, found);
+    tdm__delete(zone->host, found);
     return status;
 }
 
@@ -162,20 +162,20 @@ done:
     return status;
 }
 
-tdm_status tdm__is_step(tdm_arena *arena, const char *path, bool *out) {
+tdm_status tdm__is_step(tdm_zone *zone, const char *path, bool *out) {
     const char *manifest;
     int64_t step;
-    TDM_TRY(tdm__path_join(arena, &manifest, path, TDM_CKPT_MANIFEST));
+    TDM_TRY(tdm__path_join(zone, &manifest, path, TDM_CKPT_MANIFEST));
     *out = tdm__file_is_folder(NULL, path) && (step_of_path(path, &step) || tdm__file_is_there(NULL, manifest));
     return TDM_OK;
 }
 
-tdm_status tdm__steps_open(tdm_folder *out, tdm_arena *arena, const char *path) {
+tdm_status tdm__steps_open(tdm_folder *out, tdm_zone *zone, const char *path) {
     tdm_folder given;
-    TDM_TRY(tdm__folder_open(out, arena, NULL, path, TDM_E_CHECKPOINT));
+    TDM_TRY(tdm__folder_open(out, zone, NULL, path, TDM_E_CHECKPOINT));
     given = *out;
     if (!tdm__file_is_there(&given, "checkpoints")) return TDM_OK;
-    tdm_status status = tdm__folder_open(out, arena, &given, "checkpoints", TDM_E_CHECKPOINT);
+    tdm_status status = tdm__folder_open(out, zone, &given, "checkpoints", TDM_E_CHECKPOINT);
     tdm__folder_close(&given);
     return status;
 }

@@ -26,7 +26,7 @@ typedef struct tdm_manifest {
 
 struct tdm_ckpt {
     const tdm_host *host;
-    tdm_arena arena;
+    tdm_zone zone;
     const char *path;
     tdm_folder folder; /* not open if the checkpoint is a single model file */
     bool has_state;    /* it is a directory with manifest, optimizer and state */
@@ -45,22 +45,22 @@ tdm_status tdm__manifest_read(tdm_ckpt *ckpt);
 void tdm__state_print(tdm_json_out *to, const char *key, const tdm_ckpt_state *state);
 tdm_status tdm__state_read(tdm_ckpt_state *state, const char *text, size_t bytes, const char *folder);
 
-/* *out = <folder>/<name>, in the arena. */
-tdm_status tdm__path_join(tdm_arena *arena, const char **out, const char *folder, const char *name);
+/* *out = <folder>/<name>, in the zone. */
+tdm_status tdm__path_join(tdm_zone *zone, const char **out, const char *folder, const char *name);
 /* The hash of `count` bytes of an open file. */
 tdm_status tdm__file_hash(const tdm_host *host, int fd, const char *path, uint64_t from, uint64_t count,
                           tdm_hash128 *out);
 bool tdm__hash_equal(tdm_hash128 a, tdm_hash128 b);
 
 /* The steps in a checkpoints directory, newest first, whether complete or not. */
-tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **steps, size_t *count);
+tdm_status tdm__steps_list(tdm_zone *zone, const tdm_folder *dir, int64_t **steps, size_t *count);
 void tdm__step_name(char out[32], int64_t step); /* "step-00000391" */
 /* Reads the step from a name. False unless the name is exactly what tdm__step_name makes of that step. */
 bool tdm__step_of(const char *name, int64_t *step);
 /* Is the user's path one checkpoint: a folder with such a name, or with a manifest in it? */
-tdm_status tdm__is_step(tdm_arena *arena, const char *path, bool *out);
+tdm_status tdm__is_step(tdm_zone *zone, const char *path, bool *out);
 /* Opens a checkpoints directory by the user's path, which may also be the run directory around it. */
-tdm_status tdm__steps_open(tdm_folder *out, tdm_arena *arena, const char *path);
+tdm_status tdm__steps_open(tdm_folder *out, tdm_zone *zone, const char *path);
 
 /* ---- the files `latest` and `best` of a checkpoints directory: one line, the name of a step directory beside them
  * ---- */
@@ -68,8 +68,8 @@ bool tdm__is_pointer(const char *name);
 /* Replaces the file, unless there is no checkpoint of this step: then the file stays. */
 tdm_status tdm__pointer_set(const tdm_file_ops *ops, const tdm_folder *dir, const char *name, int64_t step);
 tdm_status tdm__pointer_remove(const tdm_file_ops *ops, const tdm_folder *dir, const char *name);
-/* If the user's path is such a file, *out is the path of the step directory that it names, in the arena; else NULL.
+/* If the user's path is such a file, *out is the path of the step directory that it names, in the zone; else NULL.
  * TDM_E_CHECKPOINT if it holds anything else. */
-tdm_status tdm__pointer_follow(tdm_arena *arena, const char *path, const char **out);
+tdm_status tdm__pointer_follow(tdm_zone *zone, const char *path, const char **out);
 
 #endif

@@ -66,7 +66,7 @@ typedef struct listed {
     const char *word, *why; /* if it is not complete: in one word, and the message */
 } listed;
 
-static tdm_status inspect(const tdm_host *host, tdm_arena *arena, const tdm_folder *dir, int64_t step, listed *out) {
+static tdm_status inspect(const tdm_host *host, tdm_zone *zone, const tdm_folder *dir, int64_t step, listed *out) {
     tdm_ckpt *ckpt;
     tdm__step_name(out->name, step);
     tdm_status status = tdm__ckpt_open(&ckpt, host, dir, out->name);
@@ -75,7 +75,7 @@ static tdm_status inspect(const tdm_host *host, tdm_arena *arena, const tdm_fold
         char manifest[64];
         snprintf(manifest, sizeof(manifest), "%s/" TDM_CKPT_MANIFEST, out->name);
         out->word = status == TDM_E_IO ? "unreadable" : tdm__file_is_there(dir, manifest) ? "damaged" : "incomplete";
-        return tdm__arena_text(arena, &out->why, tdm_error_message());
+        return tdm__zone_text(zone, &out->why, tdm_error_message());
     }
     out->complete = true;
     out->state = ckpt->state;
@@ -137,7 +137,7 @@ static void list_json(const char *dir, const listed *list, int count, tdm_text *
 }
 
 tdm_status tdm__ckpt_list(const tdm_host *host, const char *dir, bool json, tdm_text *out) {
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_status status;
     int64_t *steps;
     size_t count;
@@ -145,18 +145,18 @@ tdm_status tdm__ckpt_list(const tdm_host *host, const char *dir, bool json, tdm_
     tdm_folder folder = {.fd = -1};
     if (!tdm__file_is_folder(NULL, dir))
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: expected a checkpoints or run directory, found none", dir);
-    tdm__arena_init(&arena, host);
-    TDM_TRY_DONE(tdm__steps_open(&folder, &arena, dir));
-    TDM_TRY_DONE(tdm__steps_list(&arena, &folder, &steps, &count));
-    TDM_TRY_DONE(tdm__arena_new(&arena, &list, count, sizeof(*list)));
-    for (size_t i = 0; i < count; i++) TDM_TRY_DONE(inspect(host, &arena, &folder, steps[count - 1 - i], &list[i]));
+    tdm__zone_init(&zone, host);
+    TDM_TRY_DONE(tdm__steps_open(&folder, &zone, dir));
+    TDM_TRY_DONE(tdm__steps_list(&zone, &folder, &steps, &count));
+    TDM_TRY_DONE(tdm__zone_new(&zone, &list, count, sizeof(*list)));
+    for (size_t i = 0; i < count; i++) TDM_TRY_DONE(inspect(host, &zone, &folder, steps[count - 1 - i], &list[i]));
     if (json)
         list_json(folder.path, list, (int)count, out);
     else
         list_text(host, folder.path, list, (int)count, out);
 done:
     tdm__folder_close(&folder);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     return status;
 }
 

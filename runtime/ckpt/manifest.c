@@ -105,8 +105,8 @@ static tdm_status read_tensors(manifest_reader *reader, int part) {
     bool *seen;
     size_t length;
     int found = 0;
-    TDM_TRY(tdm__arena_new(&ckpt->arena, &entry->tensor_hash, (size_t)file->count, sizeof(*entry->tensor_hash)));
-    TDM_TRY(tdm__arena_new(&ckpt->arena, &seen, (size_t)file->count, sizeof(*seen)));
+    TDM_TRY(tdm__zone_new(&ckpt->zone, &entry->tensor_hash, (size_t)file->count, sizeof(*entry->tensor_hash)));
+    TDM_TRY(tdm__zone_new(&ckpt->zone, &seen, (size_t)file->count, sizeof(*seen)));
     if (!tdm__json_object(&reader->json)) return json_fault(reader);
     while (tdm__json_key(&reader->json, reader->name, sizeof(reader->name), &length)) {
         const tdm_tensor *tensor = tdm__tensor_file_find(file, reader->name);
@@ -241,7 +241,7 @@ tdm_status tdm__manifest_read(tdm_ckpt *ckpt) {
     const char *path;
     uint64_t bytes;
     int fd;
-    TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, TDM_CKPT_MANIFEST));
+    TDM_TRY(tdm__path_join(&ckpt->zone, &path, ckpt->path, TDM_CKPT_MANIFEST));
     if (!tdm__file_is_there(&ckpt->folder, TDM_CKPT_MANIFEST))
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: missing " TDM_CKPT_MANIFEST ": the checkpoint is incomplete; remove its folder",
                  ckpt->path);

@@ -35,7 +35,7 @@ static tdm_status read_pointer(const char *path, char *line, size_t room) {
     return status;
 }
 
-tdm_status tdm__pointer_follow(tdm_arena *arena, const char *path, const char **out) {
+tdm_status tdm__pointer_follow(tdm_zone *zone, const char *path, const char **out) {
     const char *slash = strrchr(path, '/');
     char line[40];
     int64_t step;
@@ -56,7 +56,7 @@ tdm_status tdm__pointer_follow(tdm_arena *arena, const char *path, const char **
                  "the checkpoint's folder itself",
                  path);
     const char *folder;
-    TDM_TRY(tdm__arena_printf(arena, &folder, "%.*s%s", slash != NULL ? (int)(slash + 1 - path) : 0, path, line));
+    TDM_TRY(tdm__zone_printf(zone, &folder, "%.*s%s", slash != NULL ? (int)(slash + 1 - path) : 0, path, line));
     if (!tdm__file_is_folder(NULL, folder))
         TDM_FAIL(TDM_E_CHECKPOINT, "%s names %s, which is not there; name another checkpoint", path, line);
     *out = folder;

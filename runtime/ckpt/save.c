@@ -23,7 +23,7 @@
 typedef struct saving {
     const tdm_host *host;
     const tdm_file_ops *ops;
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_folder dir;
     const char *temporary; /* our temporary directory in dir; NULL: there is none */
     char final[32];
@@ -38,7 +38,7 @@ static tdm_status temporary_name(saving *s, int64_t step, int from, const char *
     char name[32];
     tdm__step_name(name, step);
     for (*n = from; *n < from + 10000; ++*n) {
-        TDM_TRY(tdm__arena_printf(&s->arena, out, ".%s.tmp-%ld-%d", name, (long)getpid(), *n));
+        TDM_TRY(tdm__zone_printf(&s->zone, out, ".%s.tmp-%ld-%d", name, (long)getpid(), *n));
         if (!tdm__file_is_there(&s->dir, *out)) return TDM_OK;
     }
     TDM_FAIL(TDM_E_IO, "%s: too many temporary folders of step %lld; remove them", s->dir.path, (long long)step);
@@ -52,7 +52,7 @@ static tdm_status make_temporary(saving *s, int64_t step) {
         if (errno != EEXIST) return tdm__file_fail("make the folder", &s->dir, name, errno);
     }
     s->temporary = name;
-    TDM_TRY(tdm__folder_open(&s->inside, &s->arena, &s->dir, name, TDM_E_IO));
+    TDM_TRY(tdm__folder_open(&s->inside, &s->zone, &s->dir, name, TDM_E_IO));
     flock(s->inside.fd, LOCK_EX | LOCK_NB); /* if the file system has no locks, only the pid in its name protects it */
     return TDM_OK;
 }
@@ -75,7 +75,7 @@ static tdm_status write_tensors(saving *s, int part, const tdm_tensor *tensors, 
         "format", "pt", "tandem.format", "1", "tandem.step", step_text, classes != NULL ? "tandem.classes" : NULL,
         classes,  NULL};
     snprintf(step_text, sizeof(step_text), "%lld", (long long)step);
-    TDM_TRY(tdm__arena_new(&s->arena, &entry->tensor_hash, (size_t)count, sizeof(*entry->tensor_hash)));
+    TDM_TRY(tdm__zone_new(&s->zone, &entry->tensor_hash, (size_t)count, sizeof(*entry->tensor_hash)));
     entry->listed = true;
     return tdm__tensor_file_write(s->host, s->ops, &s->inside, tdm__ckpt_file_names[part], tensors, count, metadata,
                                   entry->tensor_hash, &entry->hash, &entry->bytes);
@@ -138,7 +138,7 @@ static tdm_status is_same(saving *s, bool *same) {
     uint64_t bytes;
     int fd = -1;
     *same = false;
-    tdm_status status = tdm__folder_open(&folder, &s->arena, &s->dir, s->final, TDM_E_CHECKPOINT);
+    tdm_status status = tdm__folder_open(&folder, &s->zone, &s->dir, s->final, TDM_E_CHECKPOINT);
     if (status == TDM_OK) status = tdm__file_open(&fd, &bytes, &folder, TDM_CKPT_MANIFEST, TDM_E_CHECKPOINT);
     if (status == TDM_OK) status = tdm__file_hash(s->host, fd, folder.path, 0, bytes, &hash);
     if (fd >= 0) close(fd);
@@ -214,7 +214,7 @@ static tdm_status drop(saving *s, int64_t step) {
 static tdm_status prune(saving *s, int64_t keep_last, int64_t saved, int64_t best) {
     int64_t *steps, kept = 0;
     size_t count, end = 0;
-    TDM_TRY(tdm__steps_list(&s->arena, &s->dir, &steps, &count));
+    TDM_TRY(tdm__steps_list(&s->zone, &s->dir, &steps, &count));
     while (end < count && kept < keep_last) {
         char name[32];
         tdm_ckpt *ckpt = NULL;
@@ -248,20 +248,20 @@ static void tidy(saving *s, int64_t keep_last, int64_t step, int64_t best) {
 
 static void begin(saving *s, const tdm_host *host, const tdm_file_ops *ops) {
     *s = (saving){.host = host, .ops = ops, .dir = {.fd = -1}, .inside = {.fd = -1}};
-    tdm__arena_init(&s->arena, host);
+    tdm__zone_init(&s->zone, host);
 }
 
 static void end(saving *s) {
     tdm__folder_close(&s->inside);
     tdm__folder_close(&s->dir);
-    tdm__arena_deinit(&s->arena);
+    tdm__zone_deinit(&s->zone);
 }
 
 /* Opens the checkpoints directory; makes it if it is missing. */
 static tdm_status enter(saving *s, const tdm_folder *folder, const char *name) {
-    if (folder != NULL) return tdm__folder_enter(&s->dir, &s->arena, s->ops, folder, name);
+    if (folder != NULL) return tdm__folder_enter(&s->dir, &s->zone, s->ops, folder, name);
     TDM_TRY(tdm__folder_make(s->host, s->ops, name));
-    return tdm__folder_open(&s->dir, &s->arena, NULL, name, TDM_E_IO);
+    return tdm__folder_open(&s->dir, &s->zone, NULL, name, TDM_E_IO);
 }
 
 tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder, const char *name,
@@ -297,7 +297,7 @@ done:
 tdm_status tdm__ckpt_reap(const tdm_host *host, const tdm_folder *folder, const char *name) {
     saving s;
     begin(&s, host, &tdm__file_system);
-    tdm_status status = tdm__folder_open(&s.dir, &s.arena, folder, name, TDM_E_IO);
+    tdm_status status = tdm__folder_open(&s.dir, &s.zone, folder, name, TDM_E_IO);
     if (status == TDM_OK) status = reap(&s);
     end(&s);
     return status;
@@ -309,7 +309,7 @@ tdm_status tdm__ckpt_name_best(const tdm_host *host, const tdm_folder *folder, c
     if (!tdm__file_is_there(folder, name)) return TDM_OK;
     begin(&s, host, &tdm__file_system);
     tdm__step_name(final, step);
-    tdm_status status = tdm__folder_open(&s.dir, &s.arena, folder, name, TDM_E_IO);
+    tdm_status status = tdm__folder_open(&s.dir, &s.zone, folder, name, TDM_E_IO);
     if (status == TDM_OK && step > 0 && tdm__file_is_folder(&s.dir, final))
         status = tdm__pointer_set(s.ops, &s.dir, "best", step);
     else if (status == TDM_OK)
@@ -324,19 +324,19 @@ static tdm_status make_before(saving *s, tdm_folder *before) {
     const char *name;
     tdm__utc_stamp(stamp);
     for (int n = 1;; n++) {
-        TDM_TRY(n == 1 ? tdm__arena_printf(&s->arena, &name, "before-%s", stamp)
-                       : tdm__arena_printf(&s->arena, &name, "before-%s-%d", stamp, n));
+        TDM_TRY(n == 1 ? tdm__zone_printf(&s->zone, &name, "before-%s", stamp)
+                       : tdm__zone_printf(&s->zone, &name, "before-%s-%d", stamp, n));
         if (s->ops->mkdir(s->ops->user, s->dir.fd, name, TDM_FOLDER_MODE) == 0) break;
         if (errno != EEXIST) return tdm__file_fail("make the folder", &s->dir, name, errno);
     }
-    return tdm__folder_open(before, &s->arena, &s->dir, name, TDM_E_IO);
+    return tdm__folder_open(before, &s->zone, &s->dir, name, TDM_E_IO);
 }
 
 static tdm_status set_aside(saving *s, int64_t step) {
     int64_t *steps;
     size_t count, moved = 0;
     char which[48] = "";
-    TDM_TRY(tdm__steps_list(&s->arena, &s->dir, &steps, &count));
+    TDM_TRY(tdm__steps_list(&s->zone, &s->dir, &steps, &count));
     for (; moved < count && steps[moved] > step; moved++) {
         char name[32];
         tdm__step_name(name, steps[moved]);
@@ -356,7 +356,7 @@ tdm_status tdm__ckpt_set_aside(const tdm_host *host, const tdm_folder *folder, c
     saving s;
     if (!tdm__file_is_there(folder, name)) return TDM_OK;
     begin(&s, host, &tdm__file_system);
-    tdm_status status = tdm__folder_open(&s.dir, &s.arena, folder, name, TDM_E_IO);
+    tdm_status status = tdm__folder_open(&s.dir, &s.zone, folder, name, TDM_E_IO);
     if (status == TDM_OK) status = set_aside(&s, step);
     end(&s);
     return status;

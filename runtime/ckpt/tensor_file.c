@@ -21,9 +21,9 @@ tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, co
     TDM_TRY(tdm__new(host, &file, 1, sizeof(*file), "tensor file"));
     file->host = host;
     file->fd = -1;
-    tdm__arena_init(&file->arena, host);
-    TDM_TRY_DONE(folder != NULL ? tdm__arena_printf(&file->arena, &file->path, "%s/%s", folder->path, name)
-                                : tdm__arena_text(&file->arena, &file->path, name));
+    tdm__zone_init(&file->zone, host);
+    TDM_TRY_DONE(folder != NULL ? tdm__zone_printf(&file->zone, &file->path, "%s/%s", folder->path, name)
+                                : tdm__zone_text(&file->zone, &file->path, name));
     TDM_TRY_DONE(tdm__file_open(&file->fd, &file->bytes, folder, name, TDM_E_CHECKPOINT));
     TDM_TRY_DONE(tdm__tensor_header_read(file));
     *out = file;
@@ -40,7 +40,7 @@ const char *tdm__tensor_file_classes(const tdm_tensor_file *file) {
 void tdm__tensor_file_close(tdm_tensor_file *file) {
     if (file == NULL) return;
     if (file->fd >= 0) close(file->fd);
-    tdm__arena_deinit(&file->arena);
+    tdm__zone_deinit(&file->zone);
     tdm__delete(file->host, file);
 }
 

@@ -28,7 +28,7 @@ typedef struct tdm_tensor_name {
 
 struct tdm_tensor_file {
     const tdm_host *host;
-    tdm_arena arena; /* holds all arrays and texts below */
+    tdm_zone zone; /* holds all arrays and texts below */
     const char *path;
     int fd;
     uint64_t bytes, header_bytes; /* of the file; of its JSON with padding. The data begins at 8 + header_bytes */

@@ -227,10 +227,10 @@ done:
 /* Allocates exactly what the first pass has counted. */
 static tdm_status make_room(header_scan *scan) {
     tdm_tensor_file *file = scan->file;
-    TDM_TRY(tdm__arena_new(&file->arena, &file->tensor, (size_t)scan->count, sizeof(*file->tensor)));
-    TDM_TRY(tdm__arena_new(&file->arena, &file->by_name, (size_t)scan->count, sizeof(*file->by_name)));
-    TDM_TRY(tdm__arena_new(&file->arena, &scan->names, scan->name_bytes, 1));
-    if (scan->classes_bytes > 0) TDM_TRY(tdm__arena_new(&file->arena, &file->classes, scan->classes_bytes, 1));
+    TDM_TRY(tdm__zone_new(&file->zone, &file->tensor, (size_t)scan->count, sizeof(*file->tensor)));
+    TDM_TRY(tdm__zone_new(&file->zone, &file->by_name, (size_t)scan->count, sizeof(*file->by_name)));
+    TDM_TRY(tdm__zone_new(&file->zone, &scan->names, scan->name_bytes, 1));
+    if (scan->classes_bytes > 0) TDM_TRY(tdm__zone_new(&file->zone, &file->classes, scan->classes_bytes, 1));
     scan->room = scan->count;
     scan->name_room = scan->name_bytes;
     scan->keeping = true;

@@ -15,7 +15,7 @@ typedef struct channel_sums {
 } channel_sums;
 
 typedef struct survey {
-    tdm_arena memory; /* of what the pointers below point to */
+    tdm_zone memory; /* of what the pointers below point to */
     tdm_dataset *dataset;
     tdm_sample_reader reader;
     size_t elements, channels;
@@ -39,10 +39,10 @@ static tdm_status new_buffers(survey *s) {
     s->labels = dataset->classes < LABELS_COUNTED ? dataset->classes : LABELS_COUNTED;
     bool is_class = dataset->target_kind == TDM_TARGET_CLASS;
     size_t width = is_class ? 2 : (size_t)dataset->target_width; /* an int64_t is as wide as two floats */
-    TDM_TRY(tdm__arena_new(&s->memory, &s->x, s->elements, dataset->x_is_bytes ? 1 : sizeof(float)));
-    TDM_TRY(tdm__arena_new(&s->memory, &s->target, width, sizeof(float)));
-    TDM_TRY(tdm__arena_new(&s->memory, &s->sums, s->channels, sizeof(*s->sums)));
-    return tdm__arena_new(&s->memory, &s->label_count, (size_t)s->labels, sizeof(int64_t));
+    TDM_TRY(tdm__zone_new(&s->memory, &s->x, s->elements, dataset->x_is_bytes ? 1 : sizeof(float)));
+    TDM_TRY(tdm__zone_new(&s->memory, &s->target, width, sizeof(float)));
+    TDM_TRY(tdm__zone_new(&s->memory, &s->sums, s->channels, sizeof(*s->sums)));
+    return tdm__zone_new(&s->memory, &s->label_count, (size_t)s->labels, sizeof(int64_t));
 }
 
 static bool add_x(survey *s) {
@@ -193,7 +193,7 @@ tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const
     TDM_TRY(tdm__host_take(&host));
     TDM_TRY(tdm__data_use_take(use, &wanted));
     TDM_TRY(tdm__dataset_open(&s.dataset, host, spec, &wanted));
-    tdm__arena_init(&s.memory, host);
+    tdm__zone_init(&s.memory, host);
     tdm__text_init(&s.messages, host);
     TDM_TRY_DONE(read_all(&s));
     TDM_TRY_DONE(print_report(&s, report));
@@ -205,7 +205,7 @@ done:
         *report = NULL;
     }
     tdm__text_deinit(&s.messages);
-    tdm__arena_deinit(&s.memory);
+    tdm__zone_deinit(&s.memory);
     tdm__sample_reader_close(&s.reader);
     tdm__dataset_close(s.dataset);
     return status;

@@ -48,15 +48,15 @@ static bool read_names(const char *text, int64_t *count, size_t *bytes, const ch
     return !json.failed && tdm__json_end(&json) && *bytes <= TDM_CLASSES_BYTES_MAX;
 }
 
-tdm_status tdm__classes_parse(tdm_classes *out, tdm_arena *arena, const char *text) {
+tdm_status tdm__classes_parse(tdm_classes *out, tdm_zone *zone, const char *text) {
     int64_t count;
     size_t bytes;
     const char **name;
     char *texts;
     bool good = read_names(text, &count, &bytes, NULL, NULL);
     if (good) {
-        TDM_TRY(tdm__arena_new(arena, &name, (size_t)count, sizeof(*name)));
-        TDM_TRY(tdm__arena_new(arena, &texts, bytes + TDM_CLASSES_BYTES_MAX, 1));
+        TDM_TRY(tdm__zone_new(zone, &name, (size_t)count, sizeof(*name)));
+        TDM_TRY(tdm__zone_new(zone, &texts, bytes + TDM_CLASSES_BYTES_MAX, 1));
         good = read_names(text, &count, &bytes, name, texts);
     }
     if (!good) TDM_FAIL(TDM_E_CHECKPOINT, "tandem.classes in its metadata is not a sorted list of names");

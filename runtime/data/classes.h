@@ -20,8 +20,8 @@ tdm_status tdm__classes_from_names(tdm_dataset *dataset, const tdm_data_wanted *
                                    const char *text, const size_t *offset, int64_t count, int64_t *labels);
 /* As JSON, for checkpoints: ["cat", "dog"]. */
 void tdm__classes_print(const tdm_classes *classes, tdm_text *out);
-/* Reads it again; names are in the arena. TDM_E_CHECKPOINT if it is no such list: sorted, each name once. */
-tdm_status tdm__classes_parse(tdm_classes *out, tdm_arena *arena, const char *text);
+/* Reads it again; names are in the zone. TDM_E_CHECKPOINT if it is no such list: sorted, each name once. */
+tdm_status tdm__classes_parse(tdm_classes *out, tdm_zone *zone, const char *text);
 /* Makes copies of these names, which are sorted, the dataset's. `source` begins messages. */
 tdm_status tdm__classes_take(tdm_dataset *dataset, const char *source, const char *const *name, int64_t count);
 

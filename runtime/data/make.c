@@ -69,7 +69,7 @@ typedef struct making {
     size_t pixels; /* of a sample */
     unsigned char *sample;
     int files; /* 1: each label stands before its pixels */
-    tdm_arena paths;
+    tdm_zone paths;
     tdm_out_file out[FILES];
 } making;
 
@@ -97,7 +97,7 @@ static tdm_status open_file(making *m, const char *folder, int which) {
         memcpy(shape.dim + 1, format->shape.dim, (size_t)format->shape.ndim * sizeof(shape.dim[0]));
     }
     size_t length = format->header(header, which == 0 ? "|u1" : "<i8", &shape);
-    TDM_TRY(tdm__arena_printf(&m->paths, &path, "%s/%s", folder, format->file[which]));
+    TDM_TRY(tdm__zone_printf(&m->paths, &path, "%s/%s", folder, format->file[which]));
     TDM_TRY(
         tdm__out_open(&m->out[which], &tdm__file_system, NULL, path, length + record * (size_t)m->glyphs->count, NULL));
     TDM_TRY(tdm__out_write(&m->out[which], header, length));
@@ -136,10 +136,10 @@ tdm_status tdm_data_make(const tdm_host *host, const char *format, const char *f
     }
     if (m.format == NULL)
         TDM_FAIL(TDM_E_USAGE, "data make: format must be idx, cifar10, npy or image_folder, got '%s'", format);
-    tdm__arena_init(&m.paths, m.host);
+    tdm__zone_init(&m.paths, m.host);
     tdm_status status = make(&m, folder, samples, seed);
     for (int i = 0; i < FILES; i++) tdm__out_discard(&m.out[i]);
-    tdm__arena_deinit(&m.paths);
+    tdm__zone_deinit(&m.paths);
     tdm__delete(m.host, m.sample);
     tdm__dataset_close(m.glyphs);
     return status;

@@ -19,17 +19,17 @@ static tdm_status put(void *file, const void *bytes, size_t count) {
 static tdm_status write_picture(const tdm_host *host, const tdm_image_ops *codec, const char *folder, int64_t index,
                                 int64_t label, const tdm_pixels *pixels) {
     tdm_out_file file = {.fd = -1};
-    tdm_arena arena;
+    tdm_zone zone;
     const char *path;
     tdm_status status;
-    tdm__arena_init(&arena, host);
-    TDM_TRY_DONE(tdm__arena_printf(&arena, &path, "%s/%s/%06lld.png", folder, names[label], (long long)index));
+    tdm__zone_init(&zone, host);
+    TDM_TRY_DONE(tdm__zone_printf(&zone, &path, "%s/%s/%06lld.png", folder, names[label], (long long)index));
     TDM_TRY_DONE(tdm__out_open(&file, &tdm__file_system, NULL, path, 0, NULL));
     TDM_TRY_DONE(codec->encode(pixels, put, &file));
     TDM_TRY_DONE(tdm__out_finish(&file));
 done:
     tdm__out_discard(&file);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     return status;
 }
 
@@ -50,14 +50,14 @@ static tdm_status write_all(const tdm_host *host, const tdm_image_ops *codec, co
 
 static tdm_status make_folders(const tdm_host *host, const char *folder) {
     tdm_status status = TDM_OK;
-    tdm_arena arena;
-    tdm__arena_init(&arena, host);
+    tdm_zone zone;
+    tdm__zone_init(&zone, host);
     for (int i = 0; i < DIGITS && status == TDM_OK; i++) {
         const char *path;
-        status = tdm__arena_printf(&arena, &path, "%s/%s", folder, names[i]);
+        status = tdm__zone_printf(&zone, &path, "%s/%s", folder, names[i]);
         if (status == TDM_OK) status = tdm__folder_make(host, &tdm__file_system, path);
     }
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     return status;
 }
 

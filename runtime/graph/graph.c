@@ -29,7 +29,7 @@ tdm_status tdm_graph_new(tdm_graph **out, const tdm_host *host) {
     TDM_TRY(tdm__new(host, &graph, 1, sizeof(*graph), "graph"));
     graph->host = host;
     graph->input = graph->output = -1;
-    tdm__arena_init(&graph->arena, host);
+    tdm__zone_init(&graph->zone, host);
     *out = graph;
     return TDM_OK;
 }
@@ -37,7 +37,7 @@ tdm_status tdm_graph_new(tdm_graph **out, const tdm_host *host) {
 void tdm_graph_free(tdm_graph *graph) {
     if (graph == NULL) return;
     const tdm_host *host = graph->host;
-    tdm__arena_deinit(&graph->arena);
+    tdm__zone_deinit(&graph->zone);
     tdm__delete(host, graph->values);
     tdm__delete(host, graph->nodes);
     tdm__delete(host, graph->params);
@@ -110,7 +110,7 @@ static tdm_status set_one_attr(tdm_graph *graph, const tdm_op_def *op, const cha
         TDM_FAIL_AT(at, TDM_E_CONFIG, "%s has no attribute '%s'%s%s%s", layer, attr->key,
                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
-    if (tdm__field_set_text(row, object, attr->text, &graph->arena, why)) return TDM_OK;
+    if (tdm__field_set_text(row, object, attr->text, &graph->zone, why)) return TDM_OK;
     if (tdm__field_lacks_memory(why)) TDM_FAIL_AT(at, TDM_E_MEMORY, "%s: %s: out of memory", layer, attr->key);
     TDM_FAIL_AT(at, TDM_E_CONFIG, "%s: %s %s", layer, attr->key, why->data != NULL ? why->data : "has a wrong value");
 }
@@ -120,8 +120,8 @@ static tdm_status read_attrs(tdm_graph *graph, const tdm_op_def *op, const char 
     void *object = NULL;
     *out = NULL;
     if (op->attrs == NULL && attr_count == 0) return TDM_OK;
-    TDM_TRY(tdm__arena_new(&graph->arena, &object, 1, op->attrs_bytes > 0 ? op->attrs_bytes : 1));
-    if (op->attrs != NULL) TDM_TRY(tdm__field_set_initial(op->attrs, object, &graph->arena));
+    TDM_TRY(tdm__zone_new(&graph->zone, &object, 1, op->attrs_bytes > 0 ? op->attrs_bytes : 1));
+    if (op->attrs != NULL) TDM_TRY(tdm__field_set_initial(op->attrs, object, &graph->zone));
     tdm_text why;
     tdm__text_init(&why, graph->host);
     tdm_status status = TDM_OK;
@@ -144,7 +144,7 @@ static tdm_status add_tensors(tdm_graph *graph, const char *layer, const tdm_par
     TDM_TRY(tdm__grow(graph->host, list, room, *list_count + (size_t)count, sizeof(**list), "graph parameters"));
     for (int i = 0; i < count; i++) {
         tdm_graph_param param = {.def = defs[i], .node = node, .count = tdm__shape_count(&defs[i].shape)};
-        TDM_TRY(tdm__arena_printf(&graph->arena, &param.name, "%s.%s", layer, defs[i].suffix));
+        TDM_TRY(tdm__zone_printf(&graph->zone, &param.name, "%s.%s", layer, defs[i].suffix));
         (*list)[(*list_count)++] = param;
     }
     return TDM_OK;
@@ -189,7 +189,7 @@ static tdm_status append(tdm_graph *graph, tdm_graph_node *node, const tdm_infer
     TDM_TRY(add_tensors(graph, node->name, infer->buffer, infer->buffer_count, index, &graph->buffers,
                         &graph->buffer_count, &graph->buffer_room));
     TDM_TRY(add_value(graph, &infer->output, index, &node->output));
-    TDM_TRY(tdm__names_add(&graph->names, &graph->arena, node->name, index));
+    TDM_TRY(tdm__names_add(&graph->names, &graph->zone, node->name, index));
     for (int i = 0; i < node->input_count; i++) graph->values[node->input[i]].consumer_count++;
     graph->nodes[graph->node_count++] = *node;
     return TDM_OK;
@@ -218,16 +218,16 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
 
     tdm_graph_node node = {.op = op, .input_count = input_count};
     if (name != NULL)
-        TDM_TRY(tdm__arena_text(&graph->arena, &node.name, name));
+        TDM_TRY(tdm__zone_text(&graph->zone, &node.name, name));
     else
-        TDM_TRY(tdm__arena_printf(&graph->arena, &node.name, "%zu", graph->node_count));
+        TDM_TRY(tdm__zone_printf(&graph->zone, &node.name, "%zu", graph->node_count));
     if (origin != NULL) {
         node.origin = *origin;
-        TDM_TRY(tdm__arena_text(&graph->arena, &node.origin.file, origin->file));
+        TDM_TRY(tdm__zone_text(&graph->zone, &node.origin.file, origin->file));
     }
     TDM_TRY(check_name(graph, node.name, &node.origin));
     const char *layer = NULL;
-    TDM_TRY(tdm__arena_printf(&graph->arena, &layer, "%s '%s'", op->name, node.name));
+    TDM_TRY(tdm__zone_printf(&graph->zone, &layer, "%s '%s'", op->name, node.name));
     TDM_TRY(check_inputs(graph, op, layer, &node.origin, inputs, input_count));
     TDM_TRY(read_attrs(graph, op, layer, &node.origin, attrs, attr_count, &node.attrs));
 
@@ -282,7 +282,7 @@ static tdm_status check_layer(const tdm_graph *graph, const tdm_names *tensors, 
 static tdm_status check_tensors(tdm_graph *graph) {
     tdm_names tensors = {0};
     for (size_t i = 0; i < graph->param_count + graph->buffer_count; i++)
-        TDM_TRY(tdm__names_add(&tensors, &graph->arena, tensor_at(graph, i)->name, (int)i));
+        TDM_TRY(tdm__names_add(&tensors, &graph->zone, tensor_at(graph, i)->name, (int)i));
     for (size_t i = 0; i < graph->node_count; i++) TDM_TRY(check_layer(graph, &tensors, &graph->nodes[i]));
     return TDM_OK;
 }

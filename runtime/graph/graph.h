@@ -37,7 +37,7 @@ typedef struct tdm_graph_node {
 } tdm_graph_node;
 
 struct tdm_graph {
-    tdm_arena arena;
+    tdm_zone zone;
     const tdm_host *host;
     size_t value_count, node_count, param_count, buffer_count;
     size_t value_room, node_room, param_room, buffer_room;

@@ -32,7 +32,7 @@ tdm_status tdm__build_frozen(tdm_build *build) {
     const tdm_texts *freeze = plan->options.freeze;
     const tdm_param_groups *groups = plan->options.groups;
     size_t frozen = 0;
-    TDM_TRY(tdm__arena_new(&plan->arena, &plan->frozen, graph->param_count, sizeof(*plan->frozen)));
+    TDM_TRY(tdm__zone_new(&plan->zone, &plan->frozen, graph->param_count, sizeof(*plan->frozen)));
     if (freeze != NULL) TDM_TRY(check(graph, "model.freeze", freeze));
     for (int i = 0; groups != NULL && i < groups->count; i++)
         TDM_TRY(check(graph, "optimizer.groups", &groups->item[i].params));

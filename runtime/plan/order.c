@@ -50,7 +50,7 @@ static size_t param_end(const tdm_plan *plan, int param) {
 }
 
 static tdm_status find_runs(tdm_plan *plan) {
-    TDM_TRY(tdm__arena_new(&plan->arena, &plan->runs, (size_t)plan->trained_count, sizeof(*plan->runs)));
+    TDM_TRY(tdm__zone_new(&plan->zone, &plan->runs, (size_t)plan->trained_count, sizeof(*plan->runs)));
     for (int i = 0; i < plan->trained_count; i++) {
         const tdm_plan_param *param = &plan->params[i];
         tdm_plan_run *last = plan->run_count > 0 ? &plan->runs[plan->run_count - 1] : NULL;
@@ -74,9 +74,9 @@ static void find_unwanted(tdm_plan *plan, tdm_plan_node *node) {
 tdm_status tdm__build_params(tdm_build *build) {
     tdm_plan *plan = build->plan;
     const tdm_graph *graph = build->graph;
-    TDM_TRY(tdm__arena_new(&plan->arena, &plan->params, graph->param_count, sizeof(*plan->params)));
-    TDM_TRY(tdm__arena_new(&plan->arena, &plan->param_of_graph, graph->param_count, sizeof(int)));
-    TDM_TRY(tdm__arena_new(&plan->arena, &plan->buffers, graph->buffer_count, sizeof(*plan->buffers)));
+    TDM_TRY(tdm__zone_new(&plan->zone, &plan->params, graph->param_count, sizeof(*plan->params)));
+    TDM_TRY(tdm__zone_new(&plan->zone, &plan->param_of_graph, graph->param_count, sizeof(int)));
+    TDM_TRY(tdm__zone_new(&plan->zone, &plan->buffers, graph->buffer_count, sizeof(*plan->buffers)));
     add_params(plan, false);
     plan->trained_count = plan->param_count;
     plan->trained_floats = plan->param_floats;

@@ -75,8 +75,8 @@ tdm_status tdm__build_places(tdm_build *build) {
     tdm_plan *plan = build->plan;
     int *order = NULL, *placed = NULL;
     find_lives(plan);
-    TDM_TRY(tdm__arena_new(&plan->arena, &order, (size_t)plan->value_count, sizeof(int)));
-    TDM_TRY(tdm__arena_new(&plan->arena, &placed, (size_t)plan->value_count, sizeof(int)));
+    TDM_TRY(tdm__zone_new(&plan->zone, &order, (size_t)plan->value_count, sizeof(int)));
+    TDM_TRY(tdm__zone_new(&plan->zone, &placed, (size_t)plan->value_count, sizeof(int)));
     int count = 0;
     for (int i = 0; i < plan->value_count; i++) {
         const tdm_plan_value *value = &plan->values[i];

@@ -49,7 +49,7 @@ tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph
     TDM_TRY(check_options(graph, options));
     tdm_plan *plan = NULL;
     TDM_TRY(tdm__new(host, &plan, 1, sizeof(*plan), "plan"));
-    tdm__arena_init(&plan->arena, host);
+    tdm__zone_init(&plan->zone, host);
     plan->graph = graph;
     plan->options = *options;
     plan->element_bytes = options->precision == TDM_BF16 ? 2 : sizeof(float);
@@ -69,11 +69,11 @@ tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph
 
 void tdm__plan_free(tdm_plan *plan) {
     if (plan == NULL) return;
-    const tdm_host *host = plan->arena.host;
+    const tdm_host *host = plan->zone.host;
     tdm__delete(host, plan->values);
     tdm__delete(host, plan->nodes);
     tdm__delete(host, plan->steps);
     tdm__delete(host, plan->buckets);
-    tdm__arena_deinit(&plan->arena);
+    tdm__zone_deinit(&plan->zone);
     tdm__delete(host, plan);
 }

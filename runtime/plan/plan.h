@@ -123,7 +123,7 @@ typedef struct tdm_plan_options {
 } tdm_plan_options;
 
 typedef struct tdm_plan {
-    tdm_arena arena;
+    tdm_zone zone;
     const tdm_graph *graph;
     tdm_plan_options options;
     tdm_plan_value *values;

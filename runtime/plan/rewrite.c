@@ -65,7 +65,7 @@ static tdm_status remove_nodes(tdm_build *build) {
 tdm_status tdm__build_rewrite(tdm_build *build) {
     size_t rows = 0;
     while (tdm_builtin_rewrites[rows].name != NULL) rows++;
-    TDM_TRY(tdm__arena_new(&build->plan->arena, &build->plan->rewrites, rows, sizeof(int)));
+    TDM_TRY(tdm__zone_new(&build->plan->zone, &build->plan->rewrites, rows, sizeof(int)));
     for (const tdm_rewrite *row = tdm_builtin_rewrites; row->name != NULL; row++) {
         if (!applies(row, build->plan->options.training)) continue;
         for (int i = 0; i < build->plan->node_count; i++) TDM_TRY(try_row(build, row, i));

@@ -34,7 +34,7 @@ static tdm_status own_lines(const tdm_run *run, tdm_text *text) {
 /* ---- everybody's ---- */
 
 /* The texts of all ranks, `stride` bytes apart, each terminated. */
-static tdm_status gather(const tdm_run *run, const tdm_text *own, tdm_arena *arena, char **all, size_t *stride) {
+static tdm_status gather(const tdm_run *run, const tdm_text *own, tdm_zone *zone, char **all, size_t *stride) {
     int64_t length = (int64_t)own->length, lengths[TDM_LIST_MAX] = {0};
     char *padded = NULL;
     size_t world = (size_t)run->world;
@@ -44,8 +44,8 @@ static tdm_status gather(const tdm_run *run, const tdm_text *own, tdm_arena *are
     for (size_t r = 0; r < world; r++) {
         if ((size_t)lengths[r] >= *stride) *stride = (size_t)lengths[r] + 1;
     }
-    TDM_TRY(tdm__arena_new(arena, &padded, *stride, 1));
-    TDM_TRY(tdm__arena_new(arena, all, *stride, world));
+    TDM_TRY(tdm__zone_new(zone, &padded, *stride, 1));
+    TDM_TRY(tdm__zone_new(zone, all, *stride, world));
     memset(padded, 0, *stride);
     memcpy(padded, own->data, own->length);
     return tdm_comm_all_gather(run->comm, (tdm_span){padded, *stride, TDM_DTYPE_U8},
@@ -72,10 +72,10 @@ static void note(void *user, const tdm_line *mine, const tdm_line *theirs) {
     }
 }
 
-static tdm_status compare_all(const tdm_run *run, const tdm_text *own, tdm_arena *arena) {
+static tdm_status compare_all(const tdm_run *run, const tdm_text *own, tdm_zone *zone) {
     char *all = NULL;
     size_t stride = 0;
-    TDM_TRY(gather(run, own, arena, &all, &stride));
+    TDM_TRY(gather(run, own, zone, &all, &stride));
     for (int r = 1; r < run->world; r++) {
         verdict v = {.count = 0};
         tdm__lines_compare(all, all + (size_t)r * stride, note, &v);
@@ -92,14 +92,14 @@ static tdm_status compare_all(const tdm_run *run, const tdm_text *own, tdm_arena
 
 tdm_status tdm__run_agree(tdm_run *run) {
     if (run->comm == NULL) return TDM_OK;
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_text own;
-    tdm__arena_init(&arena, run->host);
+    tdm__zone_init(&zone, run->host);
     tdm__text_init(&own, run->host);
     tdm_status status = own_lines(run, &own);
-    if (status == TDM_OK) status = compare_all(run, &own, &arena);
+    if (status == TDM_OK) status = compare_all(run, &own, &zone);
     tdm__text_deinit(&own);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     TDM_TRY(status);
     /* The plan also depends on the machine: its kernels, and with them the offsets. */
     return tdm__comm_agree(run->comm, "the plan (kernels of this machine and build)", run->plan->hash.high,

@@ -12,7 +12,7 @@ tdm_status tdm__run_classes_of_weights(tdm_run *run) {
     if (!run->options.predicts || path == NULL) return TDM_OK;
     TDM_TRY(tdm__error_at(tdm__ckpt_open_any(&ckpt, run->host, path), &run->job->weights_at));
     const char *text = tdm__tensor_file_classes(tdm__ckpt_model(ckpt));
-    tdm_status status = text != NULL ? tdm__classes_parse(&run->classes, &run->arena, text) : TDM_OK;
+    tdm_status status = text != NULL ? tdm__classes_parse(&run->classes, &run->zone, text) : TDM_OK;
     tdm__ckpt_close(ckpt);
     if (status == TDM_E_CHECKPOINT) TDM_FAIL_AT(&run->job->weights_at, status, "%s: %s", path, tdm_error_message());
     return status;
@@ -28,7 +28,7 @@ tdm_status tdm__run_take_classes(tdm_run *run) {
     if (text.failed)
         status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory for the names of classes");
     else
-        status = tdm__arena_text(&run->arena, &run->classes_json, text.data);
+        status = tdm__zone_text(&run->zone, &run->classes_json, text.data);
     tdm__text_deinit(&text);
     return status;
 }

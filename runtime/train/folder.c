@@ -76,11 +76,11 @@ static tdm_status reap(tdm_run *run) {
 tdm_status tdm__run_folder_open(tdm_run *run) {
     const char *dir = run->job->run.dir;
     if (dir == NULL || run->rank != 0) return TDM_OK;
-    TDM_TRY(tdm__arena_new(&run->arena, &run->folder, 1, sizeof(*run->folder)));
+    TDM_TRY(tdm__zone_new(&run->zone, &run->folder, 1, sizeof(*run->folder)));
     run->folder->dir.fd = run->folder->metrics.fd = run->folder->lock = -1;
     run->folder->board.file.fd = run->folder->board.folder.fd = -1;
     TDM_TRY(tdm__folder_make(run->host, &tdm__file_system, dir));
-    TDM_TRY(tdm__folder_open(&run->folder->dir, &run->arena, NULL, dir, TDM_E_IO));
+    TDM_TRY(tdm__folder_open(&run->folder->dir, &run->zone, NULL, dir, TDM_E_IO));
     return tdm__folder_lock(&run->folder->lock, &run->folder->dir);
 }
 
@@ -93,7 +93,7 @@ tdm_status tdm__run_folder_begin(tdm_run *run) {
     TDM_TRY(tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, dir, TDM_METRICS));
     TDM_TRY(tdm__metrics_rewind(&run->folder->metrics, run->step, run->eval_due));
     if (run->job->log.tensorboard)
-        TDM_TRY(tdm__tensorboard_open(&run->folder->board, run->host, &tdm__file_system, dir, &run->arena, run->step));
+        TDM_TRY(tdm__tensorboard_open(&run->folder->board, run->host, &tdm__file_system, dir, &run->zone, run->step));
     /* Written last: a job that is killed before leaves no configuration beside another job's checkpoints. */
     TDM_TRY(keep_config(run, "config.input.yaml", run->options.config_input));
     if (run->step == 0) TDM_TRY(keep_config(run, "weights.json", run->weights_report));
@@ -106,7 +106,7 @@ void tdm__run_folder_close(tdm_run *run) {
     tdm__tensorboard_close(&run->folder->board);
     if (run->folder->lock >= 0) close(run->folder->lock);
     tdm__folder_close(&run->folder->dir);
-    run->folder = NULL; /* its memory is the run's arena */
+    run->folder = NULL; /* its memory is the run's zone */
 }
 
 /* ---- metrics.jsonl ---- */

@@ -52,7 +52,7 @@ struct tdm_run {
     const tdm_job *job;
     const tdm_graph *graph;
     tdm_run_options options;
-    tdm_arena arena;
+    tdm_zone zone;
 
     int rank, world; /* processes */
     int replicas;    /* of the whole job */

@@ -185,7 +185,7 @@ int64_t tdm__eval_workers(const tdm_job *job, const tdm_dataset *dataset, int lo
 static tdm_status open_eval_loaders(tdm_run *run) {
     if (run->eval == NULL) return TDM_OK;
     int count = run->mode->replica_count;
-    TDM_TRY(tdm__arena_new(&run->arena, &run->eval_loaders, (size_t)count, sizeof(*run->eval_loaders)));
+    TDM_TRY(tdm__zone_new(&run->zone, &run->eval_loaders, (size_t)count, sizeof(*run->eval_loaders)));
     tdm_loader_options options = {.sampler = {.count = run->eval->count, .replicas = 1},
                                   .stride = run->world > 1 ? run->world : count,
                                   .workers = tdm__eval_workers(run->job, run->eval, count),

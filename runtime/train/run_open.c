@@ -250,7 +250,7 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
     run->last_loss = NAN;
     run->scores = (tdm_scores){sizeof(tdm_scores), 0, NAN, NAN, NAN};
     run->logged_ns = run->eval_ns = run->save_ns = run->verify_ns = tdm__now_ns();
-    tdm__arena_init(&run->arena, host);
+    tdm__zone_init(&run->zone, host);
     tdm_status status = open_parts(run);
     if (status != TDM_OK) {
         tdm_error error;
@@ -275,6 +275,6 @@ void tdm_run_close(tdm_run *run) {
     tdm__dataset_close(run->train);
     tdm__dataset_close(run->eval);
     tdm__compute_close(&run->compute, host);
-    tdm__arena_deinit(&run->arena);
+    tdm__zone_deinit(&run->zone);
     tdm__delete(host, run);
 }

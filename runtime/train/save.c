@@ -43,12 +43,12 @@ static tdm_status collect_one(tdm_run *run, const tdm_named *named, void *arenas
 }
 
 /* Everything but the configuration. The average's file is a model of its own: the buffers are in it, too. */
-static tdm_status collect(tdm_run *run, tdm_arena *arena, tdm_ckpt_parts *parts, int *count) {
+static tdm_status collect(tdm_run *run, tdm_zone *zone, tdm_ckpt_parts *parts, int *count) {
     void *arenas[TDM_ARENA_COUNT] = {NULL};
     tdm_tensor *to;
     int all = run->tensor_count + run->average_count, buffers = run->model_tensors - run->plan->param_count;
     *count = all + (run->average_count > 0 ? buffers : 0);
-    TDM_TRY(tdm__arena_new(arena, &to, (size_t)*count, sizeof(*to)));
+    TDM_TRY(tdm__zone_new(zone, &to, (size_t)*count, sizeof(*to)));
     *parts = (tdm_ckpt_parts){.model = to,
                               .model_count = run->model_tensors,
                               .optimizer = to + run->model_tensors,
@@ -69,23 +69,23 @@ static void update_status(tdm_run *run) {
     (void)tdm__error_restore(&record, NULL);
 }
 
-static tdm_status write_checkpoint(tdm_run *run, tdm_arena *arena, const tdm_folder *folder, const char *name,
+static tdm_status write_checkpoint(tdm_run *run, tdm_zone *zone, const tdm_folder *folder, const char *name,
                                    int64_t keep_last) {
     tdm_ckpt_parts parts;
     int count;
-    TDM_TRY(collect(run, arena, &parts, &count));
+    TDM_TRY(collect(run, zone, &parts, &count));
     parts.classes = run->classes_json;
-    if (run->options.config_yaml != NULL) TDM_TRY(tdm__arena_text(arena, &parts.config_yaml, run->options.config_yaml));
+    if (run->options.config_yaml != NULL) TDM_TRY(tdm__zone_text(zone, &parts.config_yaml, run->options.config_yaml));
     TDM_TRY(tdm__ckpt_save(run->host, &tdm__file_system, folder, name, &parts, keep_last));
     if (folder != NULL) update_status(run);
     return TDM_OK;
 }
 
 /* Weights that could not be saved are not a result either. */
-static tdm_status check_numbers(tdm_run *run, tdm_arena *arena) {
+static tdm_status check_numbers(tdm_run *run, tdm_zone *zone) {
     tdm_ckpt_parts parts;
     int count;
-    TDM_TRY(collect(run, arena, &parts, &count));
+    TDM_TRY(collect(run, zone, &parts, &count));
     tdm_status status = tdm__tensors_finite(parts.model, count);
     if (status == TDM_OK) return TDM_OK;
     char prefix[64];
@@ -108,12 +108,12 @@ static tdm_status share_outcome(tdm_run *run, tdm_status status) {
 }
 
 tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last) {
-    tdm_arena arena;
-    tdm__arena_init(&arena, run->host);
+    tdm_zone zone;
+    tdm__zone_init(&zone, run->host);
     tdm_status status = run->rank != 0 ? TDM_OK
-                        : name != NULL ? write_checkpoint(run, &arena, folder, name, keep_last)
-                                       : check_numbers(run, &arena);
-    tdm__arena_deinit(&arena);
+                        : name != NULL ? write_checkpoint(run, &zone, folder, name, keep_last)
+                                       : check_numbers(run, &zone);
+    tdm__zone_deinit(&zone);
     return share_outcome(run, status);
 }
 

@@ -40,8 +40,8 @@ tdm_status tdm__run_list_tensors(tdm_run *run) {
     run->model_tensors = params + plan->buffer_count;
     run->tensor_count = run->model_tensors + states * plan->trained_count;
     run->average_count = run->options.predicts || isnan(run->job->train.ema_decay) ? 0 : params;
-    TDM_TRY(tdm__arena_new(&run->arena, &to, (size_t)(run->tensor_count + run->average_count), sizeof(*to)));
-    TDM_TRY(tdm__arena_new(&run->arena, &run->params_by_name, (size_t)params, sizeof(*run->params_by_name)));
+    TDM_TRY(tdm__zone_new(&run->zone, &to, (size_t)(run->tensor_count + run->average_count), sizeof(*to)));
+    TDM_TRY(tdm__zone_new(&run->zone, &run->params_by_name, (size_t)params, sizeof(*run->params_by_name)));
     run->tensors = to;
     for (int i = 0; i < params; i++, to++) {
         *to = named_param(plan, i);
@@ -54,7 +54,7 @@ tdm_status tdm__run_list_tensors(tdm_run *run) {
             *to = run->tensors[i];
             to->arena = TDM_ARENA_STATE;
             to->offset += (size_t)k * plan->trained_floats * sizeof(float);
-            TDM_TRY(tdm__arena_printf(&run->arena, &to->name, "%s.%s", run->optim->state[k], run->tensors[i].name));
+            TDM_TRY(tdm__zone_printf(&run->zone, &to->name, "%s.%s", run->optim->state[k], run->tensors[i].name));
             to++;
         }
     }

@@ -259,13 +259,13 @@ static tdm_status save_now(tdm_run *run, bool last) {
     if (!saved) return TDM_OK;
     run->saved_at = run->step;
     if (dir == NULL) return TDM_OK;
-    tdm_arena arena;
+    tdm_zone zone;
     const char *path = NULL;
-    tdm__arena_init(&arena, run->host);
+    tdm__zone_init(&zone, run->host);
     tdm_status status =
-        tdm__arena_printf(&arena, &path, "%s/" TDM_CHECKPOINTS "/step-%08lld", dir->path, (long long)run->step);
+        tdm__zone_printf(&zone, &path, "%s/" TDM_CHECKPOINTS "/step-%08lld", dir->path, (long long)run->step);
     if (status == TDM_OK) send_event(run, TDM_EVENT_CHECKPOINT, NULL, run->schedules.own.lr, path);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     return status;
 }
 

@@ -15,9 +15,9 @@ typedef struct parts {
     int count;
 } parts;
 
-static tdm_status list_parts(const tdm_run *run, tdm_arena *memory, parts *out) {
+static tdm_status list_parts(const tdm_run *run, tdm_zone *memory, parts *out) {
     *out = (parts){.count = 0};
-    TDM_TRY(tdm__arena_new(memory, &out->item, (size_t)run->tensor_count, sizeof(const tdm_named *)));
+    TDM_TRY(tdm__zone_new(memory, &out->item, (size_t)run->tensor_count, sizeof(const tdm_named *)));
     for (int i = 0; i < run->tensor_count; i++) {
         const tdm_named *named = &run->tensors[i];
         if (named->arena != TDM_ARENA_BUFFER || (named->is_counter && run->comm != NULL))
@@ -37,14 +37,14 @@ static tdm_status hash_parts(tdm_replica *replica, const parts *all, tdm_hash128
 }
 
 /* The hashes of all replicas, [replicas][parts]. */
-static tdm_status gather(tdm_run *run, const parts *all, tdm_arena *memory, tdm_hash128 **out) {
+static tdm_status gather(tdm_run *run, const parts *all, tdm_zone *memory, tdm_hash128 **out) {
     size_t count = (size_t)all->count, replicas = (size_t)run->replicas, bytes = count * sizeof(**out);
     tdm_hash128 *own;
-    TDM_TRY(tdm__arena_new(memory, out, replicas * count, sizeof(**out)));
+    TDM_TRY(tdm__zone_new(memory, out, replicas * count, sizeof(**out)));
     for (size_t i = 0; run->comm == NULL && i < replicas; i++)
         TDM_TRY(hash_parts(run->mode->replica[i], all, *out + i * count));
     if (run->comm == NULL) return TDM_OK;
-    TDM_TRY(tdm__arena_new(memory, &own, count, sizeof(*own)));
+    TDM_TRY(tdm__zone_new(memory, &own, count, sizeof(*own)));
     TDM_TRY(hash_parts(run->mode->replica[0], all, own));
     return tdm_comm_all_gather(run->comm, (tdm_span){own, bytes, TDM_DTYPE_U8},
                                (tdm_span){*out, replicas * bytes, TDM_DTYPE_U8});
@@ -95,14 +95,14 @@ static tdm_status judge(const tdm_run *run, const parts *all, const tdm_hash128 
 }
 
 tdm_status tdm__run_verify(tdm_run *run) {
-    tdm_arena memory;
+    tdm_zone memory;
     parts all;
     tdm_hash128 *table = NULL;
     if (run->comm == NULL && !(run->mode->is_verified && run->replicas > 1)) return TDM_OK;
-    tdm__arena_init(&memory, run->host);
+    tdm__zone_init(&memory, run->host);
     tdm_status status = list_parts(run, &memory, &all);
     if (status == TDM_OK) status = gather(run, &all, &memory, &table);
     if (status == TDM_OK) status = judge(run, &all, table, run->replicas);
-    tdm__arena_deinit(&memory);
+    tdm__zone_deinit(&memory);
     return status;
 }

@@ -21,14 +21,14 @@ static void check_one_fault_and_free(char *text, const char *number, const char 
 }
 
 TEST(places_count_characters) {
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_fault_list faults;
     tdm_yaml_node *root;
     const char *bytes = "名字: 任务\nlist: [\xE4\xB8\x80, b]  # x\nmap:\n  key: v\n";
     tdm_yaml_text text = {.name = "f", .bytes = bytes, .count = strlen(bytes)};
-    tdm__arena_init(&arena, tdm_host_default());
-    tdm__faults_init(&faults, &arena);
-    CHECK_OK(tdm__yaml_parse(&root, &text, &arena, &faults));
+    tdm__zone_init(&zone, tdm_host_default());
+    tdm__faults_init(&faults, &zone);
+    CHECK_OK(tdm__yaml_parse(&root, &text, &zone, &faults));
     REQUIRE(root != NULL);
     CHECK_INT(root->count, 3);
     CHECK_TEXT(root->first->key, "名字");
@@ -43,7 +43,7 @@ TEST(places_count_characters) {
     CHECK_INT(key->key_at.line, 4);
     CHECK_INT(key->key_at.column, 3);
     CHECK_INT(key->at.column, 8);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
 }
 
 TEST(scalars_are_text) {

@@ -30,22 +30,22 @@ const tdm_kernel *op_reference(const char *op) {
 }
 
 static bool set_attrs(op_data *data, const char *text) {
-    tdm_arena arena;
-    tdm__arena_init(&arena, tdm_host_default());
+    tdm_zone zone;
+    tdm__zone_init(&zone, tdm_host_default());
     tdm_text why;
     tdm__text_init(&why, tdm_host_default());
-    bool good = data->def->attrs == NULL || tdm__field_set_initial(data->def->attrs, data->attrs, &arena) == TDM_OK;
+    bool good = data->def->attrs == NULL || tdm__field_set_initial(data->def->attrs, data->attrs, &zone) == TDM_OK;
     char *words = strdup(text != NULL ? text : ""), *rest = NULL;
     for (char *word = strtok_r(words, " ", &rest); good && word != NULL; word = strtok_r(NULL, " ", &rest)) {
         char *value = strchr(word, '=');
         *value++ = '\0';
         const tdm_field *row = tdm__field_find(data->def->attrs, word);
-        good = row != NULL && tdm__field_set_text(row, data->attrs, value, &arena, &why);
+        good = row != NULL && tdm__field_set_text(row, data->attrs, value, &zone, &why);
         if (!good) fprintf(stderr, "%s: %s: %s\n", data->def->name, word, why.data != NULL ? why.data : "no such key");
     }
     free(words);
     tdm__text_deinit(&why);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     return good;
 }
 

@@ -21,20 +21,20 @@ static void infer(layer *l, const char *op_name, const char *attrs, const tdm_sh
     l->status = TDM_E_INTERNAL;
     const tdm_op_def *op = find_op(op_name);
     REQUIRE(op != NULL && op->attrs_bytes <= sizeof l->attrs);
-    tdm_arena arena;
-    tdm__arena_init(&arena, tdm_host_default());
+    tdm_zone zone;
+    tdm__zone_init(&zone, tdm_host_default());
     tdm_text why;
     tdm__text_init(&why, tdm_host_default());
-    if (op->attrs != NULL) CHECK_OK(tdm__field_set_initial(op->attrs, l->attrs, &arena));
+    if (op->attrs != NULL) CHECK_OK(tdm__field_set_initial(op->attrs, l->attrs, &zone));
     char words[128], *rest = NULL;
     snprintf(words, sizeof words, "%s", attrs);
     for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
         char *value = strchr(word, '=');
         *value++ = '\0';
-        CHECK(tdm__field_set_text(tdm__field_find(op->attrs, word), l->attrs, value, &arena, &why));
+        CHECK(tdm__field_set_text(tdm__field_find(op->attrs, word), l->attrs, value, &zone, &why));
     }
     tdm__text_deinit(&why);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     static char name[64];
     snprintf(name, sizeof name, "%s 'body.0'", op_name);
     l->infer = (tdm_infer){.attrs = l->attrs,

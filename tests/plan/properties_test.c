@@ -263,7 +263,7 @@ static void check_rewrites_settle(const tdm_graph *graph, const tdm_plan_options
     tdm_plan *plan = NULL;
     tdm_text once, twice;
     REQUIRE_OK(tdm__new(tdm_host_default(), &plan, 1, sizeof(*plan), "plan"));
-    tdm__arena_init(&plan->arena, tdm_host_default());
+    tdm__zone_init(&plan->zone, tdm_host_default());
     plan->graph = graph;
     plan->options = *options;
     plan->element_bytes = sizeof(float);

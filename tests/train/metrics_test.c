@@ -27,16 +27,16 @@ static void check_file(const char *file, const char *wanted) {
 }
 
 static tdm_status rewind_at(const tdm_file_ops *ops, int64_t step, bool eval_due) {
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_folder folder;
     tdm_metrics metrics = {.fd = -1};
-    tdm__arena_init(&arena, &host.host);
-    tdm_status status = tdm__folder_open(&folder, &arena, NULL, dir, TDM_E_IO);
+    tdm__zone_init(&zone, &host.host);
+    tdm_status status = tdm__folder_open(&folder, &zone, NULL, dir, TDM_E_IO);
     if (status == TDM_OK) status = tdm__metrics_open(&metrics, &host.host, ops, &folder, TDM_METRICS);
     if (status == TDM_OK) status = tdm__metrics_rewind(&metrics, step, eval_due);
     tdm__metrics_close(&metrics);
     tdm__folder_close(&folder);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     return status;
 }
 
@@ -213,12 +213,12 @@ static ssize_t small_pwrite(void *user, int fd, const void *bytes, size_t count,
     return tdm__file_system.pwrite(NULL, fd, bytes, some, offset);
 }
 
-static void open_on(tdm_metrics *metrics, tdm_arena *arena, tdm_folder *folder, small_disk *disk) {
+static void open_on(tdm_metrics *metrics, tdm_zone *zone, tdm_folder *folder, small_disk *disk) {
     disk->ops = tdm__file_system;
     disk->ops.pwrite = small_pwrite;
     disk->ops.user = disk;
-    tdm__arena_init(arena, &host.host);
-    REQUIRE_OK(tdm__folder_open(folder, arena, NULL, dir, TDM_E_IO));
+    tdm__zone_init(zone, &host.host);
+    REQUIRE_OK(tdm__folder_open(folder, zone, NULL, dir, TDM_E_IO));
     REQUIRE_OK(tdm__metrics_open(metrics, &host.host, &disk->ops, folder, TDM_METRICS));
 }
 
@@ -238,14 +238,14 @@ static int count_of(const char *text, const char *part) {
 /* Room comes and goes in any amounts: every line is there in the end, whole and in order; each outage is told once. */
 TEST(waits_for_room) {
     enum { LINES = 400 };
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_folder folder;
     tdm_metrics metrics;
     small_disk disk = {.room = 100};
     tdm_text wanted;
     begin();
     tdm__text_init(&wanted, tdm_host_default());
-    open_on(&metrics, &arena, &folder, &disk);
+    open_on(&metrics, &zone, &folder, &disk);
     tdm__error_restore(&(tdm_error){.status = TDM_E_DATA, .message = "an earlier one"}, NULL);
     for (int i = 1; i <= LINES; i++) {
         tdm__text_printf(&wanted, "{\"kind\":\"train\",\"step\":%d,\"loss\":%d.5}\n", i, i % 7);
@@ -261,7 +261,7 @@ TEST(waits_for_room) {
     CHECK_HAS(host.log, "is written again; no line is lost");
     CHECK_INT(count_of(host.log, "are lost"), 0);
     tdm__folder_close(&folder);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     tdm__text_deinit(&wanted);
     CHECK_INT(host.live, 0);
     test_folder_remove(dir);
@@ -270,12 +270,12 @@ TEST(waits_for_room) {
 /* What waits is bounded, and what found no room there is counted; so is what never could be written. */
 TEST(waits_within_bounds) {
     enum { LINES = 200000 };
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_folder folder;
     tdm_metrics metrics;
     small_disk disk = {.room = 10};
     begin();
-    open_on(&metrics, &arena, &folder, &disk);
+    open_on(&metrics, &zone, &folder, &disk);
     for (int i = 1; i <= LINES; i++) add(&metrics, i);
     CHECK(host.peak < 3 * TDM_METRICS_KEPT);
     CHECK_INT(count_of(host.log, "No space left on device"), 1);
@@ -288,7 +288,7 @@ TEST(waits_within_bounds) {
     tdm__metrics_close(&metrics);
     CHECK_HAS(host.log, "could not be written to the end: up to 2 lines are lost");
     tdm__folder_close(&folder);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     CHECK_INT(host.live, 0);
     test_folder_remove(dir);
 }

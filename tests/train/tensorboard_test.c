@@ -7,18 +7,18 @@
 #include "tests/ckpt/ckpt_support.h"
 
 static char dir[256];
-static tdm_arena arena;
+static tdm_zone zone;
 static tdm_folder folder;
 
 static void begin(void) {
     test_folder_make(dir);
-    tdm__arena_init(&arena, tdm_host_default());
-    CHECK_OK(tdm__folder_open(&folder, &arena, NULL, dir, TDM_E_IO));
+    tdm__zone_init(&zone, tdm_host_default());
+    CHECK_OK(tdm__folder_open(&folder, &zone, NULL, dir, TDM_E_IO));
 }
 
 static void end(void) {
     tdm__folder_close(&folder);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     test_folder_remove(dir);
 }
 
@@ -153,7 +153,7 @@ TEST(what_is_written) {
     event e[8];
     tdm_tensorboard board;
     begin();
-    CHECK_OK(tdm__tensorboard_open(&board, tdm_host_default(), &tdm__file_system, &folder, &arena, 0));
+    CHECK_OK(tdm__tensorboard_open(&board, tdm_host_default(), &tdm__file_system, &folder, &zone, 0));
     CHECK_OK(tdm__tensorboard_add(&board, 1, train, 2));
     CHECK_OK(tdm__tensorboard_add(&board, INT64_C(1) << 40, eval, 1));
     CHECK_HAS(board.name, "events.out.tfevents.");
@@ -173,9 +173,9 @@ TEST(a_run_that_continues) {
     event e[4];
     tdm_tensorboard first, second;
     begin();
-    CHECK_OK(tdm__tensorboard_open(&first, tdm_host_default(), &tdm__file_system, &folder, &arena, 0));
+    CHECK_OK(tdm__tensorboard_open(&first, tdm_host_default(), &tdm__file_system, &folder, &zone, 0));
     tdm__tensorboard_close(&first);
-    CHECK_OK(tdm__tensorboard_open(&second, tdm_host_default(), &tdm__file_system, &folder, &arena, 300));
+    CHECK_OK(tdm__tensorboard_open(&second, tdm_host_default(), &tdm__file_system, &folder, &zone, 300));
     tdm__tensorboard_close(&second);
     CHECK(strcmp(first.name, second.name) < 0);
     CHECK_INT(read_events(&first, e, 4), 1);
@@ -201,7 +201,7 @@ TEST(a_full_disk) {
     support_host_init(&host);
     disk.pwrite = refuse;
     disk.user = &is_full;
-    CHECK_OK(tdm__tensorboard_open(&board, &host.host, &disk, &folder, &arena, 0));
+    CHECK_OK(tdm__tensorboard_open(&board, &host.host, &disk, &folder, &zone, 0));
     is_full = true;
     CHECK_OK(tdm__tensorboard_add(&board, 1, train, 2));
     CHECK_OK(tdm__tensorboard_add(&board, 2, train, 2));

@@ -77,15 +77,15 @@ static const tdm_field rows[] = {
     {.key = NULL},
 };
 
-/* One arena and one message buffer for the tests below. */
-static tdm_arena arena;
+/* One zone and one message buffer for the tests below. */
+static tdm_zone zone;
 static tdm_text why;
 static settings now;
 
 static bool set(const char *key, const char *text) {
     tdm__text_deinit(&why);
     tdm__text_init(&why, tdm_host_default());
-    return tdm__field_set_text(tdm__field_find(rows, key), &now, text, &arena, &why);
+    return tdm__field_set_text(tdm__field_find(rows, key), &now, text, &zone, &why);
 }
 
 /* The clause that `text` earns; "taken" if it is accepted. */
@@ -149,7 +149,7 @@ TEST(finding) {
 
 TEST(initial) {
     memset(&now, 0x5A, sizeof(now));
-    REQUIRE_OK(tdm__field_set_initial(rows, &now, &arena));
+    REQUIRE_OK(tdm__field_set_initial(rows, &now, &zone));
     CHECK(now.flag && now.count == 8 && now.seed == TDM_INT_NULL && now.any == 0);
     CHECK(now.rate == 1e-3 && now.share == 0.5 && isnan(now.clip));
     CHECK_TEXT(now.name, "run");
@@ -165,7 +165,7 @@ TEST(bad_table) {
     static const tdm_field wrong[] = {{.key = "size", .kind = TDM_FIELD_INT, .initial = "none", .offset = 0},
                                       {.key = NULL}};
     int64_t value;
-    CHECK_STATUS(tdm__field_set_initial(wrong, &value, &arena), TDM_E_INTERNAL);
+    CHECK_STATUS(tdm__field_set_initial(wrong, &value, &zone), TDM_E_INTERNAL);
     CHECK_TEXT(tdm_error_message(), "default of size must be an integer, got 'none'");
 }
 
@@ -314,7 +314,7 @@ TEST(lists) {
     CHECK_HAS(refusal("files", text), "of at most 64 items");
     const char *items[] = {"1", "2"};
     tdm_written written = {.is_list = true, .count = 2, .item = items};
-    CHECK(tdm__field_set(tdm__field_find(rows, "ids"), &now, &written, &arena, &why) && now.ids.item[1] == 2);
+    CHECK(tdm__field_set(tdm__field_find(rows, "ids"), &now, &written, &zone, &why) && now.ids.item[1] == 2);
 }
 
 TEST(intervals) {
@@ -419,16 +419,16 @@ TEST(without_memory) {
     for (long k = 1;; k++) {
         tdm_failing_host failing;
         tdm_failing_host_init(&failing, k);
-        tdm_arena small;
+        tdm_zone small;
         tdm_text message;
         settings local;
-        tdm__arena_init(&small, &failing.host);
+        tdm__zone_init(&small, &failing.host);
         tdm__text_init(&message, &failing.host);
         tdm_status status = tdm__field_set_initial(rows, &local, &small);
         bool good =
             status == TDM_OK && tdm__field_set_text(tdm__field_find(rows, "files"), &local, "[a, b]", &small, &message);
         tdm__text_deinit(&message);
-        tdm__arena_deinit(&small);
+        tdm__zone_deinit(&small);
         CHECK_INT(failing.live, 0);
         if (!failing.failed) {
             CHECK(good);
@@ -440,7 +440,7 @@ TEST(without_memory) {
 }
 
 TEST_MAIN({
-    tdm__arena_init(&arena, tdm_host_default());
+    tdm__zone_init(&zone, tdm_host_default());
     tdm__text_init(&why, tdm_host_default());
     memset(&now, 0, sizeof(now));
     RUN(finding);
@@ -460,5 +460,5 @@ TEST_MAIN({
     RUN(hostile);
     RUN(without_memory);
     tdm__text_deinit(&why);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
 })

@@ -46,16 +46,16 @@ TEST(new_refuses) {
     CHECK_TEXT(tdm_error_message(), "weights: out of memory, needed 100 B");
 }
 
-TEST(arena) {
+TEST(zone) {
     tdm_failing_host failing;
     tdm_failing_host_init(&failing, 0);
-    tdm_arena arena;
-    tdm__arena_init(&arena, &failing.host);
+    tdm_zone zone;
+    tdm__zone_init(&zone, &failing.host);
     unsigned char *piece[200];
     int not_zeroed = 0, overlapping = 0;
     for (size_t i = 0; i < 200; i++) {
         size_t bytes = i * i % 9000;
-        REQUIRE_OK(tdm__arena_new(&arena, &piece[i], bytes, 1));
+        REQUIRE_OK(tdm__zone_new(&zone, &piece[i], bytes, 1));
         CHECK_INT((uintptr_t)piece[i] % 16, 0);
         for (size_t k = 0; k < bytes; k++) not_zeroed += piece[i][k] != 0;
         memset(piece[i], (int)i, bytes);
@@ -66,41 +66,41 @@ TEST(arena) {
     CHECK_INT(not_zeroed, 0);
     CHECK_INT(overlapping, 0);
     const char *text = "unset";
-    CHECK_OK(tdm__arena_text(&arena, &text, "hello"));
+    CHECK_OK(tdm__zone_text(&zone, &text, "hello"));
     CHECK_TEXT(text, "hello");
-    CHECK_OK(tdm__arena_text(&arena, &text, NULL));
+    CHECK_OK(tdm__zone_text(&zone, &text, NULL));
     CHECK(text == NULL);
-    CHECK_OK(tdm__arena_printf(&arena, &text, "%s.%d %0500d", "layer", 3, 1));
+    CHECK_OK(tdm__zone_printf(&zone, &text, "%s.%d %0500d", "layer", 3, 1));
     CHECK_INT(strlen(text), 508);
     CHECK(strncmp(text, "layer.3 000", 11) == 0);
     void *none = piece;
-    CHECK_STATUS(tdm__arena_new(&arena, &none, SIZE_MAX / 4, 8), TDM_E_MEMORY);
+    CHECK_STATUS(tdm__zone_new(&zone, &none, SIZE_MAX / 4, 8), TDM_E_MEMORY);
     CHECK(none == NULL);
-    CHECK_STATUS(tdm__arena_new(&arena, &none, SIZE_MAX - 40, 1), TDM_E_MEMORY);
+    CHECK_STATUS(tdm__zone_new(&zone, &none, SIZE_MAX - 40, 1), TDM_E_MEMORY);
     CHECK(failing.live < 100); /* small pieces share blocks */
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     CHECK_INT(failing.live, 0);
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
 }
 
-static tdm_status fill_arena(tdm_arena *arena) {
+static tdm_status fill_zone(tdm_zone *zone) {
     const char *text;
     void *piece;
-    TDM_TRY(tdm__arena_text(arena, &text, "a"));
-    TDM_TRY(tdm__arena_new(arena, &piece, 30000, 1));
-    TDM_TRY(tdm__arena_new(arena, &piece, 15000, 1));
-    TDM_TRY(tdm__arena_printf(arena, &text, "%05000d", 7));
+    TDM_TRY(tdm__zone_text(zone, &text, "a"));
+    TDM_TRY(tdm__zone_new(zone, &piece, 30000, 1));
+    TDM_TRY(tdm__zone_new(zone, &piece, 15000, 1));
+    TDM_TRY(tdm__zone_printf(zone, &text, "%05000d", 7));
     return TDM_OK;
 }
 
-TEST(arena_without_memory) {
+TEST(zone_without_memory) {
     for (long k = 1;; k++) {
         tdm_failing_host failing;
         tdm_failing_host_init(&failing, k);
-        tdm_arena arena;
-        tdm__arena_init(&arena, &failing.host);
-        tdm_status status = fill_arena(&arena);
-        tdm__arena_deinit(&arena);
+        tdm_zone zone;
+        tdm__zone_init(&zone, &failing.host);
+        tdm_status status = fill_zone(&zone);
+        tdm__zone_deinit(&zone);
         CHECK_INT(failing.live, 0);
         if (!failing.failed) {
             CHECK_OK(status);
@@ -133,5 +133,4 @@ TEST(grow) {
     CHECK_INT(failing.live, 0);
 }
 
-TEST_MAIN(RUN(sizes); RUN(new_is_zeroed_and_aligned); RUN(new_refuses); RUN(arena); RUN(arena_without_memory);
-          RUN(grow);)
+TEST_MAIN(RUN(sizes); RUN(new_is_zeroed_and_aligned); RUN(new_refuses); RUN(zone); RUN(zone_without_memory); RUN(grow);)

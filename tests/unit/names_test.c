@@ -8,13 +8,13 @@ enum { MANY = 5000 };
 
 TEST(many_names) {
     static char text[MANY][24];
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_names names = {0};
-    tdm__arena_init(&arena, tdm_host_default());
+    tdm__zone_init(&zone, tdm_host_default());
     CHECK_INT(tdm__names_find(&names, ""), -1);
     for (int i = 0; i < MANY; i++) {
         snprintf(text[i], sizeof(text[i]), "layer.%d", i);
-        REQUIRE_OK(tdm__names_add(&names, &arena, text[i], i));
+        REQUIRE_OK(tdm__names_add(&names, &zone, text[i], i));
     }
     for (int i = 0; i < MANY; i++) {
         char same[24], other[24];
@@ -23,10 +23,10 @@ TEST(many_names) {
         CHECK_INT(tdm__names_find(&names, same), i);
         CHECK_INT(tdm__names_find(&names, other), -1);
     }
-    REQUIRE_OK(tdm__names_add(&names, &arena, "", 7));
+    REQUIRE_OK(tdm__names_add(&names, &zone, "", 7));
     CHECK_INT(tdm__names_find(&names, ""), 7);
     CHECK(names.entries < 4 * (MANY + 1));
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
 }
 
 TEST_MAIN(RUN(many_names);)

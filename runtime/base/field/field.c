@@ -197,7 +197,7 @@ static bool read_interval(const tdm_field *row, const char *text, tdm_interval *
     return false;
 }
 
-static bool read_text(const tdm_field *row, const char *text, const char **out, tdm_arena *arena, tdm_text *why) {
+static bool read_text(const tdm_field *row, const char *text, const char **out, tdm_zone *zone, tdm_text *why) {
     bool is_path = row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS;
     size_t bad;
     if (is_path && text[0] == '\0') {
@@ -209,7 +209,7 @@ static bool read_text(const tdm_field *row, const char *text, const char **out, 
                          bad);
         return false;
     }
-    if (tdm__arena_text(arena, out, text) != TDM_OK) {
+    if (tdm__zone_text(zone, out, text) != TDM_OK) {
         tdm__text_puts(why, tdm__field_no_memory);
         return false;
     }
@@ -230,7 +230,7 @@ static bool has_right_count(const tdm_field *row, int count, tdm_text *why) {
     return false;
 }
 
-static bool read_list(const tdm_field *row, void *value, const tdm_written *written, tdm_arena *arena, tdm_text *why) {
+static bool read_list(const tdm_field *row, void *value, const tdm_written *written, tdm_zone *zone, tdm_text *why) {
     union {
         tdm_ints ints;
         tdm_floats floats;
@@ -247,7 +247,7 @@ static bool read_list(const tdm_field *row, void *value, const tdm_written *writ
         else if (row->kind == TDM_FIELD_FLOATS)
             good = read_float(row, written->item[i], &list.floats.item[i], &clause);
         else
-            good = read_text(row, written->item[i], &list.texts.item[i], arena, &clause);
+            good = read_text(row, written->item[i], &list.texts.item[i], zone, &clause);
         if (!good) tdm__text_printf(why, "item %d %s", i + 1, clause.data == NULL ? "is wrong" : clause.data);
     }
     tdm__text_deinit(&clause);
@@ -279,7 +279,7 @@ static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *w
     return true;
 }
 
-static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm_arena *arena, tdm_text *why) {
+static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm_zone *zone, tdm_text *why) {
     switch (row->kind) {
     case TDM_FIELD_BOOL:
         return read_bool(text, value, why);
@@ -289,7 +289,7 @@ static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm
         return read_float(row, text, value, why);
     case TDM_FIELD_TEXT:
     case TDM_FIELD_PATH:
-        return read_text(row, text, value, arena, why);
+        return read_text(row, text, value, zone, why);
     case TDM_FIELD_ENUM:
         return read_enum(row, text, value, why);
     case TDM_FIELD_INTERVAL:
@@ -321,7 +321,7 @@ static bool refuse_shape(const tdm_field *row, const char *got, tdm_text *why) {
     return false;
 }
 
-bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *written, tdm_arena *arena, tdm_text *why) {
+bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *written, tdm_zone *zone, tdm_text *why) {
     void *value = (char *)object + row->offset;
     if (written->is_null) {
         if (!is_nullable(row)) return refuse_shape(row, "null", why);
@@ -330,7 +330,7 @@ bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *writt
     }
     if (row->kind == TDM_FIELD_MAP && !written->is_map) return refuse_shape(row, "another value", why);
     if (row->kind == TDM_FIELD_PAIR) return read_pair(row, value, written, why);
-    if (tdm__field_is_list(row)) return read_list(row, value, written, arena, why);
+    if (tdm__field_is_list(row)) return read_list(row, value, written, zone, why);
     if (written->is_list) return refuse_shape(row, "a list", why);
-    return read_scalar(row, value, written->item[0], arena, why);
+    return read_scalar(row, value, written->item[0], zone, why);
 }

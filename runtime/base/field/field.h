@@ -25,13 +25,13 @@ const tdm_field *tdm__field_find(const tdm_field *rows, const char *key);
 const tdm_field *tdm__field_main(const tdm_field *rows);
 
 /* Sets the field in `object` (the struct that row->offset refers to). If the type or range is wrong, returns false and
- * appends one clause to `why`: "must be an integer of at least 1, got 'three'". Texts are copied into the arena. */
-bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *value, tdm_arena *arena, tdm_text *why);
+ * appends one clause to `why`: "must be an integer of at least 1, got 'three'". Texts are copied into the zone. */
+bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *value, tdm_zone *zone, tdm_text *why);
 /* The same from one text: a list is written [a, b, c], texts may be quoted; null, ~ and the empty text mean null. */
-bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, tdm_arena *arena, tdm_text *why);
+bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, tdm_zone *zone, tdm_text *why);
 /* Sets every field to its default (required fields to zero). Texts are the table's own. Fails only if memory is out or
  * the table is wrong. */
-tdm_status tdm__field_set_initial(const tdm_field *rows, void *object, tdm_arena *arena);
+tdm_status tdm__field_set_initial(const tdm_field *rows, void *object, tdm_zone *zone);
 /* Prints the value in YAML flow style: 64, 1.0e-3, [3, 3], text, null, 1 epoch. Quotes texts that YAML would read as
  * something else. */
 void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out);

@@ -68,8 +68,7 @@ static bool read_list(const char *text, char *room, const char *items[TDM_LIST_M
 }
 
 /* `room` has as many bytes as the text, its terminator included. */
-static bool set_text(const tdm_field *row, void *object, const char *text, char *room, tdm_arena *arena,
-                     tdm_text *why) {
+static bool set_text(const tdm_field *row, void *object, const char *text, char *room, tdm_zone *zone, tdm_text *why) {
     const char *items[TDM_LIST_MAX];
     tdm_written written = {.item = items, .count = 1};
     const char *start = text + strspn(text, blank);
@@ -89,18 +88,18 @@ static bool set_text(const tdm_field *row, void *object, const char *text, char 
         written.is_null =
             good && !quoted && (strcmp(room, "null") == 0 || strcmp(room, "~") == 0 || (room[0] == '\0' && !is_text));
     }
-    return good && tdm__field_set(row, object, &written, arena, why);
+    return good && tdm__field_set(row, object, &written, zone, why);
 }
 
-bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, tdm_arena *arena, tdm_text *why) {
+bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, tdm_zone *zone, tdm_text *why) {
     char small[128], *room = small;
     size_t bytes = strlen(text) + 1;
     /* The length of the text is enough: each item's terminator takes the place of its comma, bracket or quote. */
-    if (bytes > sizeof(small) && tdm__new(arena->host, &room, bytes, 1, "setting") != TDM_OK) {
+    if (bytes > sizeof(small) && tdm__new(zone->host, &room, bytes, 1, "setting") != TDM_OK) {
         tdm__text_puts(why, tdm__field_no_memory);
         return false;
     }
-    bool good = set_text(row, object, text, room, arena, why);
-    if (room != small) tdm__delete(arena->host, room);
+    bool good = set_text(row, object, text, room, zone, why);
+    if (room != small) tdm__delete(zone->host, room);
     return good;
 }

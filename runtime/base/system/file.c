@@ -234,14 +234,14 @@ tdm_status tdm__file_keep(int *fd, const tdm_file_ops *ops, const tdm_folder *fo
 
 /* ---- folders ---- */
 
-/* The folder that contains `path`, in the arena. */
-static tdm_status parent_of(tdm_arena *arena, const char *path, const char **out) {
+/* The folder that contains `path`, in the zone. */
+static tdm_status parent_of(tdm_zone *zone, const char *path, const char **out) {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/') length--;
     while (length > 0 && path[length - 1] != '/') length--;
     while (length > 1 && path[length - 1] == '/') length--;
-    if (length == 0) return tdm__arena_text(arena, out, ".");
-    return tdm__arena_printf(arena, out, "%.*s", (int)length, path);
+    if (length == 0) return tdm__zone_text(zone, out, ".");
+    return tdm__zone_printf(zone, out, "%.*s", (int)length, path);
 }
 
 tdm_status tdm__folder_sync(const tdm_file_ops *ops, const tdm_folder *folder) {
@@ -250,7 +250,7 @@ tdm_status tdm__folder_sync(const tdm_file_ops *ops, const tdm_folder *folder) {
     return tdm__file_fail("flush the folder", NULL, folder->path, errno);
 }
 
-static tdm_status make_one(tdm_arena *arena, const tdm_file_ops *ops, const char *path) {
+static tdm_status make_one(tdm_zone *zone, const tdm_file_ops *ops, const char *path) {
     const char *above;
     tdm_folder parent;
     if (ops->mkdir(ops->user, AT_FDCWD, path, TDM_FOLDER_MODE) != 0) {
@@ -258,15 +258,15 @@ static tdm_status make_one(tdm_arena *arena, const tdm_file_ops *ops, const char
         const mode_t found = mode_of(NULL, path);
         return S_ISDIR(found) ? TDM_OK : wrong_kind(TDM_E_IO, S_IFDIR, NULL, path, found);
     }
-    TDM_TRY(parent_of(arena, path, &above));
-    TDM_TRY(tdm__folder_open(&parent, arena, NULL, above, TDM_E_IO));
+    TDM_TRY(parent_of(zone, path, &above));
+    TDM_TRY(tdm__folder_open(&parent, zone, NULL, above, TDM_E_IO));
     tdm_status status = tdm__folder_sync(ops, &parent);
     tdm__folder_close(&parent);
     return status;
 }
 
 tdm_status tdm__folder_make(const tdm_host *host, const tdm_file_ops *ops, const char *path) {
-    tdm_arena arena;
+    tdm_zone zone;
     tdm_status status = TDM_OK;
     size_t length = strlen(path);
     char *part;
@@ -274,35 +274,35 @@ tdm_status tdm__folder_make(const tdm_host *host, const tdm_file_ops *ops, const
     if (tdm__file_is_folder(NULL, path)) return TDM_OK;
     if (length >= PATH_MAX) /* checked before any parent is made */
         return tdm__file_fail("make the folder", NULL, path, ENAMETOOLONG);
-    tdm__arena_init(&arena, host);
-    TDM_TRY_DONE(tdm__arena_new(&arena, &part, length + 1, 1));
+    tdm__zone_init(&zone, host);
+    TDM_TRY_DONE(tdm__zone_new(&zone, &part, length + 1, 1));
     memcpy(part, path, length);
     for (size_t i = 1; i <= length; i++) {
         if ((part[i] != '/' && part[i] != '\0') || part[i - 1] == '/') continue;
         part[i] = '\0';
-        if (!tdm__file_is_folder(NULL, part)) TDM_TRY_DONE(make_one(&arena, ops, part));
+        if (!tdm__file_is_folder(NULL, part)) TDM_TRY_DONE(make_one(&zone, ops, part));
         part[i] = path[i];
     }
 done:
-    tdm__arena_deinit(&arena);
+    tdm__zone_deinit(&zone);
     return status;
 }
 
-tdm_status tdm__folder_open(tdm_folder *out, tdm_arena *arena, const tdm_folder *parent, const char *name,
+tdm_status tdm__folder_open(tdm_folder *out, tdm_zone *zone, const tdm_folder *parent, const char *name,
                             tdm_status missing) {
     *out = (tdm_folder){.fd = -1};
     if (parent != NULL) {
-        TDM_TRY(tdm__arena_printf(arena, &out->path, "%s/%s", parent->path, name));
+        TDM_TRY(tdm__zone_printf(zone, &out->path, "%s/%s", parent->path, name));
     } else {
         size_t length = strlen(name);
         while (length > 1 && name[length - 1] == '/') length--;
-        TDM_TRY(tdm__arena_printf(arena, &out->path, "%.*s", (int)length, name));
+        TDM_TRY(tdm__zone_printf(zone, &out->path, "%.*s", (int)length, name));
     }
     out->fd = openat(fd_of(parent), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (parent != NULL ? O_NOFOLLOW : 0));
     return out->fd >= 0 ? TDM_OK : not_opened(missing, S_IFDIR, parent, name, errno);
 }
 
-tdm_status tdm__folder_enter(tdm_folder *out, tdm_arena *arena, const tdm_file_ops *ops, const tdm_folder *parent,
+tdm_status tdm__folder_enter(tdm_folder *out, tdm_zone *zone, const tdm_file_ops *ops, const tdm_folder *parent,
                              const char *name) {
     *out = (tdm_folder){.fd = -1};
     if (ops->mkdir(ops->user, parent->fd, name, TDM_FOLDER_MODE) == 0) {
@@ -310,7 +310,7 @@ tdm_status tdm__folder_enter(tdm_folder *out, tdm_arena *arena, const tdm_file_o
     } else if (errno != EEXIST) {
         return tdm__file_fail("make the folder", parent, name, errno);
     }
-    return tdm__folder_open(out, arena, parent, name, TDM_E_IO);
+    return tdm__folder_open(out, zone, parent, name, TDM_E_IO);
 }
 
 void tdm__folder_close(tdm_folder *folder) {

@@ -89,11 +89,11 @@ tdm_status tdm__file_keep(int *fd, const tdm_file_ops *ops, const tdm_folder *fo
 
 /* mkdir -p. Each new folder is flushed to disk in its parent. */
 tdm_status tdm__folder_make(const tdm_host *host, const tdm_file_ops *ops, const char *path);
-/* Opens a folder; its path, for messages, is in the arena. Fails with `missing` if there is none, or no folder. */
-tdm_status tdm__folder_open(tdm_folder *out, tdm_arena *arena, const tdm_folder *parent, const char *name,
+/* Opens a folder; its path, for messages, is in the zone. Fails with `missing` if there is none, or no folder. */
+tdm_status tdm__folder_open(tdm_folder *out, tdm_zone *zone, const tdm_folder *parent, const char *name,
                             tdm_status missing);
 /* The same, but makes the folder if it is missing. */
-tdm_status tdm__folder_enter(tdm_folder *out, tdm_arena *arena, const tdm_file_ops *ops, const tdm_folder *parent,
+tdm_status tdm__folder_enter(tdm_folder *out, tdm_zone *zone, const tdm_file_ops *ops, const tdm_folder *parent,
                              const char *name);
 void tdm__folder_close(tdm_folder *folder); /* does nothing if it is not open */
 tdm_status tdm__folder_sync(const tdm_file_ops *ops, const tdm_folder *folder);

@@ -26,9 +26,9 @@ int tdm__names_find(const tdm_names *names, const char *text) {
 }
 
 /* The hash is seeded with an address, which the author of a file cannot know. So no file can make all names collide. */
-static tdm_status enlarge(tdm_names *names, tdm_arena *arena) {
+static tdm_status enlarge(tdm_names *names, tdm_zone *zone) {
     tdm_names larger = {.entries = names->entries == 0 ? FIRST_ENTRIES : 2 * names->entries, .count = names->count};
-    TDM_TRY(tdm__arena_new(arena, &larger.entry, larger.entries, sizeof(*larger.entry)));
+    TDM_TRY(tdm__zone_new(zone, &larger.entry, larger.entries, sizeof(*larger.entry)));
     larger.seed = names->entries == 0 ? (uint64_t)(uintptr_t)larger.entry : names->seed;
     for (size_t i = 0; i < names->entries; i++) {
         const tdm_name *entry = &names->entry[i];
@@ -38,8 +38,8 @@ static tdm_status enlarge(tdm_names *names, tdm_arena *arena) {
     return TDM_OK;
 }
 
-tdm_status tdm__names_add(tdm_names *names, tdm_arena *arena, const char *text, int number) {
-    if (2 * (names->count + 1) > names->entries) TDM_TRY(enlarge(names, arena));
+tdm_status tdm__names_add(tdm_names *names, tdm_zone *zone, const char *text, int number) {
+    if (2 * (names->count + 1) > names->entries) TDM_TRY(enlarge(names, zone));
     const uint32_t hash = hash_of(names, text);
     *find_entry(names, text, hash) = (tdm_name){.text = text, .hash = hash, .number = number};
     names->count++;

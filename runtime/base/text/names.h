@@ -12,7 +12,7 @@ typedef struct tdm_name {
     int number;
 } tdm_name;
 
-/* Empty when zeroed. All additions must use the same arena. */
+/* Empty when zeroed. All additions must use the same zone. */
 typedef struct tdm_names {
     tdm_name *entry; /* open addressing */
     size_t entries, count;
@@ -22,6 +22,6 @@ typedef struct tdm_names {
 /* The number that was added with this name; -1 if the name is not in the table. */
 int tdm__names_find(const tdm_names *names, const char *text);
 /* Adds a name that is not in the table yet, with a number of 0 or more. */
-tdm_status tdm__names_add(tdm_names *names, tdm_arena *arena, const char *text, int number);
+tdm_status tdm__names_add(tdm_names *names, tdm_zone *zone, const char *text, int number);
 
 #endif

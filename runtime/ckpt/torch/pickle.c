@@ -53,7 +53,7 @@ static bool push_text(tdm_pickle *p, size_t length_bytes) {
     if (memchr(bytes, 0, (size_t)count) != NULL) return tdm__pickle_fail(p, "its pickle has a text with a zero byte");
     tdm_pickle_value *value = tdm__pickle_push(p, TDM_PICKLE_TEXT);
     if (value == NULL) return false;
-    if (tdm__arena_new(&p->arena, &text, (size_t)count + 1, 1) != TDM_OK) return tdm__pickle_no_memory(p);
+    if (tdm__zone_new(&p->zone, &text, (size_t)count + 1, 1) != TDM_OK) return tdm__pickle_no_memory(p);
     memcpy(text, bytes, (size_t)count);
     value->text = text;
     return true;
@@ -87,7 +87,7 @@ static bool push_stack_global(tdm_pickle *p) {
 static bool make_tuple(tdm_pickle *p, size_t count) {
     int *items = NULL;
     if (count > p->depth) return tdm__pickle_fail(p, "its pickle takes from an empty stack");
-    if (tdm__arena_new(&p->arena, &items, count, sizeof(*items)) != TDM_OK) return tdm__pickle_no_memory(p);
+    if (tdm__zone_new(&p->zone, &items, count, sizeof(*items)) != TDM_OK) return tdm__pickle_no_memory(p);
     p->depth -= count;
     if (count > 0) memcpy(items, p->stack + p->depth, count * sizeof(*items));
     tdm_pickle_value *tuple = tdm__pickle_push(p, TDM_PICKLE_TUPLE);

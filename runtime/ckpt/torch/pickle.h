@@ -27,7 +27,7 @@ typedef struct tdm_pickle_value {
 
 typedef struct tdm_pickle {
     const tdm_host *host;
-    tdm_arena arena; /* texts and items */
+    tdm_zone zone; /* texts and items */
     const uint8_t *at, *end;
     tdm_pickle_value *value;
     int *stack, *memo; /* indices in `value`; memo: -1 where nothing is kept */

@@ -108,9 +108,9 @@ static bool read_all(tdm_pickle *p, const char *key, tdm_torch_list *out) {
 bool tdm__pickle_read(tdm_torch_list *out, const uint8_t *bytes, size_t count, const char *key,
                       char why[TDM_TORCH_WHY]) {
     tdm_pickle p = {.host = out->host, .at = bytes, .end = bytes + count, .why = why};
-    tdm__arena_init(&p.arena, out->host);
+    tdm__zone_init(&p.zone, out->host);
     const bool good = read_all(&p, key, out);
-    tdm__arena_deinit(&p.arena);
+    tdm__zone_deinit(&p.zone);
     tdm__delete(out->host, p.value);
     tdm__delete(out->host, p.stack);
     tdm__delete(out->host, p.memo);

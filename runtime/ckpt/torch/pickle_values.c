@@ -46,7 +46,7 @@ bool tdm__pickle_add(tdm_pickle *p, int to, int item) {
     if (value->count == value->room) {
         const size_t room = value->room > 0 ? 2 * value->room : 8;
         int *items;
-        if (tdm__arena_new(&p->arena, &items, room, sizeof(*items)) != TDM_OK) return tdm__pickle_no_memory(p);
+        if (tdm__zone_new(&p->zone, &items, room, sizeof(*items)) != TDM_OK) return tdm__pickle_no_memory(p);
         if (value->count > 0) memcpy(items, value->item, value->count * sizeof(*items));
         value->item = items;
         value->room = room;

@@ -26,11 +26,11 @@ tdm_status tdm_transform_init(tdm_transform_step *step, int kind) {
     if (step == NULL || kind < 0 || kind >= TDM_TRANSFORM_KINDS)
         TDM_FAIL(TDM_E_USAGE, "tdm_transform_init: step is NULL, or there is no kind %d", kind);
     *step = (tdm_transform_step){.kind = kind};
-    tdm_arena none; /* the defaults of numbers need no memory */
-    tdm__arena_init(&none, tdm_host_default());
+    tdm_zone none; /* the defaults of numbers need no memory */
+    tdm__zone_init(&none, tdm_host_default());
     const tdm_field *rows = tdm__transforms[kind]->rows;
     const tdm_status status = rows != NULL ? tdm__field_set_initial(rows, step, &none) : TDM_OK;
-    tdm__arena_deinit(&none);
+    tdm__zone_deinit(&none);
     return status;
 }
 

@@ -13,10 +13,10 @@ tdm_status tdm__details_begin(tdm_run *run) {
     if (details == NULL) {
         size_t classes = run->loss->target == TDM_TARGET_CLASS ? (size_t)run->plan->output_width : 0;
         size_t cells = classes <= TDM_CONFUSION_CLASSES ? classes * classes : 0;
-        TDM_TRY(tdm__arena_new(&run->arena, &details, 1, sizeof(*details)));
+        TDM_TRY(tdm__zone_new(&run->zone, &details, 1, sizeof(*details)));
         details->classes = (int64_t)classes;
         details->number = 2 * classes + cells;
-        TDM_TRY(tdm__arena_new(&run->arena, &details->correct, details->number, sizeof(*details->correct)));
+        TDM_TRY(tdm__zone_new(&run->zone, &details->correct, details->number, sizeof(*details->correct)));
         details->count = details->correct + classes;
         details->confusion = cells > 0 ? details->count + classes : NULL;
         run->details = details;

@@ -128,9 +128,9 @@ static tdm_status add_head(tdm_tensorboard *board, int64_t step) {
 }
 
 tdm_status tdm__tensorboard_open(tdm_tensorboard *board, const tdm_host *host, const tdm_file_ops *ops,
-                                 const tdm_folder *dir, tdm_arena *arena, int64_t step) {
+                                 const tdm_folder *dir, tdm_zone *zone, int64_t step) {
     *board = (tdm_tensorboard){.file = {.fd = -1}, .folder = {.fd = -1}};
-    TDM_TRY(tdm__folder_enter(&board->folder, arena, ops, dir, TDM_TENSORBOARD));
+    TDM_TRY(tdm__folder_enter(&board->folder, zone, ops, dir, TDM_TENSORBOARD));
     name_file(board);
     TDM_TRY(tdm__metrics_open(&board->file, host, ops, &board->folder, board->name));
     return add_head(board, step);

@@ -20,9 +20,9 @@ typedef struct tdm_scalar {
 enum { TDM_SCALARS_MAX = 8 };
 
 /* Makes a new file in `dir`/tensorboard, for a run that continues after `step` (0: from the beginning): TensorBoard
- * then forgets what earlier files say of later steps. The folder's path is in the arena. */
+ * then forgets what earlier files say of later steps. The folder's path is in the zone. */
 tdm_status tdm__tensorboard_open(tdm_tensorboard *board, const tdm_host *host, const tdm_file_ops *ops,
-                                 const tdm_folder *dir, tdm_arena *arena, int64_t step);
+                                 const tdm_folder *dir, tdm_zone *zone, int64_t step);
 /* Adds one event with at most TDM_SCALARS_MAX scalars. A storage failure is reported once and is not an error. Does
  * nothing if no file is open. */
 tdm_status tdm__tensorboard_add(tdm_tensorboard *board, int64_t step, const tdm_scalar *scalars, int count);

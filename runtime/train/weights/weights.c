@@ -80,7 +80,7 @@ static tdm_status report(tdm_run *run, const tdm_weights_match *match) {
     const bool failed = line.failed || json.failed;
     if (!failed && match->total[TDM_WEIGHTS_LOADED] < match->count)
         TDM_WARN(run->host, "weights", "%s: %s", run->job->weights, line.data);
-    tdm_status status = failed ? TDM_OK : tdm__arena_text(&run->arena, &run->weights_report, json.data);
+    tdm_status status = failed ? TDM_OK : tdm__zone_text(&run->zone, &run->weights_report, json.data);
     tdm__text_deinit(&line);
     tdm__text_deinit(&json);
     if (failed) TDM_FAIL(TDM_E_MEMORY, "out of memory while reporting the weights");

@@ -23,7 +23,7 @@ typedef struct tdm_weights_match {
     int total[TDM_WEIGHTS_FATE_COUNT];
 } tdm_weights_match;
 
-/* Everything lives in run->arena. TDM_E_CHECKPOINT if two tensors of the file get one name. */
+/* Everything lives in run->zone. TDM_E_CHECKPOINT if two tensors of the file get one name. */
 tdm_status tdm__weights_match(tdm_run *run, const tdm_tensor_file *file, const tdm_weights_section *how,
                               tdm_weights_match *out);
 /* TDM_E_CHECKPOINT if `how` does not take such a match: the first fault and how many there are. */

@@ -13,7 +13,7 @@ static tdm_status renamed(tdm_run *run, const tdm_texts *rename, const char *nam
     for (int i = 0; i + 1 < rename->count; i += 2) {
         const size_t prefix = strlen(rename->item[i]);
         if (strncmp(name, rename->item[i], prefix) != 0) continue;
-        return tdm__arena_printf(&run->arena, out, "%s%s", rename->item[i + 1], name + prefix);
+        return tdm__zone_printf(&run->zone, out, "%s%s", rename->item[i + 1], name + prefix);
     }
     return TDM_OK;
 }
@@ -52,10 +52,10 @@ tdm_status tdm__weights_match(tdm_run *run, const tdm_tensor_file *file, const t
     const size_t count = (size_t)run->model_tensors, in_file = (size_t)tdm__tensor_file_count(file);
     tdm_names ours = {.entry = NULL};
     *out = (tdm_weights_match){.how = how, .count = run->model_tensors};
-    TDM_TRY(tdm__arena_new(&run->arena, &out->of, count, sizeof(*out->of)));
-    TDM_TRY(tdm__arena_new(&run->arena, &out->fate, count, sizeof(*out->fate)));
-    TDM_TRY(tdm__arena_new(&run->arena, &out->unexpected, in_file, sizeof(*out->unexpected)));
-    for (int i = 0; i < out->count; i++) TDM_TRY(tdm__names_add(&ours, &run->arena, run->tensors[i].name, i));
+    TDM_TRY(tdm__zone_new(&run->zone, &out->of, count, sizeof(*out->of)));
+    TDM_TRY(tdm__zone_new(&run->zone, &out->fate, count, sizeof(*out->fate)));
+    TDM_TRY(tdm__zone_new(&run->zone, &out->unexpected, in_file, sizeof(*out->unexpected)));
+    for (int i = 0; i < out->count; i++) TDM_TRY(tdm__names_add(&ours, &run->zone, run->tensors[i].name, i));
     for (size_t i = 0; i < in_file; i++) TDM_TRY(add(run, &ours, tdm__tensor_file_get(file, (int)i), out));
     for (int i = 0; i < out->count; i++) {
         out->fate[i] = fate_of(&how->skip, &run->tensors[i], out->of[i]);
