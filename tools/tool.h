@@ -116,7 +116,7 @@ bool text_ends(const char *text, const char *end);
 void text_print(const char *text); /* on stdout, with a newline at its end */
 /* A text written through a stream. After text_close *out holds it; the caller frees it. */
 FILE *text_open(char **out, size_t *bytes);
-void text_close(FILE *to, char *const *out);
+void text_close(FILE *to);
 /* The value of the line "key value" in a description of a run (tdm_run_print); NULL if it has none. */
 const char *text_fact(const char *description, const char *key);
 /* The word as a shell needs it: quoted, unless it is plain. */

@@ -9,17 +9,22 @@
 
 static const char form[] = "write `name: {params: {out, stride: 1}, layers: [...]}`";
 
-int tdm__block_param(const tdm_block *block, const tdm_yaml_node *node) {
-    const char *text = node->kind == TDM_YAML_SCALAR ? node->text : "";
-    if (text[0] != '$' || block == NULL) return -1;
-    const bool in_braces = text[1] == '{';
-    const char *word = text + 1 + in_braces;
-    const size_t length = strlen(word) - (in_braces && text[strlen(text) - 1] == '}');
+static int find_param(const tdm_block *block, const char *word, size_t length) {
     for (int i = 0; i < block->param_count; i++) {
         const char *name = block->param[i]->key;
         if (strlen(name) == length && memcmp(name, word, length) == 0) return i;
     }
     return -1;
+}
+
+int tdm__block_param(const tdm_block *block, const tdm_yaml_node *node) {
+    const char *text = node->kind == TDM_YAML_SCALAR ? node->text : "";
+    if (text[0] != '$' || block == NULL) return -1;
+    const bool in_braces = text[1] == '{';
+    const char *word = text + 1 + in_braces;
+    if (in_braces && text[strlen(text) - 1] != '}') return -1;
+    const size_t length = strlen(word) - in_braces;
+    return find_param(block, word, length);
 }
 
 /* ---- parameters ---- */
@@ -33,8 +38,12 @@ static bool is_reserved(const char *name) {
     return false;
 }
 
+static size_t word_length(const char *text) {
+    return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+}
+
 static bool is_word(const char *name) {
-    const size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    const size_t length = word_length(name);
     return length > 0 && length <= 40 && name[length] == '\0' && isalpha((unsigned char)name[0]);
 }
 
@@ -69,17 +78,39 @@ static void unknown_param(tdm_config *config, const tdm_block *block, const tdm_
               bare);
 }
 
+/* The parameter that a text names somewhere in it, such as n in x${n}: its index; -1: none. */
+static int param_within(const tdm_block *block, const char *text) {
+    const char *word = strchr(text, '$');
+    if (word == NULL) return -1;
+    word += word[1] == '{' ? 2 : 1;
+    const size_t length = word_length(word);
+    if (word[length] == ':') return -1; /* ${env:X} */
+    return find_param(block, word, length);
+}
+
+/* A text that is not the whole of a parameter: has it one inside, or does it name one that is not there? */
+static void scan_text(tdm_config *config, const tdm_block *block, const tdm_yaml_node *node, bool is_used[]) {
+    const int within = param_within(block, node->text);
+    if (within >= 0) {
+        is_used[within] = true;
+        TDM_FAULT(config, SUBSTITUTION, node->at, "model.blocks", "let the parameter be the whole text",
+                  "$%s stands for a whole value, got '%.60s'", block->param[within]->key, node->text);
+    } else if (node->text[0] == '$') {
+        unknown_param(config, block, node);
+    }
+}
+
 /* Marks the parameters that the layers use, and refuses those that are not there. As deep as YAML may be. */
 static void scan(tdm_config *config, const tdm_block *block, const tdm_yaml_node *node, bool is_used[]) {
     for (const tdm_yaml_node *item = node->first; item != NULL; item = item->next) scan(config, block, item, is_used);
-    if (node->kind != TDM_YAML_SCALAR || node->text[0] != '$') return;
+    if (node->kind != TDM_YAML_SCALAR) return;
     const int index = tdm__block_param(block, node);
     const bool is_general = strncmp(node->text, "${env:", 6) == 0 || strncmp(node->text, "${name}", 7) == 0 ||
                             strncmp(node->text, "${start_time}", 13) == 0;
     if (index >= 0)
         is_used[index] = true;
     else if (!is_general)
-        unknown_param(config, block, node);
+        scan_text(config, block, node, is_used);
 }
 
 static void check_params(tdm_config *config, const tdm_block *block) {

@@ -248,8 +248,8 @@ static tdm_status read_length(tdm_tensor_file *file) {
     TDM_TRY(tdm__file_read(file->fd, path, head, sizeof(head), 0, TDM_E_CHECKPOINT));
     if (memcmp(head, "PK\3\4", 4) == 0)
         TDM_FAIL(TDM_E_CHECKPOINT,
-                 "%s: expected a safetensors file, found a zip archive (a PyTorch .pt?); save it with "
-                 "safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")",
+                 "%s: expected a safetensors file, found a zip archive (a PyTorch .pt?); `tandem ckpt convert` makes a "
+                 ".safetensors file of it",
                  path);
     for (int i = 7; i >= 0; i--) length = length << 8 | head[i];
     if (head[8] != '{' || length < 2)

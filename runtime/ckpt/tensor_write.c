@@ -106,10 +106,8 @@ static tdm_status check_finite(const tdm_tensor *tensor, const char *chunk, size
     size_t count = bytes / tdm__float_bytes(form), bad = tdm__first_not_finite(form, chunk, count);
     if (bad == count) return TDM_OK;
     size_t before = (size_t)(chunk - (const char *)tensor->data) / tdm__float_bytes(form);
-    TDM_FAIL(TDM_E_NUMERIC,
-             "tensor '%.256s' is not finite (element %zu is infinite or NaN); lower optimizer.lr or set "
-             "train.clip_grad_norm",
-             tensor->name, before + bad);
+    TDM_FAIL(TDM_E_NUMERIC, "tensor '%.256s' is not finite (element %zu is infinite or NaN)", tensor->name,
+             before + bad);
 }
 
 tdm_status tdm__tensors_finite(const tdm_tensor *tensors, int count) {

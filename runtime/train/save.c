@@ -114,6 +114,9 @@ tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *nam
                         : name != NULL ? write_checkpoint(run, &zone, folder, name, keep_last)
                                        : check_numbers(run, &zone);
     tdm__zone_deinit(&zone);
+    if (status == TDM_E_NUMERIC)
+        status = tdm__fail(status, __FILE__, __LINE__, NULL, "%s; lower optimizer.lr or set train.clip_grad_norm",
+                           tdm_error_message());
     return share_outcome(run, status);
 }
 

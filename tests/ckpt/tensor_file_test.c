@@ -337,7 +337,7 @@ TEST(lengths_that_lie) {
     support_write(path, "PK\3\4..............", 18);
     tdm_tensor_file *file;
     CHECK_STATUS(open_path(&file), TDM_E_CHECKPOINT);
-    CHECK_HAS(tdm_error_message(), "zip archive (a PyTorch .pt?)");
+    CHECK_HAS(tdm_error_message(), "zip archive (a PyTorch .pt?); `tandem ckpt convert` makes");
 }
 
 /* '{' and then before, an eight-digit number, after, over and over; the number counts, or is always 0. */

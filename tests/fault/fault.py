@@ -409,12 +409,14 @@ def timeless(value):
 
 
 def content(path):
-    """What must be in a file whatever time it was; of pages and of what the machine is like, that they are there."""
+    """What must be in a file whatever time it was: of pages their pictures; of what the machine is like, that it is there."""
     name = os.path.basename(path)
-    if name.endswith((".html", ".log")) or name in ("env.json", ".lock"):
+    if name.endswith(".log") or name in ("env.json", ".lock"):
         return None
     with open(path, "rb") as f:
         text = f.read()
+    if name.endswith(".html"):
+        return re.findall(rb'base64,[^"]*', text)
     if name.endswith((".json", ".jsonl")):
         return [timeless(json.loads(line)) for line in (text.splitlines() if name.endswith("l") else [text])]
     return text

@@ -219,6 +219,25 @@ def report(box):
     sweep(box, "report", box.path("run-0"), before=training(box))
 
 
+def page(box):
+    """Every request: a page is whole, to the byte, or is not written."""
+    run_dir = box.path("run-0")
+    path, count_file = os.path.join(run_dir, "report.html"), box.path("count")
+    box.run(OK, *training(box))
+    trial(box, ["report", run_dir], {"FAIL_COUNT": count_file})
+    with open(path, "rb") as f:
+        good = f.read()
+    with open(count_file, "rb") as f:
+        count = int.from_bytes(f.read(), "little")
+    for k in range(1, count + 1):
+        job, code = trial(box, ["report", run_dir], {"FAIL_AT": str(k)})
+        want(code in (OK, MEMORY), "FAIL_AT=%d of %d: status %d\n%s", k, count, code, job.tail())
+        with open(path, "rb") as f:
+            want(f.read() == good, "FAIL_AT=%d of %d: another page, with status %d", k, count, code)
+    box.note("%d requests", count)
+    box.clean_runs(run_dir)
+
+
 def checkpoints(box):
     for verb in (["ls"], ["show"], ["verify"], ["diff", box.path("run-0")]):
         sweep(box, "ckpt", *verb, box.path("run-0"), before=training(box))
@@ -243,6 +262,7 @@ def pictures(box):
     sweep(box, *before)
     sweep(box, *before, TWO, "--mode", "ddp")
     sweep(box, "data", "check", job, "--sheet", os.path.join(run_dir, "sheet.png"), before=before)
+    sweep(box, "report", run_dir, before=before)
     sweep(box, "predict", run_dir, box.path("digits", "one"), "--out", os.path.join(run_dir, "rows.csv"), before=before)
     sweep(box, "init", "--task", "images", "--data", box.path("digits"), "--out", os.path.join(run_dir, "my.yaml"), before=before)
 
@@ -258,5 +278,5 @@ def convert(box):
 if "FAILING_MEMORY" not in os.environ:
     print("$FAILING_MEMORY must name the library that is preloaded (tests/fault/failing_memory.c)")
     sys.exit(77)
-fault.main(check, plan, plan_auto, train, train_auto, addresses, unusable_kernels, train_dp, train_ddp, resume, report, checkpoints, inference, compare,
+fault.main(check, plan, plan_auto, train, train_auto, addresses, unusable_kernels, train_dp, train_ddp, resume, report, page, checkpoints, inference, compare,
            pictures, convert)

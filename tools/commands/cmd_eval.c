@@ -13,7 +13,7 @@ static int write_json(const char *path, const tdm_scores *scores, int64_t sample
     size_t bytes = 0;
     FILE *to = text_open(&text, &bytes);
     json_print(result, to);
-    text_close(to, &text);
+    text_close(to);
     return files_write(path, text, bytes);
 }
 

@@ -42,7 +42,7 @@ static char *memory_text(const report_run *run) {
     for (size_t i = 0; i < json_array_size(peaks); i++) {
         fprintf(to, "%s%s", i ? ", " : "", text_bytes(one, json_number_value(json_array_get(peaks, i))));
     }
-    text_close(to, &out);
+    text_close(to);
     return out;
 }
 

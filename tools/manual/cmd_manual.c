@@ -23,7 +23,7 @@ static int run(tool *t) {
         json_auto_t *schema = read_schema();
         FILE *to = text_open(&text, &bytes);
         pages[i].write(to, schema, t->verb);
-        text_close(to, &text);
+        text_close(to);
         return files_deliver(t, text);
     }
     return args_wrong(t, "there is no page `%s`; the pages are tandem.1, tandem.yaml.5 and bash", t->word[0]);

@@ -352,7 +352,7 @@ char *report_page(const report_run *runs, int count, const json_t *compare, bool
     config(&p);
     environment(&p);
     fputs("</body></html>\n", p.to);
-    text_close(p.to, &text);
+    text_close(p.to);
     return text;
 }
 

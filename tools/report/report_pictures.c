@@ -114,6 +114,7 @@ void report_pictures(FILE *to, const report_run *run, const json_t *evaluation, 
     tdm_status status = tdm_config_open(&config, NULL, path);
     if (status == TDM_OK) status = tdm_config_check(config);
     if (status == TDM_OK) status = show_all(&s, config);
+    if (status == TDM_E_MEMORY) memory_missing();
     if (s.is_open) fputs("</div>\n", to);
     if (status == TDM_OK) return;
     FREED char *text = text_format("%s: %s", report_words[WORD_NO_SHOTS][chinese], tdm_error_message());

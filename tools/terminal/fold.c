@@ -59,7 +59,7 @@ char *term_fold(const char *text, FILE *stream, int indent) {
             fprintf(to, "%s\n", line);
         text += length + (text[length] == '\n');
     }
-    text_close(to, &out);
+    text_close(to);
     return out;
 }
 

@@ -149,16 +149,44 @@ void text_print(const char *text) {
     if (text[0] && !text_ends(text, "\n")) putchar('\n');
 }
 
+typedef struct stream {
+    char **out;
+    size_t *bytes, room;
+} stream;
+
+static ssize_t put_text(void *cookie, const char *text, size_t bytes) {
+    stream *s = cookie;
+    if (bytes >= s->room - *s->bytes) {
+        char *larger = realloc(*s->out, s->room = 2 * (*s->bytes + bytes) + 1);
+        if (!larger) memory_missing();
+        *s->out = larger;
+    }
+    memcpy(*s->out + *s->bytes, text, bytes);
+    *s->bytes += bytes;
+    (*s->out)[*s->bytes] = 0;
+    return (ssize_t)bytes;
+}
+
+static int end_text(void *cookie) {
+    free(cookie);
+    return 0;
+}
+
+/* Not open_memstream: when that one gets no memory, what is written is lost without a mark on the stream. */
 FILE *text_open(char **out, size_t *bytes) {
-    FILE *to = open_memstream(out, bytes);
+    stream *s = memory_take(sizeof *s);
+    *s = (stream){.out = out, .bytes = bytes, .room = 64};
+    *bytes = 0;
+    *out = memory_take(s->room);
+    (*out)[0] = 0;
+    FILE *to = fopencookie(s, "w", (cookie_io_functions_t){.write = put_text, .close = end_text});
     if (!to) memory_missing();
     return to;
 }
 
-/* A failed allocation shows up only here: as ferror, as a failing fclose, or as a NULL text. */
-void text_close(FILE *to, char *const *out) {
+void text_close(FILE *to) {
     bool failed = ferror(to) != 0;
-    if (fclose(to) != 0 || failed || !*out) memory_missing();
+    if (fclose(to) != 0 || failed) memory_missing();
 }
 
 const char *text_fact(const char *description, const char *key) {
