@@ -6,6 +6,7 @@
 #define TDM_EXEC_MODE_H
 
 #include <tandem/sys/comm.h>
+#include <tandem/sys/module.h>
 
 #include "runtime/data/data.h"
 #include "runtime/exec/replica.h"
@@ -14,6 +15,7 @@
 typedef struct tdm_update {
     const tdm_optim_def *optim;
     tdm_optim_run *optim_run; /* its kernel on this device */
+    tdm_share *share;         /* NULL: one thread of a device does all of it */
     const tdm_optimizer_section *optimizer;
     double lr, momentum;                   /* of this step: schedules may change both (one-cycle) */
     double group_lr[TDM_PARAM_GROUPS_MAX]; /* of this step, for each of the optimizer's groups */

@@ -50,8 +50,29 @@ tdm_values tdm__optim_all_values(const tdm_update *update, int64_t denominator) 
     return values;
 }
 
+/* Numbers of a cache line, so that threads do not write to one line; and the least that pays for waking a thread. */
+enum { LINE = 16, LEAST_SHARED = 64 * 1024 };
+
+typedef struct shared_step {
+    const tdm_optim_args *all;
+    tdm_optim_run *run;
+} shared_step;
+
+/* Lines [begin, end). Every number is updated alone, so the bits do not depend on the parts. */
+static void step_part(void *user, int64_t begin, int64_t end) {
+    const shared_step *s = user;
+    const size_t first = (size_t)begin * LINE, last = (size_t)end * LINE;
+    tdm_optim_args args = *s->all;
+    args.count = (last < args.count ? last : args.count) - first;
+    args.p += first;
+    args.g += first;
+    for (int i = 0; i < TDM_MAX_STATES; i++)
+        if (args.state[i] != NULL) args.state[i] += first;
+    (void)s->run(&args); /* on the CPU nothing can fail */
+}
+
 /* One step over parameters whose settings are the same. */
-static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, tdm_optim_run *optim_run) {
+static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, const tdm_update *update) {
     tdm_optim_args args = {.device = r->device,
                            .values = &r->block->values[run->group],
                            .p = r->param + run->offset,
@@ -60,7 +81,10 @@ static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, tdm_op
     if (r->param_bf16 != NULL && !tdm__replica_lends(r)) args.p_bf16 = (uint16_t *)r->param_bf16 + run->offset;
     for (int i = 0; i < r->state_count; i++)
         args.state[i] = r->state + (size_t)i * r->plan->trained_floats + run->offset;
-    return optim_run(&args);
+    const int threads = r->plan->options.threads;
+    if (update->share == NULL || threads == 1 || args.count < LEAST_SHARED) return update->optim_run(&args);
+    shared_step shared = {&args, update->optim_run};
+    return update->share(threads, (int64_t)((args.count + LINE - 1) / LINE), step_part, &shared);
 }
 
 tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
@@ -70,7 +94,7 @@ tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
         TDM_TRY(ops->arenas->clip(device, r->block->values, r->grad, r->plan->trained_floats, r->ranges,
                                   r->plan->trained_count, &r->block->outcome.grad_norm));
     if (ops->enter != NULL) TDM_TRY(ops->enter(device));
-    for (int i = 0; i < r->plan->run_count; i++) TDM_TRY(step_run(r, &r->plan->runs[i], update->optim_run));
+    for (int i = 0; i < r->plan->run_count; i++) TDM_TRY(step_run(r, &r->plan->runs[i], update));
     if (tdm__replica_lends(r)) TDM_TRY(tdm__replica_params_changed(r));
     if (r->average == NULL) return TDM_OK;
     return ops->arenas->average(device, r->block->values, r->average, r->param, r->plan->param_floats);

@@ -29,4 +29,5 @@ const tdm_module tdm_module_v1 = {
     .probe = probe,
     .init = tdm__module_init,
     .kernels = tdm__dnnl_kernels,
+    .share = tdm__dnnl_share,
 };

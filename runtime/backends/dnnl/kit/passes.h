@@ -20,8 +20,7 @@ typedef struct tdm_dnnl_passes {
 } tdm_dnnl_passes;
 TDM_LANES_TABLES(tdm_dnnl_passes, tdm__dnnl_passes);
 
-/* Calls work(data, begin, end) over [0, count), cut into one range for each of `threads`, of which the caller is one.
- * The first call starts the other threads. It fails only if they cannot be started. */
+/* A tdm_share. The first call starts the other threads. */
 typedef void (*tdm_dnnl_work_fn)(void *data, int64_t begin, int64_t end);
 tdm_status tdm__dnnl_share(int threads, int64_t count, tdm_dnnl_work_fn work, void *data);
 /* Returns how many of `threads` a pass over `numbers` elements should use: all, or 1 if waking them does not pay. */

@@ -9,12 +9,17 @@
 
 TDM_BEGIN_DECLS
 
-#define TDM_MODULE_ABI 14u
+#define TDM_MODULE_ABI 15u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
 struct tdm_device_ops;
 struct tdm_comm_ops;
 struct tdm_image_ops;
+
+/* Calls work(data, begin, end) over [0, count), cut into one range for each of `threads`, of which the caller is one,
+ * and returns when all are done. Any thread, each with threads of its own. TDM_E_MEMORY if they cannot be started. */
+typedef tdm_status tdm_share(int threads, int64_t count, void (*work)(void *data, int64_t begin, int64_t end),
+                             void *data);
 
 typedef struct tdm_module {
     uint32_t abi;     /* TDM_MODULE_ABI */
@@ -31,6 +36,7 @@ typedef struct tdm_module {
     const tdm_loss_kernel *const *losses;  /* NULL-terminated; NULL: none */
     const tdm_optim_kernel *const *optims; /* NULL-terminated; NULL: none */
     const struct tdm_image_ops *image;     /* pictures; NULL: none */
+    tdm_share *share;                      /* how kernels on the CPU share their work; NULL: they do not */
 } tdm_module;
 
 TDM_END_DECLS

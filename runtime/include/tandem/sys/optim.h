@@ -37,7 +37,7 @@ typedef struct tdm_optim_args {
 /* A kernel. It puts work on the device's own queue and returns: no waiting, no allocation. Only args->values changes
  * from step to step, and it is read by the work itself: that may be captured, and run again with other values. It is
  * called by the thread that uses the device, which has entered it; for different devices by several threads at once.
- * On the CPU the work is done when it returns. */
+ * On the CPU the work is done when it returns, it cannot fail, and several threads may do parts of one step at once. */
 typedef tdm_status tdm_optim_run(const tdm_optim_args *args);
 
 /* Two settings that contradict each other in this optimizer. */
