@@ -1,6 +1,7 @@
 /* Writes a configuration for a folder of pictures, from a look at it. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "config/object.h"
 #include "runtime/base/status.h"
@@ -97,6 +98,15 @@ static void put_all(const starter *s) {
     tdm__text_printf(s->out, "log: {every: %lld steps}\n", (long long)clamp(steps / 100, 1, 50));
 }
 
+/* A text of the file cannot hold these. */
+static tdm_status check_name(const char *folder) {
+    if (!tdm__text_is_utf8(folder, strlen(folder), NULL))
+        TDM_FAIL(TDM_E_DATA, "'%s': the name is not UTF-8; rename the folder", folder);
+    if (strstr(folder, "${") != NULL)
+        TDM_FAIL(TDM_E_DATA, "'%s': ${ in a path stands for a variable; rename the folder", folder);
+    return TDM_OK;
+}
+
 tdm_status tdm_config_starter_images(const tdm_host *host, const char *folder, tdm_language language, char **out) {
     tdm_pictures_seen seen;
     tdm_text text;
@@ -106,6 +116,11 @@ tdm_status tdm_config_starter_images(const tdm_host *host, const char *folder, t
     TDM_TRY(tdm__pictures_look(host, folder, &seen));
     char *whole = realpath(folder, NULL); /* the file may be written anywhere */
     if (whole == NULL) TDM_FAIL(errno == ENOMEM ? TDM_E_MEMORY : TDM_E_DATA, "'%s' cannot be found: %m", folder);
+    tdm_status status = check_name(whole);
+    if (status != TDM_OK) {
+        free(whole);
+        return status;
+    }
     tdm__text_init(&text, host);
     starter s = {.seen = &seen, .folder = whole, .chinese = language == TDM_CHINESE, .out = &text};
     choose(&s);

@@ -104,6 +104,13 @@ mv moved digits
 # A configuration from a look at the folder.
 code 0 "$tandem" init --task images --data digits -o my.yaml
 code 0 "$tandem" train my.yaml --quiet --run-dir mine train.epochs=1
+# names that no text of the file can hold
+for name in '${env:HOME}' "$(printf 'l\377')"; do
+    cp -r digits "$name"
+    code 4 "$tandem" init --task images --data "$name" -o none.yaml
+    has "$err" "rename the folder"
+    [ -e none.yaml ] && fail "none.yaml was made"
+done
 code 2 "$tandem" init --task images
 code 2 "$tandem" init --task mnist --data digits
 code 4 "$tandem" init --task images --data new

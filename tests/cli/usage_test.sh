@@ -123,11 +123,13 @@ code 2 "$tandem" compare x.yaml --modes dp
 code 2 "$tandem" bench steps x.yaml
 has "$err" "did you mean \`step\`?"
 code 2 "$tandem" explain no.such.key
+code 2 "$tandem" init --task image
+has "$err" "did you mean images?; the starters are images, cifar,"
 code 2 "$tandem" init --task nothing
 code 11 "$tandem" burnin x.yaml
 has "$err" "not in this build"
 code 11 "$tandem" burnin --duration 10m
-has "$err" "needs a folder of images"
+hasnt "$err" "codec" # pictures are read, that is not why
 has "$err" "\`tandem bench step CONFIG\` runs a model"
 code 2 "$tandem" ckpt convert x
 

@@ -1,10 +1,10 @@
-/* cmd_burnin.c - `tandem burnin`: refused with code 11 whatever the arguments are, since this build reads no images. */
+/* cmd_burnin.c - `tandem burnin`: refused with code 11 whatever the arguments are, since no release has it yet. */
 #include "tools/terminal/term.h"
 
 static int run(tool *t) {
     (void)t;
-    term_error("burnin is not in this build: it needs a folder of images, and this build has no image codec");
-    term_line("       `tandem doctor` looks at each device, `tandem bench step CONFIG` runs a model on it");
+    term_error("burnin is not in this build; `tandem doctor` looks at each device, `tandem bench step CONFIG` runs a "
+               "model on it");
     return TDM_E_UNSUPPORTED;
 }
 
@@ -12,8 +12,8 @@ const tool_verb verb_burnin = {"burnin",
                                "CONFIG [key.path=value ...]",
                                "runs a model over a folder of images on each device, with verdicts",
                                "Runs a model over a folder of images on every device and compares the results.\n"
-                               "Not in this build, which cannot read images: exits with code 11. `tandem doctor`\n"
-                               "looks at each device, `tandem bench step CONFIG` runs a model on it.",
+                               "Not in this build: exits with code 11. `tandem doctor` looks at each device,\n"
+                               "`tandem bench step CONFIG` runs a model on it.",
                                {{"--duration", "TIME", "how long"}, {"--iterations", "N", "how many passes"}},
                                run,
                                {0, 1, true}};
