@@ -103,9 +103,10 @@ LONG = ("train.steps=1000000", "checkpoint.every=200 steps", "eval.every=500000 
 
 
 @contextlib.contextmanager
-def filled_while_it_trains(box, mode, world, size):
-    """A job on a disk that has no byte left since its 450th line: (job, run directory, what makes room again)."""
-    with fault.small_disk(box, size) as disk:
+def filled_while_it_trains(box, mode, world):
+    """A job on a disk that has no byte left since its 450th line: (job, run directory, what makes room again). The job
+    writes a MiB a second: the room that is made lasts until a busy machine comes to look."""
+    with fault.small_disk(box, 64 << 20) as disk:
         run_dir, filler = os.path.join(disk, "run"), os.path.join(disk, "filler")
         job = box.train(mode, world, run_dir, *LONG)
         job.writes(450)
@@ -129,7 +130,7 @@ def full_for_a_while(box):
     """No room for metrics and checkpoints, then room again: training continues, nothing is lost, each outage of the
     metrics is told once, and the end is as if the disk had never been full."""
     for mode, world in box.some(("single", 1), ("ddp", 2)):
-        with filled_while_it_trains(box, mode, world, 1 << 20) as (job, run_dir, make_room):
+        with filled_while_it_trains(box, mode, world) as (job, run_dir, make_room):
             wait_for(job, r"cannot write %s/metrics\.jsonl: No space left on device.*training continues" % run_dir)
             wait_for(job, r"the checkpoint of step \d+ is not saved: .*No space left on device.*tries again")
             make_room()
@@ -152,7 +153,7 @@ def full_at_the_end(box):
     """A job that is stopped while the disk is full: 10, for its last state is not saved, and it goes on when there is
     room again."""
     for mode, world in box.some(("single", 1), ("ddp", 2)):
-        with filled_while_it_trains(box, mode, world, 1 << 20) as (job, run_dir, make_room):
+        with filled_while_it_trains(box, mode, world) as (job, run_dir, make_room):
             wait_for(job, r"the checkpoint of step \d+ is not saved: .*No space left on device.*tries again")
             job.send(job.pid, signal.SIGTERM)
             job.end(IO, fault.RUN_SECONDS)
