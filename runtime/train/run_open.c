@@ -160,12 +160,7 @@ static tdm_status load_start_weights(tdm_run *run) {
     TDM_TRY(tdm__error_at(tdm__ckpt_open_any(&ckpt, run->host, path), &run->job->weights_at));
     tdm_status status = tdm__weights_start(run, tdm__run_weights_of(run, ckpt));
     tdm__ckpt_close(ckpt);
-    if (status == TDM_E_CHECKPOINT)
-        TDM_FAIL_AT(
-            &run->job->weights_at, status,
-            "%s: %s; weights fit only the model that they were trained with, which config.resolved.yaml in the run "
-            "directory describes; model.strict: false loads the tensors that fit",
-            path, tdm_error_message());
+    if (status == TDM_E_CHECKPOINT) TDM_FAIL_AT(&run->job->weights_at, status, "%s: %s", path, tdm_error_message());
     return status;
 }
 

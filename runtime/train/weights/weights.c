@@ -98,7 +98,13 @@ tdm_status tdm__weights_load(tdm_run *run, const tdm_tensor_file *file) {
 tdm_status tdm__weights_start(tdm_run *run, const tdm_tensor_file *file) {
     tdm_weights_match match;
     TDM_TRY(tdm__weights_match(run, file, &run->job->match, &match));
-    TDM_TRY(tdm__weights_check(run, &match));
+    const tdm_status status = tdm__weights_check(run, &match);
+    if (status == TDM_E_CHECKPOINT)
+        TDM_FAIL(status,
+                 "%s; weights fit only the model that they were trained with, which config.resolved.yaml in the run "
+                 "directory describes%s",
+                 tdm_error_message(), run->job->match.strict ? "; model.strict: false loads the tensors that fit" : "");
+    TDM_TRY(status);
     TDM_TRY(load(run, file, &match));
     return report(run, &match);
 }
