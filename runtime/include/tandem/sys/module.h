@@ -1,4 +1,4 @@
-/* tandem/sys/module.h - a module: a shared library with kernels, a device or a communicator.
+/* tandem/sys/module.h - a module: a shared library with kernels, a device, a communicator or a decoder of pictures.
  *
  * A module exports one constant, `tdm_module_v1`. It is opened on demand and never closed; `probe` says whether it
  * works on this machine. It does not link tandem: it gets what it needs through tdm_host_calls. */
