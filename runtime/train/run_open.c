@@ -16,7 +16,7 @@
 /* The reference kernels take bf16 on every processor: they are there to compare with. */
 static tdm_status check_precision(const tdm_run *run) {
     const tdm_job *job = run->job;
-    if (run->compute.device->discrete || job->train.precision == TDM_F32) return TDM_OK;
+    if (!tdm__device_on_host(run->compute.device) || job->train.precision == TDM_F32) return TDM_OK;
     if (job->train.precision == TDM_TF32)
         TDM_FAIL(
             TDM_E_UNSUPPORTED,
