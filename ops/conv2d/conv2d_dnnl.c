@@ -25,6 +25,7 @@ typedef struct {
     worker *workers;
     int64_t worker_count, chunk_count;
     tdm_dnnl_call reorder[TDM_CONV_PASSES];
+    tdm_conv_direct direct[TDM_CONV_PASSES];
     tdm_conv_offsets at;
     int64_t chunk_x, chunk_y;  /* elements of x and of y in one chunk */
     size_t element;            /* bytes of one */
@@ -113,6 +114,7 @@ static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bo
     c->element = tdm__conv_element_bytes(desc);
     c->workers = calloc((size_t)c->worker_count, sizeof *c->workers);
     c->weight_count = tdm__conv_weight_bytes(&p, TDM_DNNL_BACKWARD_WEIGHTS) / sizeof(float);
+    tdm__conv_direct_choose(c->direct, &p, desc);
     const dnnl_status_t status = c->workers != NULL ? make_calls(c, &p) : dnnl_out_of_memory;
     tdm__conv_plans_deinit(&p);
     TDM_MODULE_TRY(tdm__dnnl_check(status, "conv2d"));
@@ -195,15 +197,62 @@ static void mask(const tdm_kernel_desc *desc, void *out, const void *dy, const v
         passes->mask(out, dy, y, count);
 }
 
+/* ---- one chunk of one pass, by oneDNN or directly ---- */
+
+static dnnl_status_t find_y(const work *w, int64_t index, const void *x, void *y) {
+    const tdm_conv_direct *direct = &w->c->direct[TDM_DNNL_FORWARD];
+    worker *own = &w->c->workers[index];
+    const void *bias = param(w->args, 1);
+    if (direct->rows == 0)
+        return tdm__dnnl_call_run(
+            &own->pass[TDM_DNNL_FORWARD], &own->context,
+            (const void *const[]){x, w->weights, bias, y, worker_scratch(w, index) + w->c->at.worker_pad});
+    TDM_LANES(tdm__conv_direct_lanes)->points(direct, y, x, w->weights, bias);
+    return dnnl_success;
+}
+
+static dnnl_status_t find_dx(const work *w, int64_t index, const void *dy, void *dx) {
+    const tdm_conv_direct *direct = &w->c->direct[TDM_DNNL_BACKWARD_DATA];
+    worker *own = &w->c->workers[index];
+    if (direct->rows == 0)
+        return tdm__dnnl_call_run(
+            &own->pass[TDM_DNNL_BACKWARD_DATA], &own->context,
+            (const void *const[]){dy, w->weights, dx, worker_scratch(w, index) + w->c->at.worker_pad});
+    TDM_LANES(tdm__conv_direct_lanes)->points(direct, dx, dy, w->weights, NULL);
+    return dnnl_success;
+}
+
+/* Return where one chunk writes its gradients of the weights and of the bias. The first chunk writes straight into the
+ * sum, to which the others are added. */
+static float *weights_part(const work *w, int64_t index) {
+    return w->first + index == 0 ? w->sum : (float *)(worker_scratch(w, index) + w->c->at.part);
+}
+
+static float *bias_part(const work *w, int64_t index) {
+    if (w->args->desc->param_count < 2) return NULL;
+    if (w->first + index == 0) return w->args->dparam[1];
+    return (float *)(worker_scratch(w, index) + w->c->at.bias_part);
+}
+
+static dnnl_status_t find_weights(const work *w, int64_t index, const void *x, const void *dy) {
+    const tdm_conv_direct *direct = &w->c->direct[TDM_DNNL_BACKWARD_WEIGHTS];
+    float *dweights = weights_part(w, index), *dbias = bias_part(w, index);
+    worker *own = &w->c->workers[index];
+    if (direct->rows == 0)
+        return tdm__dnnl_call_run(
+            &own->pass[TDM_DNNL_BACKWARD_WEIGHTS], &own->context,
+            (const void *const[]){x, dy, dweights, dbias, worker_scratch(w, index) + w->c->at.worker_pad});
+    TDM_LANES(tdm__conv_direct_lanes)->weights(direct, dweights, dbias, x, dy);
+    return dnnl_success;
+}
+
+/* ---- forward ---- */
+
 static dnnl_status_t forward_chunk(const work *w, int64_t index, int64_t chunk) {
     const tdm_kernel_args *args = w->args;
     const conv *c = w->c;
     void *y = chunk_of(c, args->y, c->chunk_y, chunk);
-    worker *own = &w->c->workers[index];
-    const dnnl_status_t status =
-        tdm__dnnl_call_run(&own->pass[TDM_DNNL_FORWARD], &own->context,
-                           (const void *const[]){chunk_of(c, args->x[0], c->chunk_x, chunk), w->weights, param(args, 1),
-                                                 y, worker_scratch(w, index) + c->at.worker_pad});
+    const dnnl_status_t status = find_y(w, index, chunk_of(c, args->x[0], c->chunk_x, chunk), y);
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) relu(args->desc, y, c->chunk_y);
     return status;
 }
@@ -228,38 +277,22 @@ static tdm_status run_forward(conv *c, const tdm_kernel_args *args) {
     return tdm__dnnl_check(first_failure(c), what);
 }
 
-/* Return where one chunk writes its gradients of the weights and of the bias. The first chunk writes straight into the
- * sum, to which the others are added. */
-static float *weights_part(const work *w, int64_t index) {
-    return w->first + index == 0 ? w->sum : (float *)(worker_scratch(w, index) + w->c->at.part);
-}
-
-static float *bias_part(const work *w, int64_t index) {
-    if (w->first + index == 0 && w->args->desc->param_count > 1) return w->args->dparam[1];
-    return (float *)(worker_scratch(w, index) + w->c->at.bias_part);
-}
+/* ---- backward ---- */
 
 static dnnl_status_t backward_chunk(const work *w, int64_t index) {
     const conv *c = w->c;
     const tdm_kernel_args *args = w->args;
     const int64_t chunk = w->first + index;
-    char *scratch = worker_scratch(w, index), *pad = scratch + c->at.worker_pad;
     const void *dy = chunk_of(c, args->dy, c->chunk_y, chunk);
-    worker *own = &c->workers[index];
     dnnl_status_t status = dnnl_success;
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
-        void *masked = scratch + c->at.masked;
+        void *masked = worker_scratch(w, index) + c->at.masked;
         mask(args->desc, masked, dy, chunk_of(c, args->y, c->chunk_y, chunk), c->chunk_y);
         dy = masked;
     }
-    if (args->dx[0] != NULL)
-        status =
-            tdm__dnnl_call_run(&own->pass[TDM_DNNL_BACKWARD_DATA], &own->context,
-                               (const void *const[]){dy, w->weights, chunk_of(c, args->dx[0], c->chunk_x, chunk), pad});
+    if (args->dx[0] != NULL) status = find_dx(w, index, dy, chunk_of(c, args->dx[0], c->chunk_x, chunk));
     if (status != dnnl_success || args->dparam[0] == NULL) return status;
-    return tdm__dnnl_call_run(&own->pass[TDM_DNNL_BACKWARD_WEIGHTS], &own->context,
-                              (const void *const[]){chunk_of(c, args->x[0], c->chunk_x, chunk), dy,
-                                                    weights_part(w, index), bias_part(w, index), pad});
+    return find_weights(w, index, chunk_of(c, args->x[0], c->chunk_x, chunk), dy);
 }
 
 static void backward_workers(void *data, int64_t begin, int64_t end) {

@@ -3,6 +3,7 @@
 #define TDM_OPS_CONV2D_DNNL_H
 
 #include "ops/conv2d/conv2d.h"
+#include "ops/conv2d/conv2d_direct_lanes.h"
 #include "runtime/backends/dnnl/kit/dnnl.h"
 
 enum { TDM_CONV_PASSES = 3 };
@@ -41,6 +42,9 @@ dnnl_status_t tdm__conv_plans_choose(tdm_conv_plans *plans, const tdm_dnnl_conte
                                      const tdm_kernel_desc *desc, int64_t rows, tdm_layout x_layout,
                                      tdm_layout y_layout, bool any, bool training);
 void tdm__conv_plans_deinit(tdm_conv_plans *plans);
+/* direct[pass]: the pass for conv2d_direct_lanes.h, with 0 rows where oneDNN does it. */
+void tdm__conv_direct_choose(tdm_conv_direct direct[TDM_CONV_PASSES], const tdm_conv_plans *plans,
+                             const tdm_kernel_desc *desc);
 /* Of a number of x, y and their gradients. */
 static inline size_t tdm__conv_element_bytes(const tdm_kernel_desc *desc) {
     return desc->precision == TDM_BF16 ? sizeof(uint16_t) : sizeof(float);

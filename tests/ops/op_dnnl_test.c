@@ -162,6 +162,42 @@ TEST(threads_change_no_bit_of_drawn_products) {
     }
 }
 
+/* ---- direct convolutions ---- */
+
+static const op_case direct[] = {
+    {.attrs = "out=32 kernel=3 padding=1", .rows = 8, .input = {3, {32, 13, 11}}},
+    {.attrs = "out=64 kernel=3 padding=1 bias=false", .rows = 8, .input = {3, {32, 4, 4}}},
+    {.attrs = "out=32 kernel=3 padding=1 stride=2", .rows = 3, .input = {3, {32, 9, 15}}},
+    {.attrs = "out=32 kernel=[3,2] dilation=[2,1] padding=same", .rows = 6, .input = {3, {32, 6, 7}}},
+    {.attrs = "out=48 kernel=3 padding=1", .rows = 5, .input = {3, {32, 5, 5}}},
+};
+enum { DIRECT_COUNT = sizeof direct / sizeof direct[0] };
+
+TEST(direct_convolutions) {
+    op_conform_count count = {0};
+    for (uint64_t i = 0; i < DIRECT_COUNT; i++)
+        op_conform_case_on(&count, NULL, find("conv2d"), &direct[i], 60 + i, tolerance);
+    CHECK(count.runs > 0);
+    for (int i = 0; i < DIRECT_COUNT; i++) check_threads("conv2d", &direct[i], TDM_LAYOUT_C16);
+}
+
+/* Eight pictures of 11 columns can be cut into groups, three cannot, and go to oneDNN. */
+TEST(directly_or_by_onednn_the_bits_are_equal) {
+    op_setting setting = {.layout = TDM_LAYOUT_C16, .training = true};
+    op_data data;
+    op_result all, some;
+    REQUIRE(op_data_open(&data, "conv2d", &direct[0], 9));
+    op_run(&all, find("conv2d"), &data, &setting);
+    setting.rows = 3;
+    op_run(&some, find("conv2d"), &data, &setting);
+    REQUIRE(all.ran && some.ran);
+    CHECK(memcmp(some.y, all.y, (size_t)some.y_count * sizeof(float)) == 0);
+    CHECK(memcmp(some.dx[0], all.dx[0], (size_t)some.x_count * sizeof(float)) == 0);
+    op_result_close(&some);
+    op_result_close(&all);
+    op_data_close(&data);
+}
+
 /* ---- bf16 ---- */
 
 /* 1 x 1, and weights that do not fit the second-level cache: products of matrices. */
@@ -261,4 +297,5 @@ TEST(relu_lets_nan_through) {
 
 TEST_MAIN(RUN(settings); RUN(replicas_at_once_have_equal_bits); RUN(threads_change_no_bit);
           RUN(threads_change_no_bit_of_drawn_products); RUN(threads_that_cannot_be_had_are_a_failure);
-          RUN(relu_lets_nan_through); RUN(bf16); RUN(threads_change_no_bit_of_bf16);)
+          RUN(relu_lets_nan_through); RUN(direct_convolutions); RUN(directly_or_by_onednn_the_bits_are_equal);
+          RUN(bf16); RUN(threads_change_no_bit_of_bf16);)

@@ -1,0 +1,56 @@
+/* Which passes of a convolution conv2d_direct_lanes.c does in oneDNN's place. Not windows of one point: oneDNN is as
+ * fast there, and adds in another order. */
+#include "ops/conv2d/conv2d_dnnl.h"
+
+/* Whether the plan of oneDNN's pass takes the weights, or gives their gradient, as the direct kernels do. */
+static bool has_layout(const tdm_conv_plans *p, const tdm_kernel_desc *desc, tdm_dnnl_pass pass) {
+    const int64_t *w = desc->param[0].dim;
+    const dnnl_dims_t dims = {w[0], w[1], w[2], w[3]};
+    const int argument = pass == TDM_DNNL_BACKWARD_WEIGHTS ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS;
+    dnnl_memory_desc_t own = {0};
+    if (p->pass[pass] == NULL) return false;
+    const bool is_equal =
+        tdm__dnnl_desc_init(&own, 4, dims, dnnl_f32,
+                            pass == TDM_DNNL_BACKWARD_DATA ? dnnl_OIhw16o16i : dnnl_OIhw16i16o) == dnnl_success &&
+        dnnl_memory_desc_equal(tdm__dnnl_ref(&own), tdm__dnnl_argument(p->pass[pass], argument)) != 0;
+    tdm__dnnl_desc_deinit(&own);
+    return is_equal;
+}
+
+/* Forward, and so the gradient of the weights: from x to y. */
+static tdm_conv_direct forward_of(const tdm_kernel_desc *desc, int64_t rows) {
+    const tdm_window window = tdm__conv2d_window(desc->attrs);
+    const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
+    tdm_conv_direct conv = {.rows = rows, .in_blocks = x[1] / TDM_CONV_BLOCK, .out_blocks = y[1] / TDM_CONV_BLOCK};
+    for (int axis = 0; axis < 2; axis++) {
+        conv.in[axis] = x[axis + 2];
+        conv.out[axis] = y[axis + 2];
+        conv.kernel[axis] = window.kernel[axis];
+        conv.stride[axis] = window.stride[axis];
+        conv.first[axis] = -window.padding[axis];
+        conv.step[axis] = window.dilation[axis];
+    }
+    conv.in_weights = window.kernel[0] * window.kernel[1] * TDM_CONV_BLOCK * TDM_CONV_BLOCK;
+    conv.out_weights = conv.in_blocks * conv.in_weights;
+    return conv;
+}
+
+static bool applies(const tdm_conv_plans *p, const tdm_kernel_desc *desc, const tdm_conv_direct *conv,
+                    tdm_dnnl_pass pass) {
+    const tdm_conv2d_attrs *attrs = desc->attrs;
+    if (TDM_LANES(tdm__conv_direct_lanes)->points == NULL || p->winograd || desc->precision == TDM_BF16) return false;
+    if (attrs->groups != 1 || desc->x_layout[0] != TDM_LAYOUT_C16 || desc->y_layout != TDM_LAYOUT_C16) return false;
+    if (conv->out_blocks % 2 != 0 || conv->kernel[0] * conv->kernel[1] == 1) return false;
+    if (pass == TDM_DNNL_BACKWARD_DATA && (conv->stride[0] != 1 || conv->stride[1] != 1)) return false;
+    if (pass != TDM_DNNL_BACKWARD_WEIGHTS && tdm__conv_direct_group(conv).count == 0) return false;
+    return has_layout(p, desc, pass);
+}
+
+void tdm__conv_direct_choose(tdm_conv_direct direct[TDM_CONV_PASSES], const tdm_conv_plans *p,
+                             const tdm_kernel_desc *desc) {
+    const tdm_conv_direct forward = forward_of(desc, p->chunk), data = tdm__conv_direct_data(&forward);
+    for (int pass = 0; pass < TDM_CONV_PASSES; pass++) {
+        const tdm_conv_direct *conv = pass == TDM_DNNL_BACKWARD_DATA ? &data : &forward;
+        direct[pass] = applies(p, desc, conv, (tdm_dnnl_pass)pass) ? *conv : (tdm_conv_direct){0};
+    }
+}
