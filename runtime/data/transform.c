@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "runtime/base/status.h"
+#include "runtime/base/twin.h"
 #include "runtime/data/formats.h"
 
 enum { BYTE_VALUES = 256 };
@@ -68,10 +69,23 @@ void tdm__transform_deinit(tdm_transform *transform) {
     transform->table = NULL;
 }
 
+TDM_INLINE void look_up(const float *restrict table, const unsigned char *restrict in, float *restrict out,
+                        size_t count) {
+    for (size_t i = 0; i < count; i++) out[i] = table[in[i]];
+}
+
+TDM_FMA_TWIN static void look_up_fast(const float *table, const unsigned char *in, float *out, size_t count) {
+    look_up(table, in, out, count);
+}
+
 void tdm__transform_bytes(const tdm_transform *transform, const unsigned char *in, float *out) {
     for (size_t channel = 0; channel < transform->channels; channel++) {
         const float *table = transform->table + channel * BYTE_VALUES;
-        for (size_t i = 0; i < transform->plane; i++) *out++ = table[*in++];
+        if (tdm__cpu_has_fma())
+            look_up_fast(table, in, out, transform->plane);
+        else
+            look_up(table, in, out, transform->plane);
+        in += transform->plane, out += transform->plane;
     }
 }
 

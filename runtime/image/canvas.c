@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
+#include "runtime/base/twin.h"
 
 enum { BEYOND = 16 };
 
@@ -96,16 +97,25 @@ void tdm__canvas_erase(tdm_canvas *canvas, int x, int y, int width, int height, 
     }
 }
 
+TDM_INLINE void split(const unsigned char *restrict in, unsigned char *restrict out, size_t plane) {
+    for (size_t i = 0; i < plane; i++) {
+        out[i] = in[3 * i];
+        out[plane + i] = in[3 * i + 1];
+        out[2 * plane + i] = in[3 * i + 2];
+    }
+}
+
+TDM_FMA_TWIN static void split_fast(const unsigned char *in, unsigned char *out, size_t plane) {
+    split(in, out, plane);
+}
+
 void tdm__canvas_planes(const tdm_canvas *canvas, unsigned char *out) {
     const tdm_pixels *at = &canvas->now;
-    const size_t plane = (size_t)at->width * (size_t)at->height, channels = (size_t)at->channels;
-    if (channels == 1) {
+    const size_t plane = (size_t)at->width * (size_t)at->height;
+    if (at->channels == 1)
         memcpy(out, at->data, plane);
-        return;
-    }
-    for (size_t i = 0; i < plane; i++) {
-        out[i] = at->data[3 * i];
-        out[plane + i] = at->data[3 * i + 1];
-        out[2 * plane + i] = at->data[3 * i + 2];
-    }
+    else if (tdm__cpu_has_fma())
+        split_fast(at->data, out, plane);
+    else
+        split(at->data, out, plane);
 }

@@ -8,7 +8,7 @@
 
 #include "runtime/backends/image/image.h"
 
-enum { EXIF_MAX = 0xFFFF, EXIF_PREFIX = 6, REDUCED_MOST = 8 };
+enum { EXIF_MAX = 0xFFFF, EXIF_PREFIX = 6, REDUCED_MOST = 8, VECTOR = 32 };
 
 typedef struct reading {
     struct jpeg_decompress_struct jpeg;
@@ -143,6 +143,12 @@ static void check_end(reading *r) {
     if (memmem(at, r->jpeg.src->bytes_in_buffer, "\xff\xd9", 2) == NULL) WARNMS(&r->jpeg, JWRN_JPEG_EOF);
 }
 
+/* Whether libjpeg-turbo writes this row past the cache, as it does with rows that begin on a vector: reading such a row
+ * takes longer than copying one. */
+static bool is_streamed(const unsigned char *row) {
+    return (uintptr_t)row % VECTOR == 0;
+}
+
 static void read_rows(reading *r, const tdm_turn *turn) {
     struct jpeg_decompress_struct *jpeg = &r->jpeg;
     const JDIMENSION left = begin_window(r, turn), bytes = jpeg->output_width * (JDIMENSION)jpeg->output_components;
@@ -150,14 +156,16 @@ static void read_rows(reading *r, const tdm_turn *turn) {
     const size_t from = ((size_t)turn->x - left) * (size_t)channels;
     const bool is_inverted = jpeg->out_color_space == JCS_CMYK && jpeg->saw_Adobe_marker;
     const bool is_whole = (int)jpeg->output_width == turn->width;
-    JSAMPARRAY row = jpeg->mem->alloc_sarray((j_common_ptr)jpeg, JPOOL_IMAGE, bytes, 1);
+    JSAMPROW row = jpeg->mem->alloc_large((j_common_ptr)jpeg, JPOOL_IMAGE, bytes + 2 * VECTOR);
+    if (is_streamed(row)) row += VECTOR / 2;
     while ((int)jpeg->output_scanline < turn->y + turn->height) {
         const int y = (int)jpeg->output_scanline;
         JSAMPROW place = is_whole && y >= turn->y ? tdm__turn_place(turn, y, channels) : NULL;
-        jpeg_read_scanlines(jpeg, place != NULL ? &place : row, 1);
-        if (place != NULL || y < turn->y) continue;
-        if (is_inverted) invert(row[0], bytes);
-        tdm__turn_row(turn, y, row[0] + from, channels);
+        const bool is_direct = place != NULL && !is_streamed(place);
+        jpeg_read_scanlines(jpeg, is_direct ? &place : &row, 1);
+        if (is_direct || y < turn->y) continue;
+        if (is_inverted) invert(row, bytes);
+        tdm__turn_row(turn, y, row + from, channels);
     }
     check_end(r);
 }
