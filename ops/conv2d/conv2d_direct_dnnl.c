@@ -32,6 +32,8 @@ static tdm_conv_direct forward_of(const tdm_kernel_desc *desc, int64_t rows) {
     }
     conv.in_weights = window.kernel[0] * window.kernel[1] * TDM_CONV_BLOCK * TDM_CONV_BLOCK;
     conv.out_weights = conv.in_blocks * conv.in_weights;
+    conv.in_plain = window.kernel[0] * window.kernel[1];
+    conv.out_plain = x[1] * conv.in_plain;
     return conv;
 }
 

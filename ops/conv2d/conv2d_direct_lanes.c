@@ -286,7 +286,35 @@ static void find_weights(const tdm_conv_direct *conv, float *dweights, float *db
     if (dbias != NULL) add_bias(conv, dbias, dy);
 }
 
-const tdm_conv_direct_lanes TDM_ISA_NAME(tdm__conv_direct_lanes) = {convolve, find_weights};
+/* ---- layouts of the weights ---- */
+
+static void pack(const tdm_conv_direct *conv, float *weights, const float *plain, int64_t begin, int64_t end) {
+    const int64_t taps = conv->kernel[0] * conv->kernel[1], in_plain = conv->in_plain, out_plain = conv->out_plain;
+    for (int64_t pair = begin; pair < end; pair++) {
+        const int64_t in = pair % conv->in_blocks, out = pair / conv->in_blocks;
+        const float *from = plain + (in * in_plain + out * out_plain) * BLOCK;
+        float *to = weights + in * conv->in_weights + out * conv->out_weights;
+        for (int64_t c = 0; c < BLOCK; c++)
+            for (int64_t t = 0; t < taps; t++)
+                for (int64_t o = 0; o < BLOCK; o++)
+                    to[(t * BLOCK + c) * BLOCK + o] = from[c * in_plain + o * out_plain + t];
+    }
+}
+
+static void unpack(const tdm_conv_direct *conv, float *plain, const float *weights, int64_t begin, int64_t end) {
+    const int64_t taps = conv->kernel[0] * conv->kernel[1], in_plain = conv->in_plain, out_plain = conv->out_plain;
+    for (int64_t pair = begin; pair < end; pair++) {
+        const int64_t in = pair % conv->in_blocks, out = pair / conv->in_blocks;
+        const float *from = weights + in * conv->in_weights + out * conv->out_weights;
+        float *to = plain + (in * in_plain + out * out_plain) * BLOCK;
+        for (int64_t c = 0; c < BLOCK; c++)
+            for (int64_t t = 0; t < taps; t++)
+                for (int64_t o = 0; o < BLOCK; o++)
+                    to[c * in_plain + o * out_plain + t] = from[(t * BLOCK + c) * BLOCK + o];
+    }
+}
+
+const tdm_conv_direct_lanes TDM_ISA_NAME(tdm__conv_direct_lanes) = {convolve, find_weights, pack, unpack};
 #else
-const tdm_conv_direct_lanes TDM_ISA_NAME(tdm__conv_direct_lanes) = {NULL, NULL};
+const tdm_conv_direct_lanes TDM_ISA_NAME(tdm__conv_direct_lanes) = {NULL, NULL, NULL, NULL};
 #endif

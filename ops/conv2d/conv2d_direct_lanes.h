@@ -19,6 +19,7 @@ typedef struct tdm_conv_direct {
     int64_t rows, in_blocks, out_blocks; /* pictures; blocks of channels */
     int64_t in[2], out[2], kernel[2], stride[2], first[2], step[2];
     int64_t in_weights, out_weights; /* floats in the weights from a block of channels of in, of out, to the next */
+    int64_t in_plain, out_plain;     /* in PyTorch's layout from a channel of in, of out, to the next */
 } tdm_conv_direct;
 
 typedef struct tdm_conv_direct_lanes {
@@ -29,8 +30,11 @@ typedef struct tdm_conv_direct_lanes {
     /* dweights, as `weights` above, and dbias (NULL: none) from x and dy; out_blocks is even. Each number is the sum
      * over the points of dy, row after row, by one fused multiply-add each. */
     void (*weights)(const tdm_conv_direct *conv, float *dweights, float *dbias, const float *x, const float *dy);
+    /* The weights from PyTorch's layout, and a gradient back into it; of all pairs of blocks those [begin, end). */
+    void (*pack)(const tdm_conv_direct *conv, float *weights, const float *plain, int64_t begin, int64_t end);
+    void (*unpack)(const tdm_conv_direct *conv, float *plain, const float *weights, int64_t begin, int64_t end);
 } tdm_conv_direct_lanes;
-/* Both are NULL where there is no AVX-512. */
+/* All are NULL where there is no AVX-512. */
 TDM_LANES_TABLES(tdm_conv_direct_lanes, tdm__conv_direct_lanes);
 
 /* The gradient of a convolution's input, which has strides of 1: tap k of point q + padding - k * dilation of its
@@ -39,6 +43,7 @@ static inline tdm_conv_direct tdm__conv_direct_data(const tdm_conv_direct *forwa
     tdm_conv_direct conv = *forward;
     conv.in_blocks = forward->out_blocks, conv.out_blocks = forward->in_blocks;
     conv.in_weights = forward->out_weights, conv.out_weights = forward->in_weights;
+    conv.in_plain = forward->out_plain, conv.out_plain = forward->in_plain;
     for (int axis = 0; axis < 2; axis++) {
         conv.in[axis] = forward->out[axis], conv.out[axis] = forward->in[axis];
         conv.first[axis] = -forward->first[axis], conv.step[axis] = -forward->step[axis];

@@ -151,16 +151,6 @@ static void *chunk_of(const conv *c, const float *tensor, int64_t elements, int6
     return (char *)(uintptr_t)tensor + (size_t)(chunk * elements) * c->element;
 }
 
-/* Brings the weights into the layout of `pass`. */
-static dnnl_status_t bring_weights(conv *c, const tdm_kernel_args *args, char *scratch, tdm_dnnl_pass pass,
-                                   const void **out) {
-    const void *plain = param(args, 0);
-    *out = plain;
-    if (c->reorder[pass].primitive == NULL) return dnnl_success;
-    *out = scratch + c->at.weights;
-    return tdm__dnnl_call_run(&c->reorder[pass], &c->context, (const void *const[]){plain, *out, scratch + c->at.pad});
-}
-
 /* Chunks [first, first + count) of one pass over the rows. */
 typedef struct {
     conv *c;
@@ -170,6 +160,49 @@ typedef struct {
     float *sum;
     int64_t first, count;
 } work;
+
+/* The weights between PyTorch's layout and that of a direct pass. */
+typedef struct {
+    const tdm_conv_direct *direct;
+    float *packed, *plain; /* of which the other is only read */
+} layouts;
+
+static void pack_pairs(void *data, int64_t begin, int64_t end) {
+    const layouts *l = data;
+    TDM_LANES(tdm__conv_direct_lanes)->pack(l->direct, l->packed, l->plain, begin, end);
+}
+
+static void unpack_pairs(void *data, int64_t begin, int64_t end) {
+    const layouts *l = data;
+    TDM_LANES(tdm__conv_direct_lanes)->unpack(l->direct, l->plain, l->packed, begin, end);
+}
+
+static tdm_status share_pairs(const work *w, layouts *l, tdm_dnnl_work_fn run) {
+    const int64_t pairs = l->direct->in_blocks * l->direct->out_blocks;
+    return tdm__dnnl_share(tdm__dnnl_threads(w->args->desc->threads, (int64_t)w->c->weight_count), pairs, run, l);
+}
+
+/* Brings the weights into the layout of `pass`. */
+static tdm_status bring_weights(work *w, tdm_dnnl_pass pass, const char *what) {
+    conv *c = w->c;
+    const void *plain = param(w->args, 0);
+    void *packed = w->scratch + c->at.weights;
+    layouts l = {&c->direct[pass], packed, (float *)(uintptr_t)plain};
+    w->weights = c->reorder[pass].primitive != NULL ? packed : plain;
+    if (c->reorder[pass].primitive == NULL) return TDM_OK;
+    if (l.direct->rows != 0) return share_pairs(w, &l, pack_pairs);
+    const void *const args[] = {plain, packed, w->scratch + c->at.pad};
+    return tdm__dnnl_check(tdm__dnnl_call_run(&c->reorder[pass], &c->context, args), what);
+}
+
+/* Brings the sum of the gradients back into PyTorch's layout. */
+static tdm_status return_gradient(work *w, const char *what) {
+    conv *c = w->c;
+    layouts l = {&c->direct[TDM_DNNL_BACKWARD_WEIGHTS], w->sum, w->args->dparam[0]};
+    if (l.direct->rows != 0) return share_pairs(w, &l, unpack_pairs);
+    const void *const args[] = {w->sum, w->args->dparam[0], w->scratch + c->at.pad};
+    return tdm__dnnl_check(tdm__dnnl_call_run(&c->reorder[TDM_DNNL_BACKWARD_WEIGHTS], &c->context, args), what);
+}
 
 static char *worker_scratch(const work *w, int64_t index) {
     return w->scratch + w->c->at.workers + (size_t)index * w->c->at.worker;
@@ -272,7 +305,7 @@ static tdm_status run_forward(conv *c, const tdm_kernel_args *args) {
     static const char what[] = "conv2d forward";
     work w = {.c = c, .args = args, .count = c->chunk_count};
     w.scratch = c->scratch != NULL ? c->scratch : args->scratch;
-    TDM_MODULE_TRY(tdm__dnnl_check(bring_weights(c, args, w.scratch, TDM_DNNL_FORWARD, &w.weights), what));
+    TDM_MODULE_TRY(bring_weights(&w, TDM_DNNL_FORWARD, what));
     TDM_MODULE_TRY(tdm__dnnl_share(args->desc->threads, c->worker_count, forward_workers, &w));
     return tdm__dnnl_check(first_failure(c), what);
 }
@@ -328,8 +361,7 @@ static tdm_status run_backward(conv *c, const tdm_kernel_args *args) {
     work w = {.c = c, .args = args};
     w.scratch = c->scratch != NULL ? c->scratch : args->scratch;
     w.sum = back ? (float *)(w.scratch + c->at.sum) : args->dparam[0];
-    if (args->dx[0] != NULL)
-        TDM_MODULE_TRY(tdm__dnnl_check(bring_weights(c, args, w.scratch, TDM_DNNL_BACKWARD_DATA, &w.weights), what));
+    if (args->dx[0] != NULL) TDM_MODULE_TRY(bring_weights(&w, TDM_DNNL_BACKWARD_DATA, what));
     for (; w.first < c->chunk_count; w.first += w.count) {
         const int64_t left = c->chunk_count - w.first;
         w.count = left < c->worker_count ? left : c->worker_count;
@@ -337,10 +369,7 @@ static tdm_status run_backward(conv *c, const tdm_kernel_args *args) {
         TDM_MODULE_TRY(tdm__dnnl_check(first_failure(c), what));
         if (args->dparam[0] != NULL) TDM_MODULE_TRY(add_gradients(&w));
     }
-    if (!back || args->dparam[0] == NULL) return TDM_OK;
-    return tdm__dnnl_check(tdm__dnnl_call_run(&c->reorder[TDM_DNNL_BACKWARD_WEIGHTS], &c->context,
-                                              (const void *const[]){w.sum, args->dparam[0], w.scratch + c->at.pad}),
-                           what);
+    return back && args->dparam[0] != NULL ? return_gradient(&w, what) : TDM_OK;
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
