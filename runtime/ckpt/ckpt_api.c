@@ -113,5 +113,7 @@ tdm_status tdm_checkpoint_convert(const tdm_host *host, const char *from, const 
     tdm_status status = to_torch ? write_torch(host, from, to, &text) : tdm__torch_read(host, from, to, key, &text);
     if (status == TDM_OK && report != NULL) status = tdm__text_take_public(&text, report);
     tdm__text_deinit(&text);
+    if (status == TDM_E_NUMERIC)
+        TDM_FAIL(status, "%s: %s; take a file from before training failed", from, tdm_error_message());
     return status;
 }

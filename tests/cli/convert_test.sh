@@ -72,12 +72,14 @@ toy
 code 0 "$tandem" train toy.yaml --run-dir spoilt --steps 1
 cp spoilt/checkpoints/step-00000001/model.safetensors spoilt.safetensors
 printf '\000\000\200\177' | dd of=spoilt.safetensors bs=1 seek=$(($(stat -c %s spoilt.safetensors) - 4)) conv=notrunc 2>dd.log
-code 0 "$tandem" ckpt convert spoilt.safetensors spoilt.pt
-code 9 "$tandem" ckpt convert spoilt.pt back.safetensors
-has "$err" "error: spoilt.pt: tensor '"
-has "$err" "is infinite or NaN); take a file from before training failed"
-hasnt "$err" "optimizer.lr"
-[ -e back.safetensors ] && fail "back.safetensors was made"
+for pair in "spoilt.safetensors spoilt.pt" "$torch/infinite.pt infinite.safetensors"; do
+    from=${pair% *} to=${pair#* }
+    code 9 "$tandem" ckpt convert "$from" "$to"
+    has "$err" "error: $from: tensor '"
+    has "$err" "is infinite or NaN); take a file from before training failed"
+    hasnt "$err" "optimizer.lr"
+    [ -e "$to" ] && fail "$to was made"
+done
 
 # a run's checkpoint, and the weights that it gives
 toy

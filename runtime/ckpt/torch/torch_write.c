@@ -151,7 +151,10 @@ static tdm_status add_tensor(archive *a, const tdm_tensor_file *from, int index)
     void *data = NULL;
     snprintf(name, sizeof(name), "data/%d", index);
     TDM_TRY(tdm__new(a->host, &data, tensor->bytes, 1, "a tensor"));
+    tdm_tensor held = *tensor;
+    held.data = data;
     tdm_status status = tdm__tensor_file_read(from, tensor, data);
+    if (status == TDM_OK) status = tdm__tensors_finite(&held, 1);
     if (status == TDM_OK) status = add_entry(a, name, data, tensor->bytes);
     tdm__delete(a->host, data);
     return status;
