@@ -288,29 +288,66 @@ static void find_weights(const tdm_conv_direct *conv, float *dweights, float *db
 
 /* ---- layouts of the weights ---- */
 
+/* r[i][j] = r[j][i]: numbers whose row and column differ in one bit change places, bit after bit. */
+INLINE void transpose(floats_16 r[BLOCK]) {
+    const ints_16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    UNROLL for (int bit = 1; bit < BLOCK; bit *= 2) {
+        const ints_16 is_set = (lane & bit) != 0, second = lane + BLOCK;
+        const ints_16 low = (is_set & (second - bit)) | (~is_set & lane);
+        const ints_16 high = (is_set & second) | (~is_set & (lane + bit));
+        UNROLL for (int i = 0; i < BLOCK; i++) {
+            if ((i & bit) != 0) continue;
+            const __m512 a = (__m512)r[i], b = (__m512)r[i + bit];
+            r[i] = (floats_16)_mm512_permutex2var_ps(a, (__m512i)low, b);
+            r[i + bit] = (floats_16)_mm512_permutex2var_ps(a, (__m512i)high, b);
+        }
+    }
+}
+
+/* A pair of blocks in PyTorch's layout and in that of the passes. */
+typedef struct {
+    float *plain, *packed;
+} pair;
+
+static pair pair_at(const tdm_conv_direct *conv, const float *plain, const float *packed, int64_t index) {
+    const int64_t in = index % conv->in_blocks, out = index / conv->in_blocks;
+    return (pair){(float *)(uintptr_t)plain + (in * conv->in_plain + out * conv->out_plain) * BLOCK,
+                  (float *)(uintptr_t)packed + in * conv->in_weights + out * conv->out_weights};
+}
+
 static void pack(const tdm_conv_direct *conv, float *weights, const float *plain, int64_t begin, int64_t end) {
-    const int64_t taps = conv->kernel[0] * conv->kernel[1], in_plain = conv->in_plain, out_plain = conv->out_plain;
-    for (int64_t pair = begin; pair < end; pair++) {
-        const int64_t in = pair % conv->in_blocks, out = pair / conv->in_blocks;
-        const float *from = plain + (in * in_plain + out * out_plain) * BLOCK;
-        float *to = weights + in * conv->in_weights + out * conv->out_weights;
-        for (int64_t c = 0; c < BLOCK; c++)
-            for (int64_t t = 0; t < taps; t++)
-                for (int64_t o = 0; o < BLOCK; o++)
-                    to[(t * BLOCK + c) * BLOCK + o] = from[c * in_plain + o * out_plain + t];
+    const int64_t taps = conv->kernel[0] * conv->kernel[1];
+    for (int64_t i = begin; i < end; i++) {
+        const pair p = pair_at(conv, plain, weights, i);
+        for (int64_t c = 0; c < BLOCK; c++) {
+            for (int64_t first = 0; first < taps; first += BLOCK) {
+                const int64_t count = smaller(taps - first, BLOCK);
+                floats_16 r[BLOCK];
+                UNROLL for (int64_t o = 0; o < BLOCK; o++) r[o] = (floats_16)_mm512_maskz_loadu_ps(
+                    (__mmask16)((1u << count) - 1), p.plain + c * conv->in_plain + o * conv->out_plain + first);
+                transpose(r);
+                for (int64_t t = 0; t < count; t++) store(p.packed + ((first + t) * BLOCK + c) * BLOCK, r[t]);
+            }
+        }
     }
 }
 
 static void unpack(const tdm_conv_direct *conv, float *plain, const float *weights, int64_t begin, int64_t end) {
-    const int64_t taps = conv->kernel[0] * conv->kernel[1], in_plain = conv->in_plain, out_plain = conv->out_plain;
-    for (int64_t pair = begin; pair < end; pair++) {
-        const int64_t in = pair % conv->in_blocks, out = pair / conv->in_blocks;
-        const float *from = weights + in * conv->in_weights + out * conv->out_weights;
-        float *to = plain + (in * in_plain + out * out_plain) * BLOCK;
-        for (int64_t c = 0; c < BLOCK; c++)
-            for (int64_t t = 0; t < taps; t++)
-                for (int64_t o = 0; o < BLOCK; o++)
-                    to[c * in_plain + o * out_plain + t] = from[(t * BLOCK + c) * BLOCK + o];
+    const int64_t taps = conv->kernel[0] * conv->kernel[1];
+    for (int64_t i = begin; i < end; i++) {
+        const pair p = pair_at(conv, plain, weights, i);
+        for (int64_t c = 0; c < BLOCK; c++) {
+            for (int64_t first = 0; first < taps; first += BLOCK) {
+                const int64_t count = smaller(taps - first, BLOCK);
+                floats_16 r[BLOCK];
+                for (int64_t t = 0; t < count; t++) r[t] = load_16(p.packed + ((first + t) * BLOCK + c) * BLOCK);
+                for (int64_t t = count; t < BLOCK; t++) r[t] = (floats_16){0};
+                transpose(r);
+                UNROLL for (int64_t o = 0; o < BLOCK; o++)
+                    _mm512_mask_storeu_ps(p.plain + c * conv->in_plain + o * conv->out_plain + first,
+                                          (__mmask16)((1u << count) - 1), (__m512)r[o]);
+            }
+        }
     }
 }
 

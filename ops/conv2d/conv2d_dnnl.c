@@ -178,8 +178,10 @@ static void unpack_pairs(void *data, int64_t begin, int64_t end) {
 }
 
 static tdm_status share_pairs(const work *w, layouts *l, tdm_dnnl_work_fn run) {
-    const int64_t pairs = l->direct->in_blocks * l->direct->out_blocks;
-    return tdm__dnnl_share(tdm__dnnl_threads(w->args->desc->threads, (int64_t)w->c->weight_count), pairs, run, l);
+    const tdm_conv_direct *d = l->direct;
+    const int64_t pairs = d->in_blocks * d->out_blocks;
+    const int64_t weights = pairs * d->kernel[0] * d->kernel[1] * TDM_CONV_BLOCK * TDM_CONV_BLOCK;
+    return tdm__dnnl_share(tdm__dnnl_threads(w->args->desc->threads, weights), pairs, run, l);
 }
 
 /* Brings the weights into the layout of `pass`. */
