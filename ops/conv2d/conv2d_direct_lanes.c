@@ -44,7 +44,7 @@ typedef struct {
 /* Adds one tap of points [begin, end). */
 INLINE void add_tap(floats_16 sum[GROUP][PAIR], const float *in, int64_t next_in, const float *weights,
                     int64_t out_weights, int64_t begin, int64_t end) {
-    _Pragma("GCC unroll 4") for (int64_t c = 0; c < BLOCK; c++) {
+    for (int64_t c = 0; c < BLOCK; c++) {
         const floats_16 a = load_16(weights + c * BLOCK), b = load_16(weights + c * BLOCK + out_weights);
         UNROLL for (int64_t p = begin; p < end; p++) {
             const floats_16 x = all(in[p * next_in + c]);
