@@ -35,6 +35,6 @@ has "$out" "memory of each process"
 
 code 2 "$tandem" plan net.yaml --memory --json
 has "$err" "\`--memory\` and \`--json\` cannot be used together"
-sed -i "s|format: synthetic, .*|format: image_folder, path: nowhere}|" net.yaml
+sed -i "s|format: synthetic, .*|format: npy, x: nowhere.npy, y: nowhere.npy}|" net.yaml
 code 4 "$tandem" plan net.yaml --memory
 has "$err" "nowhere"

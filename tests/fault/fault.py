@@ -478,6 +478,13 @@ def can_trace():
     return False
 
 
+def make_digits(box):
+    """A folder of pictures, `digits`."""
+    if not os.path.exists(os.path.join(os.environ.get("TANDEM_MODULE_PATH", ""), "libtandem-image.so")):
+        raise Skipped("no module image")
+    box.run(OK, "data", "make", box.path("digits"), "--format", "image_folder", "--samples", "80")
+
+
 @contextlib.contextmanager
 def small_disk(box, size):
     """A folder that is a file system of `size` bytes of its own."""

@@ -251,9 +251,7 @@ def class_folders(box, name, broken):
 
 def pictures(box):
     """Names of classes and of files, in what is shown of them; files that are written have them as they are."""
-    if not os.path.exists(os.path.join(os.environ.get("TANDEM_MODULE_PATH", ""), "libtandem-image.so")):
-        raise fault.Skipped("no module image")
-    box.run(OK, "data", "make", box.path("digits"), "--format", "image_folder", "--samples", "80")
+    fault.make_digits(box)
     for name in (TEXT.encode(), MARKS.encode()):
         for broken in (False, True):
             folder, run_dir = class_folders(box, name, broken), box.new_dir()

@@ -254,10 +254,8 @@ def compare(box):
 
 def pictures(box):
     """Short memory in a decoder, or where a folder is listed, is not a bad picture, nor an empty folder."""
-    box.run(OK, "data", "make", box.path("digits"), "--format", "image_folder", "--samples", "80")
+    fault.make_digits(box)
     job, run_dir = box.write("pictures.yaml", PICTURES), box.path("run-0")
-    if not os.path.exists(os.path.join(os.environ.get("TANDEM_MODULE_PATH", ""), "libtandem-image.so")):
-        raise fault.Skipped("no module image")
     before = ["train", job, "--run-dir", run_dir]
     sweep(box, *before)
     sweep(box, *before, TWO, "--mode", "ddp")
