@@ -6,7 +6,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/twin.h"
 
-enum { BEYOND = 16 };
+enum { BEYOND = 64 };
 
 void tdm__canvas_init(tdm_canvas *canvas, const tdm_host *host) {
     *canvas = (tdm_canvas){.host = host};
@@ -69,22 +69,6 @@ tdm_status tdm__canvas_crop(tdm_canvas *canvas, int64_t x, int64_t y, int64_t wi
     }
     tdm__canvas_swap(canvas);
     return TDM_OK;
-}
-
-void tdm__canvas_flip(tdm_canvas *canvas) {
-    const tdm_pixels *at = &canvas->now;
-    const size_t channels = (size_t)at->channels;
-    for (int y = 0; y < at->height; y++) {
-        unsigned char *left = at->data + (size_t)y * (size_t)at->width * channels;
-        unsigned char *right = left + (size_t)(at->width - 1) * channels;
-        for (; left < right; left += channels, right -= channels) {
-            for (size_t c = 0; c < channels; c++) {
-                const unsigned char byte = left[c];
-                left[c] = right[c];
-                right[c] = byte;
-            }
-        }
-    }
 }
 
 void tdm__canvas_erase(tdm_canvas *canvas, int x, int y, int width, int height, const unsigned char value[3]) {

@@ -44,7 +44,7 @@ typedef struct tdm_canvas {
 
 void tdm__canvas_init(tdm_canvas *canvas, const tdm_host *host);
 void tdm__canvas_deinit(tdm_canvas *canvas);
-/* A tdm_pixels_room with a tdm_host as its user. Vectors may read 16 bytes beyond `bytes`. */
+/* A tdm_pixels_room with a tdm_host as its user. Vectors may read 64 bytes beyond `bytes`. */
 tdm_status tdm__pixels_room(void *host, tdm_pixels *pixels, size_t bytes);
 /* Sets the size of canvas->other and makes room. */
 tdm_status tdm__canvas_other(tdm_canvas *canvas, int64_t width, int64_t height);

@@ -1,5 +1,5 @@
-/* The canvas against Pillow, on the cases of make_canvas_fixtures.py. Built twice: with and without the vectors of
- * base/twin.h, with the same results. */
+/* The canvas against Pillow, on the cases of make_canvas_fixtures.py. Built three times: with
+ * AVX512-VNNI, with the vectors of base/twin.h and without either, with the same results. */
 #include "runtime/image/canvas.h"
 #include "tests/support/tdm_test.h"
 
