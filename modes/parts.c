@@ -100,7 +100,8 @@ tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options 
     tdm_device_options device_options = {.index =
                                              options.index < ids->count ? (int)ids->item[options.index] : options.index,
                                          .precision = job->train.precision,
-                                         .deterministic = job->deterministic};
+                                         .deterministic = job->deterministic,
+                                         .threads = {params->share, params->plan->options.threads}};
     tdm_device *device = NULL;
     TDM_TRY(params->device->open(&device, params->host, &device_options));
     options.seed = (uint64_t)job->seed;

@@ -11,6 +11,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 #include "runtime/device/device.h"
+#include "runtime/device/share.h"
 #include "runtime/graph/graph.h"
 
 typedef struct cpu_device {
@@ -37,7 +38,8 @@ static tdm_status cpu_open(tdm_device **out, const tdm_host *host, const tdm_dev
     *out = NULL;
     cpu_device *device = NULL;
     TDM_TRY(tdm__new(host, &device, 1, sizeof(*device), "device"));
-    device->base = (tdm_device){.ops = &tdm_cpu_device, .host = host, .index = options->index};
+    device->base =
+        (tdm_device){.ops = &tdm_cpu_device, .host = host, .index = options->index, .threads = options->threads};
     device->flat = tdm_builtin_flat();
     snprintf(device->base.name, sizeof(device->base.name), "cpu:%d", options->index);
     *out = &device->base;
@@ -146,9 +148,38 @@ static tdm_status cpu_event_ms(tdm_device *device, tdm_device_event *from, tdm_d
 
 /* ---- flat loops ---- */
 
+/* A loop over arrays; which members it uses depends on the loop. */
+typedef struct flat_loop {
+    const tdm_flat_kernels *flat;
+    float *out;
+    const float *const *source;
+    int source_count;
+    const float *in;
+    void *out_bf16;
+    const void *in_bf16;
+    float weight;
+} flat_loop;
+
+static tdm_status run_loop(tdm_device *device, void (*work)(void *loop, size_t begin, size_t end), flat_loop l,
+                           size_t count) {
+    l.flat = ((cpu_device *)device)->flat;
+    return tdm__share_loop(&device->threads, count, work, &l);
+}
+
+static void sum_part(void *loop, size_t begin, size_t end) {
+    const flat_loop *l = loop;
+    const float *source[TDM_LIST_MAX];
+    for (int i = 0; i < l->source_count; i++) source[i] = l->source[i] + begin;
+    l->flat->sum(l->out + begin, source, l->source_count, end - begin);
+}
+
 static tdm_status cpu_sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t count) {
-    ((cpu_device *)device)->flat->sum(out, source, source_count, count);
-    return TDM_OK;
+    return run_loop(device, sum_part, (flat_loop){.out = out, .source = source, .source_count = source_count}, count);
+}
+
+static void scale_part(void *loop, size_t begin, size_t end) {
+    const flat_loop *l = loop;
+    l->flat->scale(l->out + begin, l->weight, end - begin);
 }
 
 static tdm_status cpu_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
@@ -161,30 +192,46 @@ static tdm_status cpu_clip(tdm_device *device, const tdm_step_values *values, fl
     }
     float total = (float)sqrt(squares);
     float factor = values->clip_norm / (total + 1e-6f);
-    flat->scale(g, factor < 1.0f ? factor : 1.0f, count);
     *norm = (double)total;
-    return TDM_OK;
+    return run_loop(device, scale_part, (flat_loop){.out = g, .weight = factor < 1.0f ? factor : 1.0f}, count);
+}
+
+static void average_part(void *loop, size_t begin, size_t end) {
+    const flat_loop *l = loop;
+    l->flat->lerp(l->out + begin, l->in + begin, l->weight, end - begin);
 }
 
 static tdm_status cpu_average(tdm_device *device, const tdm_step_values *values, float *average, const float *p,
                               size_t count) {
-    if (values->average_weight > 0) ((cpu_device *)device)->flat->lerp(average, p, values->average_weight, count);
-    return TDM_OK;
+    const flat_loop loop = {.out = average, .in = p, .weight = values->average_weight};
+    return loop.weight > 0 ? run_loop(device, average_part, loop, count) : TDM_OK;
+}
+
+static void to_bf16_part(void *loop, size_t begin, size_t end) {
+    const flat_loop *l = loop;
+    l->flat->to_bf16((uint16_t *)l->out_bf16 + begin, l->in + begin, end - begin);
 }
 
 static tdm_status cpu_to_bf16(tdm_device *device, void *out, const float *p, size_t count) {
-    ((cpu_device *)device)->flat->to_bf16(out, p, count);
-    return TDM_OK;
+    return run_loop(device, to_bf16_part, (flat_loop){.out_bf16 = out, .in = p}, count);
+}
+
+static void from_bf16_part(void *loop, size_t begin, size_t end) {
+    const flat_loop *l = loop;
+    l->flat->from_bf16(l->out + begin, (const uint16_t *)l->in_bf16 + begin, end - begin);
 }
 
 static tdm_status cpu_from_bf16(tdm_device *device, float *out, const void *what, size_t count) {
-    ((cpu_device *)device)->flat->from_bf16(out, what, count);
-    return TDM_OK;
+    return run_loop(device, from_bf16_part, (flat_loop){.out = out, .in_bf16 = what}, count);
+}
+
+static void add_bf16_part(void *loop, size_t begin, size_t end) {
+    const flat_loop *l = loop;
+    l->flat->add_bf16((uint16_t *)l->out_bf16 + begin, (const uint16_t *)l->in_bf16 + begin, end - begin);
 }
 
 static tdm_status cpu_add_bf16(tdm_device *device, void *out, const void *what, size_t count) {
-    ((cpu_device *)device)->flat->add_bf16(out, what, count);
-    return TDM_OK;
+    return run_loop(device, add_bf16_part, (flat_loop){.out_bf16 = out, .in_bf16 = what}, count);
 }
 
 static const tdm_arena_ops arena_ops = {

@@ -15,7 +15,6 @@
 typedef struct tdm_update {
     const tdm_optim_def *optim;
     tdm_optim_run *optim_run; /* its kernel on this device */
-    tdm_share *share;         /* NULL: one thread of a device does all of it */
     const tdm_optimizer_section *optimizer;
     double lr, momentum;                   /* of this step: schedules may change both (one-cycle) */
     double group_lr[TDM_PARAM_GROUPS_MAX]; /* of this step, for each of the optimizer's groups */
@@ -42,6 +41,7 @@ typedef struct tdm_mode_params {
     const tdm_device_ops *device;
     const tdm_loss_def *loss;
     tdm_status (*loss_run)(const tdm_loss_args *args); /* the loss's kernel on this device */
+    tdm_share *share;                                  /* of the threads of a device; how many, the plan says */
     int replicas;                                      /* of the whole job */
     int rank;                                          /* ddp: this process's rank; else 0 */
     tdm_comm *comm;                                    /* ddp: of all ranks, in host memory; borrowed */

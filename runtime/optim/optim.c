@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "runtime/base/status.h"
+#include "runtime/device/share.h"
 #include "runtime/graph/graph.h"
 
 int tdm__optim_state_count(const tdm_job *job) {
@@ -50,24 +51,19 @@ tdm_values tdm__optim_all_values(const tdm_update *update, int64_t denominator) 
     return values;
 }
 
-/* Numbers of a cache line, so that threads do not write to one line; and the least that pays for waking a thread. */
-enum { LINE = 16, LEAST_SHARED = 64 * 1024 };
-
 typedef struct shared_step {
     const tdm_optim_args *all;
     tdm_optim_run *run;
 } shared_step;
 
-/* Lines [begin, end). Every number is updated alone, so the bits do not depend on the parts. */
-static void step_part(void *user, int64_t begin, int64_t end) {
+static void step_part(void *user, size_t begin, size_t end) {
     const shared_step *s = user;
-    const size_t first = (size_t)begin * LINE, last = (size_t)end * LINE;
     tdm_optim_args args = *s->all;
-    args.count = (last < args.count ? last : args.count) - first;
-    args.p += first;
-    args.g += first;
+    args.count = end - begin;
+    args.p += begin;
+    args.g += begin;
     for (int i = 0; i < TDM_MAX_STATES; i++)
-        if (args.state[i] != NULL) args.state[i] += first;
+        if (args.state[i] != NULL) args.state[i] += begin;
     (void)s->run(&args); /* on the CPU nothing can fail */
 }
 
@@ -81,10 +77,9 @@ static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, const 
     if (r->param_bf16 != NULL && !tdm__replica_lends(r)) args.p_bf16 = (uint16_t *)r->param_bf16 + run->offset;
     for (int i = 0; i < r->state_count; i++)
         args.state[i] = r->state + (size_t)i * r->plan->trained_floats + run->offset;
-    const int threads = r->plan->options.threads;
-    if (update->share == NULL || threads == 1 || args.count < LEAST_SHARED) return update->optim_run(&args);
+    if (!tdm__device_on_host(r->device->ops)) return update->optim_run(&args);
     shared_step shared = {&args, update->optim_run};
-    return update->share(threads, (int64_t)((args.count + LINE - 1) / LINE), step_part, &shared);
+    return tdm__share_loop(&r->device->threads, args.count, step_part, &shared);
 }
 
 tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {

@@ -141,6 +141,7 @@ static tdm_status open_mode(tdm_run *run) {
                               .device = run->compute.device,
                               .loss = run->loss,
                               .loss_run = loss_run,
+                              .share = run->compute.share,
                               .shares_gradients = tdm__device_on_host(run->compute.device),
                               .device_comm = run->device_comm,
                               .replicas = run->replicas,

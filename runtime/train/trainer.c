@@ -108,7 +108,6 @@ static tdm_status submit_step(tdm_run *run) {
     ahead->data_ms = tdm__loader_waited_ms(run->loader);
     tdm_update update = {.optim = run->optim,
                          .optim_run = run->optim_run,
-                         .share = run->compute.share,
                          .optimizer = &run->job->optimizer,
                          .lr = run->schedules.own.lr,
                          .momentum = run->schedules.own.momentum,

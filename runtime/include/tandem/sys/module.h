@@ -5,21 +5,17 @@
 #ifndef TANDEM_SYS_MODULE_H
 #define TANDEM_SYS_MODULE_H
 
+#include <tandem/sys/device.h>
 #include <tandem/sys/optim.h>
 
 TDM_BEGIN_DECLS
 
-#define TDM_MODULE_ABI 15u
+#define TDM_MODULE_ABI 16u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
 struct tdm_device_ops;
 struct tdm_comm_ops;
 struct tdm_image_ops;
-
-/* Calls work(data, begin, end) over [0, count), cut into one range for each of `threads`, of which the caller is one,
- * and returns when all are done. Any thread, each with threads of its own. TDM_E_MEMORY if they cannot be started. */
-typedef tdm_status tdm_share(int threads, int64_t count, void (*work)(void *data, int64_t begin, int64_t end),
-                             void *data);
 
 typedef struct tdm_module {
     uint32_t abi;     /* TDM_MODULE_ABI */
