@@ -24,6 +24,7 @@ static const foreign_name foreign_keys[] = {
     {"train.accumulate", "gradient_accumulation_steps accumulate_grad_batches grad_accum"},
     {"train.clip_grad_norm", "max_grad_norm gradient_clip_val clip_grad grad_clip"},
     {"train.precision", "amp fp16 bf16 dtype mixed_precision"},
+    {"train.recompute", "checkpointing activation_checkpointing gradient_checkpointing remat"},
     {"data.workers", "j num_workers dataloader_num_workers loaders"},
     {"data.train", "dataset train_data data_dir data_path"},
     {"data.eval", "val valid test"},

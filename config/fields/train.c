@@ -125,6 +125,7 @@ const tdm_field tdm__schedule_rows[] = {
     {0},
 };
 
+static const char *const recompute_names[] = {"auto", "always", "never", NULL};
 static const char *const precision_names[] = {"f32", "tf32", "bf16", NULL};
 const tdm_field tdm__train_rows[] = {
     {FIELD(INT, tdm_train_section, epochs, "null"), RANGE(1, MANY), FLAGS(NULLABLE), .unit = "epochs",
@@ -138,6 +139,10 @@ const tdm_field tdm__train_rows[] = {
     {FIELD(ENUM, tdm_train_section, precision, "f32"), .names = precision_names,
      HELP("precision of the arithmetic; tf32 needs CUDA, bf16 CUDA or a CPU with AMX",
           "运算精度；tf32 需要 CUDA，bf16 需要 CUDA 或带 AMX 的 CPU")},
+    {FIELD(ENUM, tdm_train_section, recompute, "auto"), .names = recompute_names,
+     HELP("make layers' outputs again for the backward pass instead of keeping them: less memory, the same bits; auto: "
+          "on the CPU, those of at least 1 MiB",
+          "反向时重新计算某些层的输出而不保留：省内存，数值逐位相同；auto 表示在 CPU 上对 1 MiB 以上的输出这样做")},
     {0},
 };
 const tdm_field tdm__batch_rows[] = {

@@ -224,9 +224,8 @@ template <class Number> forward_finish<Number> forward_finish_of(const job<Numbe
     return f;
 }
 
-template <int WIDE, class Number> tdm_status launch_forward(const job<Number> &j) {
+template <int WIDE, class Number> tdm_status launch_forward(const job<Number> &j, int64_t *counter) {
     const tdm_kernel_args *args = j.args;
-    int64_t *counter = args->training && j.attrs->track_running_stats ? args->counter : NULL;
     auto kernel = j.nhwc ? apply_forward<WIDE, true, Number> : apply_forward<WIDE, false, Number>;
     TDM_LAUNCH(kernel, blocks_for(j.g.channels * j.g.count / WIDE), THREADS, j.stream, j.in_packs(WIDE), j.of,
                as<Number>(args->y), tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU), counter);
@@ -240,6 +239,11 @@ template <int WIDE, class Number> tdm_status launch_backward(const job<Number> &
     return TDM_OK;
 }
 
+template <class Number> tdm_status apply_to_all(const job<Number> &j, int64_t *counter) {
+    if (j.has_packs(PACK_OF<Number>)) return launch_forward<PACK_OF<Number>>(j, counter);
+    return j.has_packs(PACK) ? launch_forward<PACK>(j, counter) : launch_forward<1>(j, counter);
+}
+
 template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     const job<Number> j = job_of<Number>(args);
     const bool of_batch = args->training || !j.attrs->track_running_stats;
@@ -247,8 +251,14 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
         TDM_MODULE_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, (long long)j.g.channels);
     const forward_finish<Number> finish = forward_finish_of(j, of_batch);
     TDM_MODULE_TRY(of_batch ? sum_channels(j, finish) : launch_finish(j, finish, 0));
-    if (j.has_packs(PACK_OF<Number>)) return launch_forward<PACK_OF<Number>>(j);
-    return j.has_packs(PACK) ? launch_forward<PACK>(j) : launch_forward<1>(j);
+    return apply_to_all(j, args->training && j.attrs->track_running_stats ? args->counter : NULL);
+}
+
+template <class Number> tdm_status recompute(const tdm_kernel_args *args) {
+    const job<Number> j = job_of<Number>(args);
+    const forward_again<Number> finish = {forward_finish_of(j, false)};
+    TDM_MODULE_TRY(launch_finish(j, finish, 0));
+    return apply_to_all(j, NULL);
 }
 
 /* Sums, gradients of the parameters and the coefficients of dx. */
@@ -293,4 +303,4 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL(batchnorm2d, fits);
+TDM_CUDA_KERNEL_RECOMPUTES(batchnorm2d, fits);

@@ -117,6 +117,15 @@ tdm_status tdm__batchnorm2d_bf16_forward(const tdm_batchnorm2d_job *job) {
     return share(&w, apply);
 }
 
+tdm_status tdm__batchnorm2d_bf16_recompute(const tdm_batchnorm2d_job *job) {
+    work w = work_of(job);
+    for (int64_t c = 0; c < w.channels; c++) {
+        const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_again(job, c);
+        w.of[0][c] = of.center, w.of[1][c] = of.scale, w.of[2][c] = of.shift;
+    }
+    return share(&w, apply);
+}
+
 /* ---- backward ---- */
 
 static void sums(void *data, int64_t begin, int64_t end) {

@@ -3,6 +3,13 @@
 
 #include "ops/batchnorm2d/batchnorm2d_dnnl.h"
 
+static tdm_batchnorm2d_forward coefficients(const tdm_batchnorm2d_job *j, int64_t c, double mean, double invstd) {
+    const tdm_kernel_args *args = j->args;
+    return (tdm_batchnorm2d_forward){.center = (float)mean,
+                                     .scale = (float)(j->attrs->affine ? invstd * (double)args->param[0][c] : invstd),
+                                     .shift = j->attrs->affine ? args->param[1][c] : 0.0f};
+}
+
 tdm_batchnorm2d_forward tdm__batchnorm2d_forward_of(const tdm_batchnorm2d_job *j, int64_t c, double mean,
                                                     double variance) {
     const tdm_kernel_args *args = j->args;
@@ -15,13 +22,19 @@ tdm_batchnorm2d_forward tdm__batchnorm2d_forward_of(const tdm_batchnorm2d_job *j
             tdm__batchnorm2d_run(&args->buffer[0][c], &args->buffer[1][c], j->momentum, mean, variance,
                                  (double)(j->norm.rows * j->norm.points));
     }
-    return (tdm_batchnorm2d_forward){.center = (float)mean,
-                                     .scale = (float)(j->attrs->affine ? invstd * (double)args->param[0][c] : invstd),
-                                     .shift = j->attrs->affine ? args->param[1][c] : 0.0f};
+    return coefficients(j, c, mean, invstd);
 }
 
 double tdm__batchnorm2d_center(const tdm_batchnorm2d_job *j, int64_t c) {
     return j->args->training ? j->mean[c] : (double)j->args->buffer[0][c];
+}
+
+static double invstd_of(const tdm_batchnorm2d_job *j, int64_t c) {
+    return j->args->training ? j->invstd[c] : 1.0 / sqrt((double)j->args->buffer[1][c] + j->attrs->eps);
+}
+
+tdm_batchnorm2d_forward tdm__batchnorm2d_forward_again(const tdm_batchnorm2d_job *j, int64_t c) {
+    return coefficients(j, c, tdm__batchnorm2d_center(j, c), invstd_of(j, c));
 }
 
 /* dx = w invstd (dy - sum dy / N - (x - mean) invstd^2 sum dy (x - mean) / N)
@@ -32,7 +45,7 @@ tdm_batchnorm2d_backward tdm__batchnorm2d_backward_of(const tdm_batchnorm2d_job 
     const tdm_kernel_args *args = j->args;
     const bool constant = !args->training;
     const double count = (double)(j->norm.rows * j->norm.points);
-    const double invstd = constant ? 1.0 / sqrt((double)args->buffer[1][c] + j->attrs->eps) : j->invstd[c];
+    const double invstd = invstd_of(j, c);
     if (args->dparam[0] != NULL) {
         args->dparam[0][c] = (float)(dot * invstd);
         args->dparam[1][c] = (float)sum;

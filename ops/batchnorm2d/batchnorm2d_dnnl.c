@@ -78,6 +78,26 @@ static tdm_status forward(const tdm_kernel_args *args) {
     return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_forward(&j) : share(&j, forward_range);
 }
 
+static void recompute_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int64_t lanes) {
+    float center[TDM_BATCHNORM2D_MOST_LANES], scale[TDM_BATCHNORM2D_MOST_LANES], shift[TDM_BATCHNORM2D_MOST_LANES];
+    for (int64_t k = 0; k < lanes; k++) {
+        const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_again(j, channel + k);
+        center[k] = of.center, scale[k] = of.scale, shift[k] = of.shift;
+    }
+    j->lanes->apply(&j->norm, channel, j->args->x[0], j->args->y, center, scale, shift);
+}
+
+static void recompute_range(void *data, int64_t begin, int64_t end) {
+    const tdm_batchnorm2d_job *j = data;
+    const int64_t lanes = j->lanes->lanes;
+    for (int64_t k = begin; k < end; k++) recompute_lanes(j, k * lanes, lanes);
+}
+
+static tdm_status recompute(const tdm_kernel_args *args) {
+    tdm_batchnorm2d_job j = job_of(args);
+    return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_recompute(&j) : share(&j, recompute_range);
+}
+
 static void backward_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int64_t lanes) {
     const tdm_kernel_args *args = j->args;
     const float *x = args->x[0], *dy = args->dy, *y = j->norm.relu ? args->y : NULL;
@@ -111,5 +131,6 @@ const tdm_kernel tdm__batchnorm2d_dnnl = {
     .fits = fits,
     .forward = forward,
     .backward = backward,
+    .recompute = recompute,
     .takes_bf16 = true,
 };

@@ -25,6 +25,9 @@ typedef struct tdm_batchnorm2d_forward {
 tdm_batchnorm2d_forward tdm__batchnorm2d_forward_of(const tdm_batchnorm2d_job *job, int64_t channel, double mean,
                                                     double variance);
 
+/* The same once more, from what forward saved. */
+tdm_batchnorm2d_forward tdm__batchnorm2d_forward_again(const tdm_batchnorm2d_job *job, int64_t channel);
+
 /* Backward: dx = (dy - level - (x - mean) slope) scale. */
 typedef struct tdm_batchnorm2d_backward {
     float mean, level, slope, scale;
@@ -38,6 +41,7 @@ tdm_batchnorm2d_backward tdm__batchnorm2d_backward_of(const tdm_batchnorm2d_job 
 bool tdm__batchnorm2d_bf16_fits(const tdm_kernel_desc *desc);
 size_t tdm__batchnorm2d_bf16_scratch(const tdm_kernel_desc *desc);
 tdm_status tdm__batchnorm2d_bf16_forward(const tdm_batchnorm2d_job *job);
+tdm_status tdm__batchnorm2d_bf16_recompute(const tdm_batchnorm2d_job *job);
 tdm_status tdm__batchnorm2d_bf16_backward(const tdm_batchnorm2d_job *job);
 
 #endif

@@ -117,11 +117,33 @@ template <class Number> struct forward_finish {
                 tdm__batchnorm2d_run(&running_mean[c], &running_variance[c],
                                      tdm__batchnorm2d_momentum(&attrs, *counter + 1), m, variance, count);
         }
+        write_coefficients(c, m, inverse);
+    }
+
+    __device__ void write_coefficients(int64_t c, double m, double inverse) const {
         const double scale = attrs.affine ? inverse * (double)weight[c] : inverse;
         const float rounded = (float)m;
         out.center[c] = rounded;
         out.scale[c] = (float)scale;
         out.shift[c] = (float)((attrs.affine ? (double)bias[c] : 0.0) + ((double)rounded - m) * scale);
+    }
+};
+
+/* Forward's coefficients once more, from what forward saved. */
+template <class Number> struct forward_again {
+    static constexpr bool GRADIENT = false;
+    forward_finish<Number> forward;
+
+    __device__ double center(int64_t) const {
+        return 0.0;
+    }
+
+    __device__ void finish(int64_t c, const sums &) const {
+        if (forward.training)
+            forward.write_coefficients(c, forward.mean[c], forward.invstd[c]);
+        else
+            forward.write_coefficients(c, (double)forward.running_mean[c],
+                                       1.0 / sqrt((double)forward.running_variance[c] + forward.attrs.eps));
     }
 };
 

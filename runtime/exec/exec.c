@@ -53,6 +53,17 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
     }
 }
 
+/* Backward's args: forward's, with what is made again in its place. */
+static void backward_args(tdm_replica *replica, int index, const tdm_rows *rows, const tdm_prepared *prepared,
+                          tdm_kernel_args *args) {
+    const tdm_plan_node *node = &replica->plan->nodes[index];
+    common_args(replica, node, index, rows, prepared, args);
+    for (int i = 0; i < node->desc.input_count; i++)
+        args->x[i] = address(replica, rows, tdm__plan_in_backward(replica->plan, node->x[i]));
+    args->y = address(replica, rows, tdm__plan_in_backward(replica->plan, node->y));
+    args->scratch = address(replica, rows, node->scratch_backward);
+}
+
 static tdm_status enter(const tdm_replica *replica) {
     const tdm_device_ops *ops = replica->device->ops;
     return ops->enter != NULL ? ops->enter(replica->device) : TDM_OK;
@@ -132,8 +143,7 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
     const tdm_plan_node *node = &plan->nodes[index];
     if (node->kernel == NULL) return backward_alias(replica, node, rows);
     tdm_kernel_args args;
-    common_args(replica, node, index, rows, prepared, &args);
-    args.scratch = address(replica, rows, node->scratch_backward);
+    backward_args(replica, index, rows, prepared, &args);
     args.dy = address(replica, rows, node->dy);
     for (int i = 0; i < node->desc.input_count; i++)
         args.dx[i] = address(replica, rows, node->dx_adds[i] ? node->dx_temp[i] : node->dx[i]);
@@ -155,6 +165,12 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
     return first ? TDM_OK : add_gradients(replica, node, &args);
 }
 
+static tdm_status recompute_node(tdm_replica *replica, int index, const tdm_rows *rows, const tdm_prepared *prepared) {
+    tdm_kernel_args args;
+    backward_args(replica, index, rows, prepared, &args);
+    return replica->plan->nodes[index].kernel->recompute(&args);
+}
+
 tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks) {
     const tdm_plan *plan = replica->plan;
     tdm_prepared *prepared = NULL;
@@ -164,6 +180,8 @@ tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool f
         const tdm_plan_step *step = &plan->steps[s];
         if (step->kind == TDM_STEP_BACKWARD)
             TDM_TRY(backward_node(replica, step->index, rows, prepared, first));
+        else if (step->kind == TDM_STEP_RECOMPUTE)
+            TDM_TRY(recompute_node(replica, step->index, rows, prepared));
         else if (hooks != NULL)
             TDM_TRY(hooks->bucket_ready(hooks->user, step->index));
     }

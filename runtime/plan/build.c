@@ -14,8 +14,13 @@ tdm_status tdm__build_value(tdm_build *build, int *out, const char *name, const 
     TDM_TRY(tdm__grow(build->host, &build->of_value, &build->of_value_room, count + 1, sizeof(*build->of_value),
                       "plan values"));
     tdm_plan_value *value = &plan->values[count];
-    *value = (tdm_plan_value){
-        .layout = layout, .kind = TDM_PLACE_ARENA, .alias_of = -1, .first = -1, .last = -1, .bytes = bytes};
+    *value = (tdm_plan_value){.layout = layout,
+                              .kind = TDM_PLACE_ARENA,
+                              .alias_of = -1,
+                              .again = -1,
+                              .first = -1,
+                              .last = -1,
+                              .bytes = bytes};
     if (shape != NULL) value->shape = *shape;
     snprintf(value->name, sizeof(value->name), "%s", name);
     build->of_value[count] = (tdm_build_value){.producer = -1, .gradient = -1};

@@ -17,9 +17,10 @@ typedef struct tdm_build_value {
 
 /* And of a plan node. */
 typedef struct tdm_build_node {
-    tdm_kernel_fit fit; /* the kernel's answer to desc */
-    int before;         /* of a reorder, in the layout pass: the node in front of which it runs */
-    bool removed;       /* by a rewrite; it leaves the list at the end of that pass */
+    tdm_kernel_fit fit;  /* the kernel's answer to desc */
+    int before;          /* of a reorder, in the layout pass: the node in front of which it runs */
+    bool removed;        /* by a rewrite; it leaves the list at the end of that pass */
+    bool has_step_again; /* steps: what makes its y again stands in front of the backward that reads it first */
 } tdm_build_node;
 
 typedef struct tdm_build {
@@ -54,14 +55,15 @@ bool tdm__build_is_trained(const tdm_build *build, const tdm_graph_node *node);
 tdm_status tdm__build_frozen(tdm_build *build);
 
 /* The passes, in this order. */
-tdm_status tdm__build_lower(tdm_build *build);    /* graph -> nodes and values, one to one, all PLAIN */
-tdm_status tdm__build_layout(tdm_build *build);   /* a kernel for each node, layouts, reorders between */
-tdm_status tdm__build_rewrite(tdm_build *build);  /* the table of ops/rewrites.c */
-tdm_status tdm__build_values(tdm_build *build);   /* what shares memory, what kernels save, scratch */
-tdm_status tdm__build_params(tdm_build *build);   /* arenas in order of readiness */
-tdm_status tdm__build_backward(tdm_build *build); /* gradients and their writers */
-tdm_status tdm__build_steps(tdm_build *build);    /* the order of everything, buckets included */
-tdm_status tdm__build_places(tdm_build *build);   /* first and last step of every value, offsets in the arena */
+tdm_status tdm__build_lower(tdm_build *build);     /* graph -> nodes and values, one to one, all PLAIN */
+tdm_status tdm__build_layout(tdm_build *build);    /* a kernel for each node, layouts, reorders between */
+tdm_status tdm__build_rewrite(tdm_build *build);   /* the table of ops/rewrites.c */
+tdm_status tdm__build_values(tdm_build *build);    /* what shares memory, what kernels save, scratch */
+tdm_status tdm__build_params(tdm_build *build);    /* arenas in order of readiness */
+tdm_status tdm__build_backward(tdm_build *build);  /* gradients and their writers */
+tdm_status tdm__build_recompute(tdm_build *build); /* which outputs are made again for backward */
+tdm_status tdm__build_steps(tdm_build *build);     /* the order of everything, buckets included */
+tdm_status tdm__build_places(tdm_build *build);    /* first and last step of every value, offsets in the arena */
 tdm_status tdm__build_hash(tdm_build *build);
 
 #endif

@@ -129,6 +129,23 @@ static tdm_status build_buckets(tdm_build *build) {
     return TDM_OK;
 }
 
+/* In front of a backward that reads what is made again for the first time. */
+static tdm_status recompute_for(tdm_build *build, int index) {
+    tdm_plan *plan = build->plan;
+    const tdm_plan_node *node = &plan->nodes[index];
+    int read[TDM_MAX_INPUTS + 1], count = 0;
+    if ((node->reads & TDM_OP_READS_Y) != 0) read[count++] = node->y;
+    for (int k = 0; k < node->desc.input_count; k++)
+        if (tdm__plan_backward_reads(node, k)) read[count++] = node->x[k];
+    for (int i = 0; i < count; i++) {
+        const int producer = build->of_value[read[i]].producer;
+        if (plan->values[read[i]].again < 0 || build->of_node[producer].has_step_again) continue;
+        build->of_node[producer].has_step_again = true;
+        TDM_TRY(add_step(build, TDM_STEP_RECOMPUTE, producer));
+    }
+    return TDM_OK;
+}
+
 tdm_status tdm__build_steps(tdm_build *build) {
     tdm_plan *plan = build->plan;
     for (int i = 0; i < plan->node_count; i++) {
@@ -142,6 +159,7 @@ tdm_status tdm__build_steps(tdm_build *build) {
     for (int i = plan->node_count - 1; i >= 0; i--) {
         const tdm_plan_node *node = &plan->nodes[i];
         if (!node->needs_backward) continue;
+        TDM_TRY(recompute_for(build, i));
         const int written = plan->step_count;
         TDM_TRY(add_step(build, TDM_STEP_BACKWARD, i));
         while (bucket < plan->bucket_count) {

@@ -19,13 +19,20 @@ static void touch_forward(tdm_plan *plan, const tdm_plan_node *node, int step) {
     touch(plan, node->scratch_forward, step);
 }
 
+static void touch_recompute(tdm_plan *plan, const tdm_plan_node *node, int step) {
+    for (int i = 0; i < node->desc.input_count; i++) touch(plan, node->x[i], step);
+    touch(plan, tdm__plan_in_backward(plan, node->y), step);
+    touch(plan, node->saved, step);
+    touch(plan, node->scratch_backward, step);
+}
+
 static void touch_backward(tdm_plan *plan, const tdm_plan_node *node, int step) {
     for (int i = 0; i < node->desc.input_count; i++) {
-        if ((node->reads & TDM_OP_READS_X) != 0 && !tdm__plan_is_added(node, i)) touch(plan, node->x[i], step);
+        if (tdm__plan_backward_reads(node, i)) touch(plan, tdm__plan_in_backward(plan, node->x[i]), step);
         touch(plan, node->dx[i], step);
         touch(plan, node->dx_temp[i], step);
     }
-    if ((node->reads & TDM_OP_READS_Y) != 0) touch(plan, node->y, step);
+    if ((node->reads & TDM_OP_READS_Y) != 0) touch(plan, tdm__plan_in_backward(plan, node->y), step);
     touch(plan, node->dy, step);
     touch(plan, node->saved, step);
     touch(plan, node->scratch_backward, step);
@@ -37,6 +44,7 @@ static void find_lives(tdm_plan *plan) {
     for (int i = 0; i < plan->step_count; i++) {
         const tdm_plan_step *step = &plan->steps[i];
         if (step->kind == TDM_STEP_FORWARD) touch_forward(plan, &plan->nodes[step->index], i);
+        if (step->kind == TDM_STEP_RECOMPUTE) touch_recompute(plan, &plan->nodes[step->index], i);
         if (step->kind == TDM_STEP_BACKWARD) touch_backward(plan, &plan->nodes[step->index], i);
         if (step->kind == TDM_STEP_LOSS) {
             touch(plan, plan->output, i);

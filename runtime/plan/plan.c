@@ -25,9 +25,11 @@ static tdm_status check_options(const tdm_graph *graph, const tdm_plan_options *
 static const struct {
     const char *name;
     tdm_status (*run)(tdm_build *build);
-} passes[] = {{"lower", tdm__build_lower},   {"layout", tdm__build_layout}, {"rewrite", tdm__build_rewrite},
-              {"values", tdm__build_values}, {"params", tdm__build_params}, {"backward", tdm__build_backward},
-              {"steps", tdm__build_steps},   {"places", tdm__build_places}, {"hash", tdm__build_hash}};
+} passes[] = {{"lower", tdm__build_lower},         {"layout", tdm__build_layout},
+              {"rewrite", tdm__build_rewrite},     {"values", tdm__build_values},
+              {"params", tdm__build_params},       {"backward", tdm__build_backward},
+              {"recompute", tdm__build_recompute}, {"steps", tdm__build_steps},
+              {"places", tdm__build_places},       {"hash", tdm__build_hash}};
 enum { PASSES = sizeof(passes) / sizeof(passes[0]) };
 
 const char *tdm__plan_pass(int index) {

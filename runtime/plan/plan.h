@@ -1,7 +1,8 @@
 /* The plan: what one replica does in one step, as data. Nothing here touches a device or another process.
  *
  *   graph --lower--> nodes --layout--> kernels, reorders --rewrite--> fewer kernels --values--> what shares memory
- *         --params, backward, steps--> the order of everything --places--> offsets in the arenas
+ *         --params, backward--> gradients --recompute--> what is made twice
+ *         --steps--> the order of everything --places--> offsets in the arenas
  *
  * Each pass changes the plan in place. The plan can be printed after each (tdm_plan_options.after).
  *
@@ -33,6 +34,7 @@ typedef struct tdm_plan_value {
     int64_t channels; /* in memory: those of the shape, then zeros; 0: as the shape has them */
     tdm_place_kind kind;
     int alias_of;    /* lies in the bytes of this value, which owns them; -1: it owns its bytes */
+    int again;       /* the value with the same numbers that backward reads instead; -1: backward reads this one */
     int first, last; /* steps that touch it; owners include their aliases */
     size_t bytes, offset;
 } tdm_plan_value;
@@ -68,7 +70,13 @@ typedef struct tdm_plan_node {
     size_t own_scratch; /* bytes of scratch that the kernel itself uses; behind them: widened.h */
 } tdm_plan_node;
 
-typedef enum tdm_step_kind { TDM_STEP_FORWARD, TDM_STEP_LOSS, TDM_STEP_BACKWARD, TDM_STEP_READY } tdm_step_kind;
+typedef enum tdm_step_kind {
+    TDM_STEP_FORWARD,
+    TDM_STEP_LOSS,
+    TDM_STEP_RECOMPUTE, /* the node's y is made again, for backward */
+    TDM_STEP_BACKWARD,
+    TDM_STEP_READY
+} tdm_step_kind;
 typedef struct tdm_plan_step {
     tdm_step_kind kind;
     int index; /* node, or bucket for READY */
@@ -114,6 +122,8 @@ typedef struct tdm_plan_options {
     int precision;    /* tdm_precision: what products may round their factors to */
     bool widens;      /* in bf16 kernels may be asked for floats: the device has tdm_arena_ops.from_bf16 */
     bool accumulates; /* several micro-batches a step: parameter gradients may need adding */
+    size_t recompute; /* outputs of so many bytes or more are made again for backward where a kernel can; SIZE_MAX: none
+                       */
     double bucket_cap_mb;
     const tdm_kernel *const *kernels; /* NULL-terminated, best first; "ref" last */
     int loss;                         /* index in tdm_builtin_losses */
@@ -178,9 +188,19 @@ static inline size_t tdm__plan_batch_row_bytes(const tdm_plan *plan) {
 
 int64_t tdm__plan_trained_numbers(const tdm_plan *plan); /* numbers that are trained, padding not counted */
 
+/* Where backward finds the numbers of a value: where forward left them, or where they are made again. */
+static inline int tdm__plan_in_backward(const tdm_plan *plan, int value) {
+    return value >= 0 && plan->values[value].again >= 0 ? plan->values[value].again : value;
+}
+
 /* Does an epilogue add this input? Backward does not read it, and its gradient may share the memory of dy. */
 static inline bool tdm__plan_is_added(const tdm_plan_node *node, int input) {
     return tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD) && input == node->desc.input_count - 1;
+}
+
+/* Does the node's backward read this input? */
+static inline bool tdm__plan_backward_reads(const tdm_plan_node *node, int input) {
+    return node->needs_backward && (node->reads & TDM_OP_READS_X) != 0 && !tdm__plan_is_added(node, input);
 }
 
 const char *tdm__plan_pass(int index); /* the name of a pass; NULL behind the last */

@@ -71,13 +71,29 @@ static void print_forward(const tdm_plan *plan, int index, const char *phase, co
     print_row(text, index, &row);
 }
 
+static void print_recompute(const tdm_plan *plan, int index, const tdm_plan_node *node, tdm_text *text) {
+    const int again = tdm__plan_in_backward(plan, node->y);
+    plan_row row = {.phase = "again", .op = node->op->name};
+    for (int i = 0; i < node->desc.input_count; i++) add_value(row.reads, sizeof(row.reads), plan, node->x[i]);
+    add_value(row.reads, sizeof(row.reads), plan, node->saved);
+    for (int i = 0; i < node->desc.param_count; i++)
+        add_param(row.reads, sizeof(row.reads), plan, node->graph_param[i], "");
+    add_value(row.writes, sizeof(row.writes), plan, again);
+    set_place(&row, plan, again);
+    snprintf(row.notes, sizeof(row.notes), "%s%s%s", node->kernel->variant, node->also,
+             layout_names[node->desc.y_layout]);
+    print_row(text, index, &row);
+}
+
 static void print_backward(const tdm_plan *plan, int index, const tdm_plan_node *node, tdm_text *text) {
     plan_row row = {.phase = "bwd", .op = node->op->name};
     int first_dx = -1;
     bool adds = false;
     add_value(row.reads, sizeof(row.reads), plan, node->dy);
-    if ((node->reads & TDM_OP_READS_X) != 0) add_value(row.reads, sizeof(row.reads), plan, node->x[0]);
-    if ((node->reads & TDM_OP_READS_Y) != 0) add_value(row.reads, sizeof(row.reads), plan, node->y);
+    if ((node->reads & TDM_OP_READS_X) != 0)
+        add_value(row.reads, sizeof(row.reads), plan, tdm__plan_in_backward(plan, node->x[0]));
+    if ((node->reads & TDM_OP_READS_Y) != 0)
+        add_value(row.reads, sizeof(row.reads), plan, tdm__plan_in_backward(plan, node->y));
     add_value(row.reads, sizeof(row.reads), plan, node->saved);
     for (int i = node->desc.input_count - 1; i >= 0; i--) {
         if (node->dx[i] < 0) continue;
@@ -103,6 +119,9 @@ static void print_steps(const tdm_plan *plan, tdm_text *text) {
             break;
         case TDM_STEP_LOSS:
             print_loss(plan, i, text);
+            break;
+        case TDM_STEP_RECOMPUTE:
+            print_recompute(plan, i, &plan->nodes[index], text);
             break;
         case TDM_STEP_BACKWARD:
             print_backward(plan, i, &plan->nodes[index], text);
@@ -207,10 +226,10 @@ void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
 }
 
 static void put_step(tdm_json_out *to, const tdm_plan *plan, const tdm_plan_step *step) {
-    static const char *const kinds[] = {"forward", "loss", "backward", "ready"};
+    static const char *const kinds[] = {"forward", "loss", "recompute", "backward", "ready"};
     tdm__json_put(to, "{ kind:%s", kinds[step->kind]);
     if (step->kind == TDM_STEP_READY) tdm__json_put(to, "bucket:%d", step->index);
-    if (step->kind == TDM_STEP_FORWARD || step->kind == TDM_STEP_BACKWARD) {
+    if (step->kind != TDM_STEP_LOSS && step->kind != TDM_STEP_READY) {
         const tdm_plan_node *node = &plan->nodes[step->index];
         tdm__json_put(to, "op:%s name:%s kernel:%s also:%s", node->op->name, node->name,
                       node->kernel != NULL ? node->kernel->variant : "alias",

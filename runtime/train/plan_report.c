@@ -63,6 +63,13 @@ static int threads_of(const tdm_job *job, const tdm_compute *compute, int replic
     return threads < 1 ? 1 : threads;
 }
 
+/* The smallest output that is made again. A GPU keeps all of them unless the job says otherwise. */
+static size_t least_recomputed(const tdm_job *job, const tdm_compute *compute) {
+    if (job->train.recompute == TDM_RECOMPUTE_ALWAYS) return 0;
+    if (job->train.recompute == TDM_RECOMPUTE_NEVER || !tdm__device_on_host(compute->device)) return SIZE_MAX;
+    return (size_t)1 << 20;
+}
+
 tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas) {
     int64_t micro = tdm__plan_rows(job, rows), batch = job->eval.batch;
     return (tdm_plan_options){.rows = batch != TDM_INT_NULL && batch > micro ? batch : micro,
@@ -73,6 +80,7 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
                               .widens = compute->device->arenas->from_bf16 != NULL,
                               .precision = job->train.precision,
                               .accumulates = job->train.accumulate > 1,
+                              .recompute = least_recomputed(job, compute),
                               .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
                               .kernels = compute->kernels,
                               .freeze = &job->freeze,

@@ -263,12 +263,30 @@ static void forget(run *r, const void *y_kept) {
     if (r->scratch_backward != NULL) memset(r->scratch_backward, OP_DIRT, r->fit.scratch_bytes);
 }
 
+/* y from what backward may read, into memory that holds something else. */
+static tdm_status recompute(run *r, const void *y) {
+    memset(r->args.y, OP_DIRT, (size_t)r->y_count * r->size);
+    const tdm_status status = run_pass(r, r->kernel->recompute);
+    op_memory_check(&r->memory, "recompute");
+    if (status == TDM_OK && memcmp(r->args.y, y, (size_t)r->y_count * r->size) != 0) {
+        fprintf(stderr, "  recompute: not forward's y\n");
+        tdm_test_failures++;
+    }
+    return status;
+}
+
 static tdm_status backward(run *r) {
     const op_data *data = r->data;
     void *y = op_take((size_t)r->y_count * r->size);
     memcpy(y, r->args.y, (size_t)r->y_count * r->size);
     forget(r, y);
     r->args.scratch = r->scratch_backward;
+    const bool keeps_x = (data->def->flags & TDM_OP_READS_X) != 0 && !r->setting->adds;
+    if (r->kernel->recompute != NULL && keeps_x) {
+        const tdm_status status = recompute(r, y);
+        if (status != TDM_OK) return status;
+        forget(r, y);
+    }
     r->args.dy = r->dy = op_memory_numbers(&r->memory, r->y_count, r->size, "dy");
     give(r, r->dy, data->dy, &data->y_shape, r->desc.y_layout);
     for (int i = 0; i < r->desc.input_count && !r->setting->without_dx; i++) {

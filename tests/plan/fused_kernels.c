@@ -90,6 +90,15 @@ static tdm_status forward(const tdm_kernel_args *args) {
     return status;
 }
 
+/* Forward once more, of an op without buffers: it moves nothing, and saves what it saved. */
+static tdm_status recompute(const tdm_kernel_args *args) {
+    return forward(args);
+}
+
+static bool has_buffers(const char *op) {
+    return strcmp(op, "batchnorm2d") == 0;
+}
+
 /* ---- backward ---- */
 
 static void mask(float *out, const float *dy, const float *y, int64_t count) {
@@ -138,7 +147,8 @@ const tdm_kernel *const *fused_kernels(void) {
                                  .variant = "fused",
                                  .fits = fits,
                                  .forward = forward,
-                                 .backward = backward};
+                                 .backward = backward,
+                                 .recompute = has_buffers(tdm_builtin_kernels[i]->op) ? NULL : recompute};
         list[i] = strcmp(kernel[i].op, tdm_builtin_layout_op->name) == 0 ? tdm_builtin_kernels[i] : &kernel[i];
     }
     return list;

@@ -363,6 +363,9 @@ TEST(groups_are_runs) {
 
 /* ---- steps and buckets ---- */
 
+#define BLOCK                                                                   \
+    "x 3x8x8; c conv2d x out=4 kernel=3 bias=false; b batchnorm2d c; r relu b;" \
+    "d conv2d r out=2 kernel=1 bias=false; p avgpool2d d kernel=2"
 #define NET "x 8; l linear x out=4; r relu l; f flatten r; m linear f out=2"
 
 static const plan_case steps[] = {
@@ -395,6 +398,32 @@ static const plan_case steps[] = {
      .offers = "maxpool2d: sum",
      .bucket_mb = 1e-9,
      .want = "F c F p L B p B c R 0 R 1 | 0: c.weight (0+112) after 4 | 1: c.bias (112+16) after 4"},
+    {.title = "what is made again is made in front of the first backward that reads it",
+     .graph = BLOCK,
+     .offers = "batchnorm2d: relu again",
+     .want = "F c F b F d F p L B p A b B d B b B c R 0 | 0: d.weight b.weight b.bias c.weight (0+160) after 9"},
+    {.title = "also where only its own backward reads it",
+     .graph = "x 3x8x8; c conv2d x out=4 kernel=3 bias=false; b batchnorm2d c; r relu b; p avgpool2d r kernel=2",
+     .offers = "batchnorm2d: relu again",
+     .want = "F c F b F p L B p A b B b B c R 0 | 0: b.weight b.bias c.weight (0+144) after 7"},
+    {.title = "not where an input is not kept for backward: what an epilogue adds",
+     .graph = "x 3x8x8; c conv2d x out=3 kernel=1 bias=false; b batchnorm2d c; a add b x; r relu a;"
+              "d conv2d r out=2 kernel=1 bias=false",
+     .offers = "batchnorm2d: add relu again",
+     .want = "F c F b F d L B d B b B c R 0 | 0: d.weight b.weight b.bias c.weight (0+64) after 6"},
+    {.title = "nor where an input is made again itself, nor the output",
+     .graph = "x 3x8x8; b batchnorm2d x; c batchnorm2d b; d batchnorm2d c",
+     .offers = "batchnorm2d: again",
+     .want = "F b F c F d L B d A b B c B b R 0 | 0: d.weight d.bias c.weight c.bias b.weight b.bias (0+96) after 7"},
+    {.title = "nor where another value lies on it, nor for predictions",
+     .graph = "x 3x8x8; b batchnorm2d x; f flatten b; l linear f out=2 bias=false",
+     .offers = "batchnorm2d: again",
+     .want = "F b F l L B l B f B b R 0 | 0: l.weight b.weight b.bias (0+416) after 5"},
+    {.title = "predictions make nothing again",
+     .graph = BLOCK,
+     .offers = "batchnorm2d: relu again",
+     .predicts = true,
+     .want = "F c F b F d F p L"},
 };
 
 TEST(steps_and_buckets) {
@@ -423,6 +452,10 @@ static const plan_case lives[] = {
      .graph = "x 8; l linear x out=4; m linear l out=2",
      .accumulates = true,
      .want = "v0 0-4, v1 0-3, v2 1-2, dv2 2-3, dv1 3-4, temp grad 3-4"},
+    {.title = "what is made again is not alive between its last reader in forward and then",
+     .graph = BLOCK,
+     .offers = "batchnorm2d: relu again saved=24",
+     .want = "v0 0-9, v1 0-8, v2 1-2, saved 1 1-8, v4 2-3, v5 3-4, dv5 4-5, dv4 5-7, dv2 7-8, dv1 8-9, v2' 6-8"},
 };
 
 TEST(lives) {
@@ -521,7 +554,7 @@ TEST(each_pass_gives_a_plan_that_prints) {
         if (plan != NULL) check_prints(plan, pass);
         tdm__plan_free(plan);
     }
-    CHECK_INT(passes, 9);
+    CHECK_INT(passes, 10);
     tdm_graph_free(graph);
 }
 

@@ -81,7 +81,7 @@ tdm_graph *plan_graph(const char *text) {
 /* ---- kernels ---- */
 
 typedef struct {
-    bool keeps, turns, refuses, lacks, poor;
+    bool keeps, turns, refuses, lacks, poor, again;
     tdm_layout layout;
     unsigned epilogue;
     int64_t fill, weights, saved, scratch;
@@ -111,6 +111,7 @@ static void read_word(const char *word, offer *o) {
     o->refuses = o->refuses || strcmp(word, "refuses") == 0;
     o->lacks = o->lacks || strcmp(word, "lacks") == 0;
     o->poor = o->poor || strcmp(word, "poor") == 0;
+    o->again = o->again || strcmp(word, "again") == 0;
     if (strcmp(word, "nhwc") == 0) o->layout = TDM_LAYOUT_NHWC;
     if (strcmp(word, "c8") == 0) o->layout = TDM_LAYOUT_C8;
     if (strcmp(word, "c16") == 0) o->layout = TDM_LAYOUT_C16;
@@ -164,6 +165,12 @@ static bool bare_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return does;
 }
 
+/* Plans only look whether a kernel has one. */
+static tdm_status recompute(const tdm_kernel_args *args) {
+    (void)args;
+    return TDM_E_INTERNAL;
+}
+
 static void list_kernels(const tdm_kernel **list, tdm_kernel *kernel,
                          bool (*its_fits)(const tdm_kernel_desc *, tdm_kernel_fit *)) {
     int count = 0;
@@ -172,6 +179,7 @@ static void list_kernels(const tdm_kernel **list, tdm_kernel *kernel,
         const bool reorders = strcmp(op, tdm_builtin_layout_op->name) == 0;
         kernel[count] =
             (tdm_kernel){.op = op, .variant = "fake", .takes_bf16 = true, .fits = reorders ? reorder_fits : its_fits};
+        if (its_fits == fits && offer_of(op).again) kernel[count].recompute = recompute;
         list[count] = &kernel[count];
     }
     list[count] = NULL;
@@ -275,7 +283,7 @@ static void print_bucket(const tdm_plan *plan, int index, tdm_text *out) {
 }
 
 void plan_print_steps(const tdm_plan *plan, tdm_text *out) {
-    static const char kinds[] = "FLBR";
+    static const char kinds[] = "FLABR";
     for (int i = 0; i < plan->step_count; i++) {
         const tdm_plan_step *step = &plan->steps[i];
         tdm__text_printf(out, "%s%c", i > 0 ? " " : "", kinds[step->kind]);

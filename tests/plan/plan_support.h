@@ -25,6 +25,7 @@ tdm_graph *plan_graph(const char *text);
  *   fill=8          channels wanted of a batch that may be filled
  *   weights=8       channels of the weights
  *   saved=N scratch=N   bytes
+ *   again           has a recompute
  * An op that is not named is PLAIN and offers nothing. The list is valid until the next call; offers as long as plans
  * are built with it. */
 const tdm_kernel *const *plan_kernels(const char *offers);
@@ -42,7 +43,8 @@ void plan_print_nodes(const tdm_plan *plan, tdm_text *out);
 /* A line for each node that runs in backward, the last first: "add dv3 -> dv1@ dv2+ ; d:c.weight". '@': lies on dy.
  * '+': added, by way of a temp; '&': added without one. */
 void plan_print_gradients(const tdm_plan *plan, tdm_text *out);
-/* "F conv2d", "L", "B conv2d", "R 0", with blanks between; then the buckets, "| 0: d.weight d.bias (16+16) after 3". */
+/* "F conv2d", "L", "A conv2d" (recompute), "B conv2d", "R 0", with blanks between; then the buckets, "| 0: d.weight
+ * d.bias (16+16) after 3". */
 void plan_print_steps(const tdm_plan *plan, tdm_text *out);
 /* "v1 0-3" for each value that owns bytes, with commas between. */
 void plan_print_lives(const tdm_plan *plan, tdm_text *out);

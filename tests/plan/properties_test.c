@@ -37,14 +37,26 @@ static bool writes_parameters(const tdm_plan_node *node) {
     return node->desc.param_count > 0 || node->summed_bias >= 0;
 }
 
+static int in_backward(const tdm_plan *plan, int value) {
+    return plan->values[value].again >= 0 ? plan->values[value].again : value;
+}
+
+static void touch_recompute(const tdm_plan *plan, const tdm_plan_node *node, accesses *all) {
+    CHECK(node->kernel->recompute != NULL && plan->values[node->y].again >= 0);
+    for (int k = 0; k < node->desc.input_count; k++) touch(all, node->x[k], false);
+    touch(all, node->saved, false);
+    touch(all, node->scratch_backward, true);
+    touch(all, plan->values[node->y].again, true);
+}
+
 static void touch_backward(const tdm_plan *plan, const tdm_plan_node *node, accesses *all) {
     const unsigned reads = reads_in_backward(node);
     touch(all, node->dy, false);
     touch(all, node->saved, false);
-    if ((reads & TDM_OP_READS_Y) != 0) touch(all, node->y, false);
+    if ((reads & TDM_OP_READS_Y) != 0) touch(all, in_backward(plan, node->y), false);
     const int of_op =
         node->desc.input_count - tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD); /* without what it adds */
-    for (int k = 0; k < of_op && (reads & TDM_OP_READS_X) != 0; k++) touch(all, node->x[k], false);
+    for (int k = 0; k < of_op && (reads & TDM_OP_READS_X) != 0; k++) touch(all, in_backward(plan, node->x[k]), false);
     touch(all, node->scratch_backward, true);
     if (writes_parameters(node)) touch(all, plan->temp, true);
     for (int k = 0; k < node->desc.input_count; k++)
@@ -59,6 +71,7 @@ static void touch_backward(const tdm_plan *plan, const tdm_plan_node *node, acce
 static accesses accesses_of(const tdm_plan *plan, const tdm_plan_step *step) {
     accesses all = {.count = 0};
     if (step->kind == TDM_STEP_FORWARD) touch_forward(&plan->nodes[step->index], &all);
+    if (step->kind == TDM_STEP_RECOMPUTE) touch_recompute(plan, &plan->nodes[step->index], &all);
     if (step->kind == TDM_STEP_BACKWARD) touch_backward(plan, &plan->nodes[step->index], &all);
     if (step->kind != TDM_STEP_LOSS) return all;
     touch(&all, plan->output, false);
@@ -75,12 +88,15 @@ typedef struct {
     int first[MAX_VALUES], last[MAX_VALUES];
 } memory;
 
-/* An alias has x's numbers, and hands dy's on where it is the first to write. */
+/* An alias has x's numbers, what is made again those of the first time, and an alias hands dy's on where it is the
+ * first to write. */
 static void find_same(memory *m) {
     const tdm_plan *plan = m->plan;
     for (int v = 0; v < plan->value_count; v++) m->same_as[v] = v;
     for (int i = 0; i < plan->node_count; i++)
         if (plan->nodes[i].kernel == NULL) m->same_as[plan->nodes[i].y] = m->same_as[plan->nodes[i].x[0]];
+    for (int v = 0; v < plan->value_count; v++)
+        if (plan->values[v].again >= 0) m->same_as[plan->values[v].again] = m->same_as[v];
     for (int i = plan->node_count - 1; i >= 0; i--) {
         const tdm_plan_node *node = &plan->nodes[i];
         if (node->kernel == NULL && node->dx[0] >= 0 && !node->dx_adds[0])
@@ -236,7 +252,7 @@ static void check_order(const tdm_plan *plan) {
         if (step->kind == TDM_STEP_LOSS) {
             CHECK_INT(s, plan->forward_steps);
             at = plan->node_count;
-        } else if (step->kind != TDM_STEP_READY) {
+        } else if (step->kind != TDM_STEP_READY && step->kind != TDM_STEP_RECOMPUTE) {
             CHECK(step->kind == TDM_STEP_FORWARD ? step->index > at : step->index < at);
             CHECK(step->kind == TDM_STEP_FORWARD ? s < plan->forward_steps : s > plan->forward_steps);
             at = step->index;
@@ -325,7 +341,7 @@ static void check_plan(const tdm_plan *plan) {
 
 /* So that a drawing that makes nothing of interest is noticed. */
 typedef struct {
-    int relu, sum, add, bias, filled, in_place, adders, reorders, most_nodes;
+    int relu, sum, add, bias, filled, in_place, adders, reorders, again, most_nodes;
 } seen;
 
 static void look(seen *s, const tdm_plan *plan) {
@@ -340,6 +356,7 @@ static void look(seen *s, const tdm_plan *plan) {
         s->in_place += node->kernel != NULL && plan->values[node->y].alias_of >= 0;
         for (int k = 0; k < node->desc.input_count; k++) s->adders += node->dx_adds[k];
     }
+    for (int i = 0; i < plan->step_count; i++) s->again += plan->steps[i].kind == TDM_STEP_RECOMPUTE;
     if (plan->node_count > s->most_nodes) s->most_nodes = plan->node_count;
 }
 
@@ -375,10 +392,11 @@ TEST(plans_of_random_graphs) {
         fprintf(stderr, "  with the seed %llu\n", (unsigned long long)seed);
         return;
     }
-    printf("       %d relu, %d sum, %d add, %d bias, %d filled, %d in place, %d adders, %d reorders, %d nodes\n",
-           s.relu, s.sum, s.add, s.bias, s.filled, s.in_place, s.adders, s.reorders, s.most_nodes);
+    printf(
+        "       %d relu, %d sum, %d add, %d bias, %d filled, %d in place, %d adders, %d reorders, %d again, %d nodes\n",
+        s.relu, s.sum, s.add, s.bias, s.filled, s.in_place, s.adders, s.reorders, s.again, s.most_nodes);
     CHECK(s.relu > 100 && s.sum > 50 && s.add > 10 && s.bias > 3 && s.filled > 3);
-    CHECK(s.in_place > 100 && s.adders > 100 && s.reorders > 100 && s.most_nodes > 30);
+    CHECK(s.in_place > 100 && s.adders > 100 && s.reorders > 100 && s.again > 100 && s.most_nodes > 30);
 }
 
 TEST_MAIN(RUN(plans_of_random_graphs);)

@@ -186,7 +186,8 @@ tdm_graph *random_graph(random_kind kind, int layers, uint64_t *state) {
 
 void random_offers(char *out, size_t bytes, uint64_t *state) {
     static const char *const layouts[] = {"", "keep", "keep", "nhwc", "c8"};
-    static const char *const words[] = {"relu", "bias", "sum", "add relu", "gives", "turns", "saved=24", "scratch=40"};
+    static const char *const words[] = {"relu",  "bias",     "sum",        "add relu", "gives",
+                                        "turns", "saved=24", "scratch=40", "again"};
     const bool agree = draw_chance(state, 60); /* so that not all are kept apart by reorders */
     size_t used = 0;
     out[0] = '\0';

@@ -19,8 +19,9 @@ static void check_is_of_interest(const interpreter *want, const plan_pass *pass)
     CHECK(largest > 0 && isfinite(largest));
 }
 
-/* How many nodes have each epilogue. */
+/* How many nodes have each epilogue; at 0, how many are made again. */
 static void look(int *epilogues, const tdm_plan *plan) {
+    for (int i = 0; i < plan->step_count; i++) epilogues[0] += plan->steps[i].kind == TDM_STEP_RECOMPUTE;
     for (int i = 0; i < plan->node_count; i++)
         for (unsigned bit = 1; bit <= ALL; bit *= 2) epilogues[bit] += tdm_has_epilogue(&plan->nodes[i].desc, bit);
 }
@@ -95,10 +96,11 @@ TEST(kernels_that_do_every_epilogue) {
     int epilogues[ALL + 1] = {0};
     check_graphs(RANDOM_ALL, 2000, fused_kernels(), epilogues);
     check_graphs(RANDOM_RESIDUAL, 3000, fused_kernels(), epilogues);
-    printf("       %d relu, %d sum, %d add, %d bias\n", epilogues[TDM_EPILOGUE_RELU], epilogues[TDM_EPILOGUE_SUM_DX],
-           epilogues[TDM_EPILOGUE_ADD], epilogues[TDM_EPILOGUE_BIAS]);
+    printf("       %d relu, %d sum, %d add, %d bias, %d again\n", epilogues[TDM_EPILOGUE_RELU],
+           epilogues[TDM_EPILOGUE_SUM_DX], epilogues[TDM_EPILOGUE_ADD], epilogues[TDM_EPILOGUE_BIAS], epilogues[0]);
     CHECK(epilogues[TDM_EPILOGUE_RELU] > 50 && epilogues[TDM_EPILOGUE_SUM_DX] > 30);
     CHECK(epilogues[TDM_EPILOGUE_ADD] > 10 && epilogues[TDM_EPILOGUE_BIAS] > 3);
+    CHECK(epilogues[0] > 50);
 }
 
 TEST_MAIN(RUN(reference_kernels); RUN(kernels_that_do_every_epilogue);)

@@ -163,12 +163,16 @@ typedef enum tdm_metric { TDM_METRIC_NONE, TDM_METRIC_ACCURACY, TDM_METRIC_TOP5,
 typedef enum tdm_eval_weights { TDM_WEIGHTS_EMA, TDM_WEIGHTS_MODEL } tdm_eval_weights;
 
 typedef enum tdm_precision { TDM_F32, TDM_TF32, TDM_BF16 } tdm_precision;
+/* Outputs that backward reads may be made again instead of kept: less memory for a little time, the same bits. auto: on
+ * the CPU those of at least 1 MiB. Only where a kernel can: see tdm_kernel.recompute. */
+typedef enum tdm_recompute { TDM_RECOMPUTE_AUTO, TDM_RECOMPUTE_ALWAYS, TDM_RECOMPUTE_NEVER } tdm_recompute;
 typedef struct tdm_train_section {
     int64_t epochs, steps;            /* exactly one; the other TDM_INT_NULL */
     int64_t per_device, global_batch; /* exactly one, samples per optimizer step; the other TDM_INT_NULL */
     int64_t accumulate;               /* micro-batches into which a device cuts its part of a step */
     double clip_grad_norm;            /* NaN: none */
     int precision;                    /* tdm_precision */
+    int recompute;                    /* tdm_recompute */
     int64_t stop_after;               /* evaluations without an improvement that end the run; TDM_INT_NULL: none do */
     int stop_metric;                  /* tdm_metric, not TDM_METRIC_NONE */
     double stop_min_delta;            /* by more than this must the metric improve */

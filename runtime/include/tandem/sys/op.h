@@ -224,6 +224,10 @@ typedef struct tdm_kernel {
     void (*close)(void *state);
     tdm_status (*forward)(const tdm_kernel_args *args);
     tdm_status (*backward)(const tdm_kernel_args *args);
+    /* Optional: writes the y that forward wrote, to the bit, from x, saved, parameters and buffers, into other memory.
+     * It writes nothing else. The plan may then give the memory of y away between forward and backward. Only asked if
+     * backward reads all of x, so without TDM_EPILOGUE_ADD. */
+    tdm_status (*recompute)(const tdm_kernel_args *args);
     /* Optional: what `open` has chosen. */
     void (*algorithms)(const void *state, tdm_algorithms *out);
     /* In bf16 it reads and writes 16-bit numbers. For other kernels the executor widens what they read to floats and
