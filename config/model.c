@@ -398,6 +398,7 @@ static void check_unused(tdm_config *config) {
 tdm_status tdm__model_build(tdm_config *config) {
     tdm__settings_take_model(&config->settings);
     check_channels(config);
+    if (tdm__config_is_bad(config, "model.builtin")) return config->faults.status; /* nobody knows the layers */
     if (config->settings.model.builtin != TDM_BUILTIN_none) {
         const tdm_yaml_node *other = config->layers_node != NULL ? config->layers_node : config->blocks_node;
         if (other != NULL) {

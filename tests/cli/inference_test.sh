@@ -87,6 +87,23 @@ code 0 "$tandem" predict toy.yaml --weights a --out p.npy
 same "$(head -c 6 p.npy | tail -c 5)" NUMPY "magic"
 same "$(stat -c %s p.npy)" $((128 + 50 * 4 * 4)) "bytes of .npy"
 code 2 "$tandem" predict toy.yaml --weights a --out p.txt
+hasnt "$err" "NaN or infinite"
+# outputs that are not finite are written, and told once
+python3 - <<'PY'
+import struct
+def npy(name, kind, shape, data):
+    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (kind, shape)
+    head += " " * (118 - len(head) - 1) + "\n"
+    open(name, "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data)
+rows = [[float("inf") if i in (5, 9) else k / 10 for k in range(10)] for i in range(12)]
+npy("x.npy", "<f4", "(12, 10)", b"".join(struct.pack("<10f", *r) for r in rows))
+npy("y.npy", "<i8", "(12,)", b"".join(struct.pack("<q", i % 4) for i in range(12)))
+PY
+huge='data.eval={format: npy, x: x.npy, y: y.npy}'
+code 0 "$tandem" predict toy.yaml --weights a "$huge"
+same "$(wc -l <"$out")" 13 "rows"
+has "$err" "2 of the samples have outputs that are NaN or infinite; the first is sample 5: output"
+same "$(grep -c 'NaN or infinite' "$err")" 1 "warnings"
 
 code 0 "$tandem" ckpt ls a
 has "$out" step-00000040

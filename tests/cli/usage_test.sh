@@ -123,6 +123,8 @@ code 2 "$tandem" compare x.yaml --modes dp
 code 2 "$tandem" bench steps x.yaml
 has "$err" "did you mean \`step\`?"
 code 2 "$tandem" explain no.such.key
+code 2 "$tandem" init --task imagse --data .
+has "$err" "there is no starter 'imagse'; did you mean images?"
 code 2 "$tandem" init --task image
 has "$err" "did you mean images?; the starters are images, cifar,"
 code 2 "$tandem" init --task nothing

@@ -1,5 +1,6 @@
 /* cmd_predict.c - `tandem predict`: the model's outputs for every sample of a split, as CSV, JSONL or .npy. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +65,27 @@ static void row(const prediction *p, int64_t index, int64_t label, const float *
     }
 }
 
-static tdm_status predict_all(const prediction *p, tdm_run *run) {
+void predict_look(prediction *p, const char *name, const float *y) {
+    int64_t i = 0;
+    while (i < p->width && isfinite(y[i])) i++;
+    if (i == p->width) return;
+    if (p->not_finite++ > 0) return;
+    p->first = text_printable(name, false);
+    p->which = text_format("output %lld is %s", (long long)i, isnan(y[i]) ? "NaN" : "infinite");
+}
+
+/* The rows are written all the same: what they hold is what the model says. */
+static void tell_not_finite(prediction *p) {
+    if (p->not_finite > 0)
+        term_mark(TERM_YELLOW, "", "tandem: warning:",
+                  "%lld of the samples have outputs that are NaN or infinite; the first is %s: %s; look at the weights "
+                  "with `tandem ckpt verify`, and at the sample with `tandem data check`",
+                  (long long)p->not_finite, p->first, p->which);
+    free(p->first);
+    free(p->which);
+}
+
+static tdm_status predict_all(prediction *p, tdm_run *run) {
     int64_t inputs = tdm_run_input_width(run), most = tdm_run_eval_batch(run);
     FREED float *x = memory_new((size_t)(inputs * most), sizeof *x),
                 *y = memory_new((size_t)(p->width * most), sizeof *y);
@@ -76,7 +97,11 @@ static tdm_status predict_all(const prediction *p, tdm_run *run) {
             status = tdm_run_eval_sample(run, first + i, x + i * inputs, &labels[i]);
         }
         if (status == TDM_OK) status = tdm_run_predict(run, x, rows, y);
-        for (int64_t i = 0; i < rows && status == TDM_OK; i++) row(p, first + i, labels[i], y + i * p->width);
+        for (int64_t i = 0; i < rows && status == TDM_OK; i++) {
+            FREED char *name = text_format("sample %lld", (long long)(first + i));
+            predict_look(p, name, y + i * p->width);
+            row(p, first + i, labels[i], y + i * p->width);
+        }
     }
     return status;
 }
@@ -133,7 +158,9 @@ static int run(tool *t) {
     p.width = tdm_run_output_width(in.run);
     p.count = tdm_run_eval_count(in.run);
     p.to = stdout;
-    return path ? predict_into(&p, in.run, path) : predict_to(&p, in.run);
+    code = path ? predict_into(&p, in.run, path) : predict_to(&p, in.run);
+    tell_not_finite(&p);
+    return code;
 }
 
 const tool_verb verb_predict = {

@@ -56,9 +56,12 @@ static int run_init(tool *t) {
     const char *data = args_flag(t, "--data");
     const bool images = task && strcmp(task, "images") == 0;
     if (images && !data) return args_wrong(t, "`--task images` needs `--data FOLDER`, a folder for each class");
-    if (data && !images) return args_wrong(t, "`--data` belongs to `--task images`");
     tdm_status status = images ? tdm_config_starter_images(&t->host, data, (tdm_language)in, &text)
                                : tdm_config_starter(task ? task : "cifar", (tdm_language)in, &text);
+    if (status == TDM_OK && data && !images) { /* a misspelt task is told first */
+        tdm_free(text);
+        return args_wrong(t, "`--data` belongs to `--task images`");
+    }
     int code = deliver(t, status, text);
     if (code == TDM_OK && path && !t->quiet) term_line("wrote %s; next: tandem check %s", path, path);
     return code;

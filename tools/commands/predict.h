@@ -15,7 +15,12 @@ typedef struct prediction {
     bool classes; /* outputs are class scores, and samples have labels */
     int64_t width, count;
     tool *tool;
+    int64_t not_finite;  /* samples with an output that is NaN or infinite */
+    char *first, *which; /* the name of the first of them, and that output; NULL: none */
 } prediction;
+
+/* Counts the sample if one of its outputs is NaN or infinite. */
+void predict_look(prediction *p, const char *name, const float *y);
 
 /* A CSV cell, in quotes if it needs them. A file has names of files and classes as they are; standard output has them
  * printable, for it may be a terminal. */
@@ -47,6 +52,6 @@ static inline int64_t predict_best(const float *y, int64_t width) {
 }
 
 /* predict_pictures.c: rows for the files and folders in the tool's words after the first. The exit code. */
-int predict_pictures(const prediction *p);
+int predict_pictures(prediction *p);
 
 #endif

@@ -12,7 +12,7 @@
 
 /* Pictures that go through the model at once. */
 typedef struct group {
-    const prediction *p;
+    prediction *p;
     int64_t inputs, most, count;
     float *x, *y;
     double *probability; /* of one row */
@@ -65,11 +65,12 @@ static void json_row(const group *g, const char *path, const float *y, int64_t b
 }
 
 static tdm_status write_group(group *g) {
-    const prediction *p = g->p;
+    prediction *p = g->p;
     tdm_status status = g->count > 0 ? tdm_run_predict(p->run, g->x, g->count, g->y) : TDM_OK;
     for (int64_t i = 0; i < g->count; i++) {
         const float *y = g->y + i * p->width;
         int64_t best = predict_best(y, p->width);
+        if (status == TDM_OK) predict_look(p, g->path[i], y);
         if (p->classes) softmax(y, p->width, g->probability);
         if (status != TDM_OK) {
             /* only the paths are released */
@@ -110,7 +111,7 @@ static void head(const prediction *p) {
     fputc('\n', p->to);
 }
 
-int predict_pictures(const prediction *p) {
+int predict_pictures(prediction *p) {
     group g = {.p = p, .inputs = tdm_run_input_width(p->run), .most = tdm_run_eval_batch(p->run)};
     FREED float *x = memory_new((size_t)(g.inputs * g.most), sizeof *x),
                 *y = memory_new((size_t)(p->width * g.most), sizeof *y);
