@@ -1,10 +1,9 @@
 /* cmd_predict.c - `tandem predict`: the model's outputs for every sample of a split, as CSV, JSONL or .npy. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/commands/predict.h"
+#include "tools/inference/predict.h"
 #include "tools/terminal/json.h"
 #include "tools/terminal/term.h"
 
@@ -63,26 +62,6 @@ static void row(const prediction *p, int64_t index, int64_t label, const float *
         for (int64_t i = 0; i < p->width; i++) fprintf(p->to, ",%.9g", (double)y[i]);
         fputc('\n', p->to);
     }
-}
-
-void predict_look(prediction *p, const char *name, const float *y) {
-    int64_t i = 0;
-    while (i < p->width && isfinite(y[i])) i++;
-    if (i == p->width) return;
-    if (p->not_finite++ > 0) return;
-    p->first = text_printable(name, false);
-    p->which = text_format("output %lld is %s", (long long)i, isnan(y[i]) ? "NaN" : "infinite");
-}
-
-/* The rows are written all the same: what they hold is what the model says. */
-static void tell_not_finite(prediction *p) {
-    if (p->not_finite > 0)
-        term_mark(TERM_YELLOW, "", "tandem: warning:",
-                  "%lld of the samples have outputs that are NaN or infinite; the first is %s: %s; look at the weights "
-                  "with `tandem ckpt verify`, and at the sample with `tandem data check`",
-                  (long long)p->not_finite, p->first, p->which);
-    free(p->first);
-    free(p->which);
 }
 
 static tdm_status predict_all(prediction *p, tdm_run *run) {
@@ -159,7 +138,7 @@ static int run(tool *t) {
     p.count = tdm_run_eval_count(in.run);
     p.to = stdout;
     code = path ? predict_into(&p, in.run, path) : predict_to(&p, in.run);
-    tell_not_finite(&p);
+    predict_tell_not_finite(&p);
     return code;
 }
 

@@ -6,7 +6,7 @@
 
 #include <tandem/data.h>
 
-#include "tools/commands/predict.h"
+#include "tools/inference/predict.h"
 #include "tools/terminal/json.h"
 #include "tools/terminal/term.h"
 

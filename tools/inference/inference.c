@@ -1,6 +1,6 @@
 /* inference.c - see inference.h. The chosen split is opened as train and as eval data: the files of the other split may
  * be missing. */
-#include "tools/commands/inference.h"
+#include "tools/inference/inference.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "tools/commands/inference.h"
+#include "tools/inference/inference.h"
 
 typedef enum predict_form { PREDICT_CSV, PREDICT_JSONL, PREDICT_NPY } predict_form;
 
@@ -21,6 +21,8 @@ typedef struct prediction {
 
 /* Counts the sample if one of its outputs is NaN or infinite. */
 void predict_look(prediction *p, const char *name, const float *y);
+/* At the end: a warning if there were any. */
+void predict_tell_not_finite(prediction *p);
 
 /* A CSV cell, in quotes if it needs them. A file has names of files and classes as they are; standard output has them
  * printable, for it may be a terminal. */

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tools/commands/inference.h"
+#include "tools/inference/inference.h"
 #include "tools/terminal/json.h"
 
 static int write_json(const char *path, const tdm_scores *scores, int64_t samples) {
