@@ -165,11 +165,18 @@ void tdm__batch_plan(tdm_batches *batches, tdm_batch *batch, int64_t epoch, int6
     }
 }
 
+/* Reads a sample. Of a picture that cannot be read it says what may be done. */
+static tdm_status read_sample(const tdm_batch_reader *reader, int64_t index, void *x, void *target) {
+    const tdm_status status = tdm__sample_read(&reader->reader, index, x, target);
+    if (status != TDM_E_DATA || reader->reader.dataset->ops->measure == NULL) return status;
+    TDM_FAIL(TDM_E_DATA, "%s; repair or remove it, or write on_bad_sample: skip", tdm_error_message());
+}
+
 /* Reads a sample and makes floats of it. */
 static tdm_status read_floats(const tdm_batches *b, const tdm_batch_reader *reader, int64_t index, float *x,
                               void *target) {
     bool becomes_floats = b->sample_bytes > 0;
-    TDM_TRY(tdm__sample_read(&reader->reader, index, becomes_floats ? (void *)reader->sample : x, target));
+    TDM_TRY(read_sample(reader, index, becomes_floats ? (void *)reader->sample : x, target));
     if (becomes_floats)
         tdm__transform_bytes(&b->transform, reader->sample, x);
     else
@@ -197,8 +204,7 @@ static tdm_status fetch_row(const tdm_batches *b, const tdm_shard *shard, size_t
     int64_t index = shard->index[row];
     char *x = shard->block + b->packing.x_at + row * b->packing.row_bytes;
     char *target = shard->block + b->packing.target_at + row * b->packing.target_bytes;
-    if (shard->x == NULL)
-        return tdm__sample_read(&reader->reader, index, shard->form == TDM_ROWS_INDEX ? NULL : x, target);
+    if (shard->x == NULL) return read_sample(reader, index, shard->form == TDM_ROWS_INDEX ? NULL : x, target);
     TDM_TRY(read_floats(b, reader, index, (float *)x, target));
     return b->mixing.count > 0 ? mix_in(b, reader, index, (float *)x, (int64_t *)target) : TDM_OK;
 }

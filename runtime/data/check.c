@@ -6,9 +6,10 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
+#include "runtime/data/pictures/bad_samples.h"
 #include "runtime/data/use.h"
 
-enum { LABELS_COUNTED = 1 << 16, LABELS_SHOWN = 100, SAMPLES_NAMED = 10 };
+enum { LABELS_COUNTED = 1 << 16, LABELS_SHOWN = 100, EMPTY_SHOWN = 20, SAMPLES_NAMED = 10 };
 
 typedef struct channel_sums {
     double sum, squares;
@@ -25,6 +26,7 @@ typedef struct survey {
     int64_t *label_count; /* how often each label below `labels` occurs */
     int64_t labels, ignored;
     int64_t unreadable;        /* pictures that cannot be read */
+    bool skips;                /* the job leaves them out */
     tdm_text messages;         /* about the first of them */
     int64_t least[2], most[2]; /* height and width of pictures */
     int64_t broken[SAMPLES_NAMED],
@@ -95,6 +97,21 @@ static void print_labels(const survey *s, tdm_text *text) {
     tdm__text_puts(text, "\n");
 }
 
+/* Names or numbers of the classes that no sample has. */
+static void print_empty(const survey *s, tdm_text *text) {
+    int64_t empty = 0;
+    for (int64_t i = 0; i < s->labels; i++) {
+        if (s->label_count[i] > 0 || ++empty > EMPTY_SHOWN) continue;
+        tdm__text_puts(text, empty == 1 ? "no samples  of " : ", ");
+        if (i < s->dataset->class_names.count)
+            tdm__text_shown(text, s->dataset->class_names.name[i]);
+        else
+            tdm__text_printf(text, "%lld", (long long)i);
+    }
+    if (empty > EMPTY_SHOWN) tdm__text_printf(text, ", and %lld more", (long long)(empty - EMPTY_SHOWN));
+    if (empty > 0) tdm__text_puts(text, "\n");
+}
+
 /* As YAML, to be copied into data.transform. */
 static void print_normalize(const survey *s, tdm_text *text) {
     double count = (double)(s->dataset->count - s->unreadable) * (double)(s->elements / s->channels);
@@ -114,7 +131,10 @@ static tdm_status print_report(const survey *s, char **report) {
     char shape[TDM_DIMS_TEXT];
     tdm_text text;
     tdm__text_init(&text, s->memory.host);
-    tdm__text_printf(&text, "samples     %lld\n", (long long)s->dataset->count);
+    tdm__text_printf(&text, "samples     %lld\n", (long long)(s->dataset->count - s->unreadable));
+    if (s->unreadable > 0)
+        tdm__text_printf(&text, "unreadable  %lld more%s\n", (long long)s->unreadable,
+                         s->skips ? ", which training leaves out" : "");
     tdm__text_printf(&text, "shape       %s, %s\n", tdm__dims_print(shape, &s->dataset->x_shape),
                      s->dataset->x_is_bytes ? "bytes" : "floats");
     if (s->most[0] > 0)
@@ -122,6 +142,7 @@ static tdm_status print_report(const survey *s, char **report) {
                          (long long)s->least[0], (long long)s->most[1], (long long)s->most[0]);
     if (s->dataset->target_kind == TDM_TARGET_CLASS) {
         print_labels(s, &text);
+        print_empty(s, &text);
     } else {
         tdm__text_printf(&text, "targets     %lld floats a sample\n", (long long)s->dataset->target_width);
     }
@@ -129,11 +150,21 @@ static tdm_status print_report(const survey *s, char **report) {
     return tdm__text_take_public(&text, report);
 }
 
+static int64_t left_out(const tdm_dataset *dataset) {
+    return dataset->bad != NULL ? atomic_load(&dataset->bad->count) : 0;
+}
+
 /* A picture that cannot be read is noted: there may be more. */
 static tdm_status read_one(survey *s, int64_t index, bool *is_read) {
     const tdm_dataset_ops *ops = s->dataset->ops;
+    const int64_t before = left_out(s->dataset);
     int64_t size[2] = {0};
     tdm_status status = tdm__sample_read(&s->reader, index, s->x, s->target);
+    if (status == TDM_OK && left_out(s->dataset) > before) {
+        s->unreadable++;
+        *is_read = false;
+        return TDM_OK;
+    }
     if (status == TDM_OK && ops->measure != NULL) status = ops->measure(&s->reader, index, size);
     *is_read = status == TDM_OK;
     if (status == TDM_E_DATA && ops->measure != NULL) {
@@ -195,6 +226,7 @@ tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const
     TDM_TRY(tdm__dataset_open(&s.dataset, host, spec, &wanted));
     tdm__zone_init(&s.memory, host);
     tdm__text_init(&s.messages, host);
+    s.skips = spec->on_bad_sample == TDM_BAD_SAMPLE_SKIP;
     TDM_TRY_DONE(read_all(&s));
     TDM_TRY_DONE(print_report(&s, report));
     TDM_TRY_DONE(check_readable(&s, spec));

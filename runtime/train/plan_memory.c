@@ -31,14 +31,16 @@ tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replic
     const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
     const size_t arena = plan->param_floats * sizeof(float), trained = plan->trained_floats * sizeof(float);
     const bool training = plan->options.training;
-    tdm_memory c = {.bytes = {[TDM_COST_PARAMETERS] = arena,
-                              [TDM_COST_NARROW] = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
-                              [TDM_COST_GRADIENTS] = training ? trained : 0,
-                              [TDM_COST_OPTIMIZER] = training ? trained * (size_t)tdm__optim_state_count(job) : 0,
-                              [TDM_COST_AVERAGE] = training && !isnan(job->train.ema_decay) ? arena : 0,
-                              [TDM_COST_ACTIVATIONS] = plan->activation_bytes,
-                              [TDM_COST_BUFFERS] = plan->buffer_bytes,
-                              [TDM_COST_BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1)}};
+    tdm_memory c = {
+        .bytes = {[TDM_COST_PARAMETERS] = arena,
+                  [TDM_COST_NARROW] = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
+                  [TDM_COST_GRADIENTS] = training ? trained : 0,
+                  [TDM_COST_PARTS] = training && mode->takes_turns && replicas > 1 ? trained + plan->buffer_bytes : 0,
+                  [TDM_COST_OPTIMIZER] = training ? trained * (size_t)tdm__optim_state_count(job) : 0,
+                  [TDM_COST_AVERAGE] = training && !isnan(job->train.ema_decay) ? arena : 0,
+                  [TDM_COST_ACTIVATIONS] = plan->activation_bytes,
+                  [TDM_COST_BUFFERS] = plan->buffer_bytes,
+                  [TDM_COST_BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1)}};
     int64_t rows = (replicas - 1) * plan->options.rows * job->train.accumulate;
     if (mode->gathered_bytes != NULL) c.bytes[TDM_COST_GATHERED] = mode->gathered_bytes(plan, job, replicas);
     if (mode->wire_bytes != NULL) c.wire = mode->wire_bytes(plan, job, replicas, rows);
@@ -53,9 +55,7 @@ static size_t count_devices(const tdm_plan *plan, const tdm_job *job, int replic
     const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
     const tdm_memory first = tdm__plan_memory(plan, job, replicas);
     size_t other = first.bytes[TDM_COST_TOTAL] - first.bytes[TDM_COST_AVERAGE] - first.bytes[TDM_COST_GATHERED];
-    if (mode->process_per_device || replicas == 1) return first.bytes[TDM_COST_TOTAL];
-    if (mode->takes_turns) /* the sum of the parts, and the buffers of the first */
-        return first.bytes[TDM_COST_TOTAL] + first.bytes[TDM_COST_GRADIENTS] + first.bytes[TDM_COST_BUFFERS];
+    if (mode->process_per_device || mode->takes_turns || replicas == 1) return first.bytes[TDM_COST_TOTAL];
     if (job->parallel.dp.update == TDM_DP_UPDATE_ROOT) other -= first.bytes[TDM_COST_OPTIMIZER];
     return first.bytes[TDM_COST_TOTAL] + (size_t)(replicas - 1) * other;
 }

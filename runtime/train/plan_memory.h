@@ -12,6 +12,7 @@ typedef enum tdm_cost {
     TDM_COST_PARAMETERS,
     TDM_COST_NARROW, /* the copy of the parameters in bf16 */
     TDM_COST_GRADIENTS,
+    TDM_COST_PARTS, /* where parts of a batch take turns: the sum of their gradients, and the first part's buffers */
     TDM_COST_OPTIMIZER,
     TDM_COST_AVERAGE,
     TDM_COST_ACTIVATIONS,

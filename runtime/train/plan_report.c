@@ -9,15 +9,27 @@
 #include "runtime/train/plan_memory.h"
 #include "runtime/train/run.h"
 
-static const char *const cost_keys[TDM_COSTS] = {"parameters",  "narrow",  "gradients", "optimizer", "ema",
-                                                 "activations", "buffers", "batches",   "gathered",  "total"};
+/* The keys in JSON; for people where it differs. */
+static const struct {
+    const char *key, *text;
+} costs[TDM_COSTS] = {[TDM_COST_PARAMETERS] = {"parameters", NULL},
+                      [TDM_COST_NARROW] = {"narrow", "copy in bf16"},
+                      [TDM_COST_GRADIENTS] = {"gradients", NULL},
+                      [TDM_COST_PARTS] = {"parts", "sum of parts"},
+                      [TDM_COST_OPTIMIZER] = {"optimizer", NULL},
+                      [TDM_COST_AVERAGE] = {"ema", NULL},
+                      [TDM_COST_ACTIVATIONS] = {"activations", NULL},
+                      [TDM_COST_BUFFERS] = {"buffers", NULL},
+                      [TDM_COST_BATCHES] = {"batches", NULL},
+                      [TDM_COST_GATHERED] = {"gathered", NULL},
+                      [TDM_COST_TOTAL] = {"total", NULL}};
 
 static void add_text(const tdm_plan *plan, const tdm_memory *c, int replicas, tdm_text *text) {
     tdm__plan_print(plan, text);
     tdm__text_printf(text, "\nmemory of device 0, of %d\n", replicas);
     for (int i = 0; i < TDM_COSTS; i++) {
         if (c->bytes[i] == 0) continue;
-        tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", i == TDM_COST_NARROW ? "copy in bf16" : cost_keys[i],
+        tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", costs[i].text != NULL ? costs[i].text : costs[i].key,
                          (double)c->bytes[i] / 1048576.0, c->bytes[i]);
     }
     tdm__text_printf(text, "between devices   %10.2f MiB a step, %d bucket%s\n", (double)c->wire / 1048576.0,
@@ -27,7 +39,7 @@ static void add_text(const tdm_plan *plan, const tdm_memory *c, int replicas, td
 static void add_json(const tdm_plan *plan, const tdm_memory *c, int replicas, tdm_text *text) {
     tdm_json_out json = tdm__json_out(text, "");
     tdm__json_put(&json, "{ devices:%d memory_bytes:{", replicas);
-    for (int i = 0; i < TDM_COSTS; i++) tdm__json_put(&json, "%s:%zu", cost_keys[i], c->bytes[i]);
+    for (int i = 0; i < TDM_COSTS; i++) tdm__json_put(&json, "%s:%zu", costs[i].key, c->bytes[i]);
     tdm__json_put(&json, "} wire_bytes_per_step:%lld", (long long)c->wire);
     tdm__plan_print_json(plan, &json, "plan");
     tdm__json_put(&json, "}\n");

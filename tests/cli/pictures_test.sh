@@ -21,6 +21,8 @@ code 0 "$tandem" data check job.yaml --sheet sheet.png
 has "$out" "32 x 32 to 32 x 32 pixels in the files"
 has "$out" "classes     eight:"
 has "$out" "samples     60"
+hasnt "$out" "no samples"
+hasnt "$out" "unreadable"
 same "$(head -c 4 sheet.png | tail -c 3)" PNG sheet
 code 10 "$tandem" data check job.yaml --sheet sheet.png
 has "$err" "sheet.png: File exists"
@@ -54,6 +56,12 @@ has rows.jsonl '"probabilities":{"eight":'
 code 4 "$tandem" predict ddp job.yaml
 has "$err" "picture 'job.yaml': neither a JPEG nor a PNG"
 code 4 "$tandem" predict ddp nowhere.png
+# a folder with anything in it: all its pictures, sorted by folder, and nothing else
+mkdir -p mixed/ten/deep mixed/TEN mixed/none && cp away/one/*0.png mixed/ && cp away/two/*0.png mixed/ten/deep/ && cp away/six/*0.png mixed/TEN/ && echo x >mixed/notes.txt
+code 0 "$tandem" predict ddp mixed -o mixed.csv
+same "$(tail -n +2 mixed.csv | cut -d, -f1)" "$(ls mixed/*.png mixed/TEN/*.png mixed/ten/deep/*.png | LC_ALL=C sort | awk -F/ '{ print NF == 2 ? 0 : 1, $0 }' | sort -s -k1,1 | cut -d' ' -f2)" "pictures of mixed"
+mkdir nothing && code 4 "$tandem" predict ddp nothing
+has "$err" "'nothing' holds no pictures (.jpg, .jpeg or .png)"
 mv away digits
 code 0 "$tandem" predict ddp -o samples.csv
 same "$(cut -d, -f2 samples.csv | sort -u | grep -c '^[a-z]*$')" 11 "names in samples.csv"
@@ -63,8 +71,13 @@ head -c 200 "$(ls digits/four/*.png | head -1)" >digits/four/cut.png
 code 4 "$tandem" data check job.yaml
 has "$err" "1 of "
 has "$err" "digits/four/cut.png': a PNG that is cut off"
+has "$out" "unreadable  1 more"
 code 0 "$tandem" data check job.yaml data.train.on_bad_sample=skip data.eval.on_bad_sample=skip
+has "$out" "unreadable  1 more, which training leaves out"
+same "$(sed -n 's/^samples *//p' "$out" | paste -sd+ | bc)" 240 "samples that can be read"
+same "$(sed -n 's/^classes *//p' "$out" | grep -oE '[0-9]+' | paste -sd+ | bc)" 240 "samples by class"
 code 4 "$tandem" train job.yaml --quiet --run-dir bad
+has "$err" "digits/four/cut.png': a PNG that is cut off; repair or remove it, or write on_bad_sample: skip"
 code 0 "$tandem" train job.yaml --run-dir skipped data.train.on_bad_sample=skip data.eval.on_bad_sample=skip
 has "$err" "it is left out (on_bad_sample: skip)"
 same "$(grep -c 'four/cut.png.: a PNG that is cut off' skipped/summary.json)" 1 "bad samples in summary.json"
@@ -91,6 +104,17 @@ code 4 "$tandem" train job.yaml --quiet --run-dir bad data.train.path=only data.
 has "$err" "has one class folder only, 'one'"
 code 0 "$tandem" train job.yaml --run-dir flat data.train.path=digits/one data.train.holdout=0 data.eval=null
 has "$err" "every label"
+
+# A table names pictures by absolute paths, too; classes that nothing is of are told.
+for i in 1 2 3 4; do echo "$PWD/$(ls digits/one/*.png | sed -n "${i}p"),one"; echo "$(ls digits/two/*.png | sed -n "${i}p"),two"; done >table.csv
+table=(data.train='{format: image_folder, file: table.csv}' data.eval='{format: image_folder, file: table.csv, range: [0, 3]}')
+code 0 "$tandem" data check job.yaml "${table[@]}"
+has "$out" "classes     one: 4, two: 4"
+code 0 "$tandem" data check job.yaml "${table[@]}" data.train.range='[0, 1]'
+has "$out" "no samples  of two"
+echo "../digits/one/x.png,one" >>table.csv
+code 4 "$tandem" data check job.yaml "${table[@]}"
+has "$err" "table.csv', line 9, column 1: '../digits/one/x.png' leads out of '"
 
 # The report shows the worst samples; a picture that is gone is told.
 code 0 "$tandem" train job.yaml --quiet --run-dir shown

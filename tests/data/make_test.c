@@ -97,6 +97,7 @@ TEST(report_of_bytes) {
                  "samples     4\n"
                  "shape       [1, 1, 2], bytes\n"
                  "labels      0: 1, 1: 1, 7: 2\n"
+                 "no samples  of 2, 3, 4, 5, 6\n"
                  "normalize   {mean: [0.5000], std: [0.5000]}\n");
     tdm_data_use use = {.size = sizeof(use), .classes = 7};
     char *report;

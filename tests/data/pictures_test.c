@@ -71,6 +71,24 @@ TEST(flat) {
     tdm__picture_list_close(&list);
 }
 
+/* For predictions sub-folders are no classes. */
+TEST(all_below) {
+    static const char *const files[] = {"b.png", "A/1.png", "a/2.jpg", "a/deep/er/3.png", "empty/", "a/readme", NULL};
+    tdm_picture_list list;
+    make_tree("all", files);
+    REQUIRE_OK(tdm__picture_list_open_all(&list, tdm_host_default(), root));
+    CHECK_INT(list.count, 4);
+    check_path(&list, 0, "b.png", NULL);
+    check_path(&list, 1, "A/1.png", NULL);
+    check_path(&list, 2, "a/2.jpg", NULL);
+    check_path(&list, 3, "a/deep/er/3.png", NULL);
+    tdm__picture_list_close(&list);
+    link_in(".", "a/again");
+    CHECK_STATUS(tdm__picture_list_open_all(&list, tdm_host_default(), root), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "is a link to a folder");
+    tdm__picture_list_close(&list);
+}
+
 static void refuses(const char *says) {
     tdm_picture_list list;
     CHECK_STATUS(tdm__picture_list_open(&list, tdm_host_default(), root), TDM_E_DATA);
@@ -133,6 +151,19 @@ TEST(tables) {
     check_path(&list, 0, "x/1.png", "cat");
     check_path(&list, 1, "x/2.png", "a dog");
     tdm__picture_list_close(&list);
+    char text[3 * PATH_MAX], folder[300], real[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s", root);
+    *strrchr(folder, '/') = '\0';
+    REQUIRE(realpath(folder, real) != NULL);
+    snprintf(text, sizeof(text), "%s/x/1.png,cat\n%s//x/./../x/2.png,dog\n", real, real);
+    REQUIRE_OK(open_table(&list, text));
+    check_path(&list, 0, "x/1.png", "cat");
+    check_path(&list, 1, "x/./../x/2.png", "dog");
+    tdm__picture_list_close(&list);
+    snprintf(text, sizeof(text), "1.png,a\n%s2/1.png,b\n", real);
+    CHECK_STATUS(open_table(&list, text), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "leads out of");
+    tdm__picture_list_close(&list);
     static const struct {
         const char *text, *says;
     } bad[] = {
@@ -141,7 +172,9 @@ TEST(tables) {
         {"1.png\n", "line 1, column 1: expected two columns, path and label"},
         {"1.png,a,b\n", "expected two columns"},
         {"1.png,\n", "line 1, column 2: expected two columns"},
-        {"1.png,a\n/etc/x.png,b\n", "'/etc/x.png' must be relative to"},
+        {"1.png,a\n/etc/x.png,b\n", "line 2, column 1: '/etc/x.png' leads out of '"},
+        {"1.png,a\nx/../../x.png,b\n", "line 2, column 1: 'x/../../x.png' leads out of '"},
+        {"1.png,a\n/,b\n", "leads out of"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         CHECK_STATUS(open_table(&list, bad[i].text), TDM_E_DATA);
@@ -150,4 +183,4 @@ TEST(tables) {
     }
 }
 
-TEST_MAIN(RUN(order); RUN(flat); RUN(refused); RUN(links); RUN(tables);)
+TEST_MAIN(RUN(order); RUN(flat); RUN(all_below); RUN(refused); RUN(links); RUN(tables);)

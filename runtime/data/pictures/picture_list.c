@@ -142,8 +142,8 @@ static tdm_status class_entry(tdm_picture_list *list, void *user, const char *pa
     int depth = 0;
     if (kind != ENTRY_FOLDER) return add_file(list, path, name, kind, is_link, walk->label);
     if (is_link)
-        TDM_FAIL(TDM_E_DATA, "image_folder '%s/%s' is a link to a folder; only a class itself may be one",
-                 list->root.path, path);
+        TDM_FAIL(TDM_E_DATA, "image_folder '%s/%s' is a link to a folder; only a class itself may be one%s",
+                 list->root.path, path, walk->label == TDM_PICTURE_UNLABELLED ? ", so name that folder, too" : "");
     for (const char *at = path; *at != '\0'; at++) depth += *at == '/';
     if (depth > DEPTH_MAX)
         TDM_FAIL(TDM_E_DATA, "image_folder '%s/%s' is more than %d folders deep", list->root.path, path, DEPTH_MAX);
@@ -168,15 +168,15 @@ static void sort_from(tdm_picture_list *list, int64_t first) {
     qsort_r(list->path_at + first, (size_t)(list->count - first), sizeof(*list->path_at), by_path, list->text.data);
 }
 
-static tdm_status list_class(tdm_picture_list *list, size_t name_at) {
+/* Lists the pictures in and below a folder, sorted. */
+static tdm_status list_below(tdm_picture_list *list, const char *folder, int64_t label) {
     const int64_t first = list->count;
-    const char *name = list->labels.data + name_at;
-    class_walk walk = {.label = (int64_t)name_at};
+    class_walk walk = {.label = label};
     tdm_text path;
     tdm_status status = TDM_OK;
     tdm__text_init(&walk.folders, list->host);
     tdm__text_init(&path, list->host);
-    tdm__text_add(&walk.folders, name, strlen(name) + 1);
+    tdm__text_add(&walk.folders, folder, strlen(folder) + 1);
     for (size_t at = 0; status == TDM_OK && at < walk.folders.length; at += path.length + 1) {
         path.length = 0; /* a copy: the list of folders may move */
         tdm__text_puts(&path, walk.folders.data + at);
@@ -190,11 +190,18 @@ static tdm_status list_class(tdm_picture_list *list, size_t name_at) {
     tdm__text_deinit(&walk.folders);
     tdm__text_deinit(&path);
     TDM_TRY(status);
+    sort_from(list, first); /* labels need no sorting: all are the same */
+    return TDM_OK;
+}
+
+static tdm_status list_class(tdm_picture_list *list, size_t name_at) {
+    const int64_t first = list->count;
+    const char *name = list->labels.data + name_at;
+    TDM_TRY(list_below(list, name, (int64_t)name_at));
     if (list->count == first)
         TDM_FAIL(TDM_E_DATA,
                  "image_folder '%s': the class '%s' has no pictures (.jpg, .jpeg or .png); remove the folder",
                  list->root.path, name);
-    sort_from(list, first); /* labels need no sorting: all are this class's */
     return TDM_OK;
 }
 
@@ -272,6 +279,14 @@ tdm_status tdm__picture_list_open(tdm_picture_list *list, const tdm_host *host, 
         TDM_FAIL(TDM_E_DATA, "image_folder '%s' has neither class folders nor pictures (.jpg, .jpeg or .png)%s%s%s",
                  folder, list->others > 0 ? "; it has '" : "", list->other, list->others > 0 ? "', for example" : "");
     sort_from(list, 0);
+    return TDM_OK;
+}
+
+tdm_status tdm__picture_list_open_all(tdm_picture_list *list, const tdm_host *host, const char *folder) {
+    tdm__picture_list_begin(list, host);
+    TDM_TRY(tdm__picture_list_open_root(list, folder));
+    TDM_TRY(list_below(list, "", TDM_PICTURE_UNLABELLED));
+    if (list->count == 0) TDM_FAIL(TDM_E_DATA, "'%s' holds no pictures (.jpg, .jpeg or .png)", folder);
     return TDM_OK;
 }
 

@@ -34,8 +34,11 @@ static inline const char *tdm__picture_path(const tdm_picture_list *list, int64_
  * pictures, two classes that differ only by case, a name that is not UTF-8.
  * After a failure, too, the list is to be closed. */
 tdm_status tdm__picture_list_open(tdm_picture_list *list, const tdm_host *host, const char *folder);
-/* Lists the pictures that a CSV table names: path, label. Paths are relative to `folder`, or, if that is NULL, to the
- * folder of the table, and stay in it. A first row "path,label", or without a picture's name, is left out. */
+/* Lists all pictures in and below a folder, without labels; its sub-folders are no classes. */
+tdm_status tdm__picture_list_open_all(tdm_picture_list *list, const tdm_host *host, const char *folder);
+/* Lists the pictures that a CSV table names: path, label. Paths are in `folder`, or, if that is NULL, in the folder of
+ * the table; they are relative to it, or absolute. A first row "path,label", or without a picture's name, is left out.
+ */
 tdm_status tdm__picture_table_open(tdm_picture_list *list, const tdm_host *host, const char *file, const char *folder);
 /* All zero is fine. */
 void tdm__picture_list_close(tdm_picture_list *list);

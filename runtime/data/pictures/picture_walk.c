@@ -26,7 +26,7 @@ tdm_status tdm_data_pictures(const tdm_host *host, const char *path, tdm_status 
     if (path == NULL || each == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_data_pictures: path or each is NULL");
     TDM_TRY(tdm__host_take(&host));
     if (!tdm__file_is_folder(NULL, path)) return each(user, path);
-    tdm_status status = tdm__picture_list_open(&list, host, path);
+    tdm_status status = tdm__picture_list_open_all(&list, host, path);
     if (status == TDM_OK) status = call_each(&list, each, user);
     tdm__picture_list_close(&list);
     return status;

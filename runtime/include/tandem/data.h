@@ -43,8 +43,8 @@ typedef tdm_status tdm_data_thumbnail(void *user, int64_t index, const void *png
 TDM_API tdm_status tdm_data_thumbnails(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use,
                                        const int64_t *index, int count, int side, tdm_data_thumbnail *each, void *user);
 
-/* Calls `each` with the path of every picture: `path` itself if it is a file, else those in the folder, and in its
- * sub-folders, in the order of a data set. The path is valid during the call. Stops at a status that is not TDM_OK, and
+/* Calls `each` with the path of every picture: `path` itself if it is a file, else those in the folder and below
+ * it, sorted by folder, then by name. The path is valid during the call. Stops at a status that is not TDM_OK, and
  * returns it. host NULL: tdm_host_default(). */
 TDM_API tdm_status tdm_data_pictures(const tdm_host *host, const char *path,
                                      tdm_status (*each)(void *user, const char *path), void *user);
