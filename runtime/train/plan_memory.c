@@ -27,6 +27,12 @@ static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts)
            (size_t)plan->options.rows * (plan->input_row_bytes + sample);
 }
 
+/* Without memory of its own, a device keeps there what the host reads, too. */
+static size_t count_values(const tdm_plan *plan) {
+    const size_t blocks = TDM_SLOTS + (plan->options.ingests ? 0 : TDM_IN_FLIGHT);
+    return blocks * sizeof(tdm_step_block) + (size_t)plan->trained_count * sizeof(tdm_flat_range);
+}
+
 tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replicas) {
     const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
     const size_t arena = plan->param_floats * sizeof(float), trained = plan->trained_floats * sizeof(float);
@@ -40,7 +46,8 @@ tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replic
                   [TDM_COST_AVERAGE] = training && !isnan(job->train.ema_decay) ? arena : 0,
                   [TDM_COST_ACTIVATIONS] = plan->activation_bytes,
                   [TDM_COST_BUFFERS] = plan->buffer_bytes,
-                  [TDM_COST_BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1)}};
+                  [TDM_COST_BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1),
+                  [TDM_COST_VALUES] = count_values(plan)}};
     int64_t rows = (replicas - 1) * plan->options.rows * job->train.accumulate;
     if (mode->gathered_bytes != NULL) c.bytes[TDM_COST_GATHERED] = mode->gathered_bytes(plan, job, replicas);
     if (mode->wire_bytes != NULL) c.wire = mode->wire_bytes(plan, job, replicas, rows);

@@ -18,6 +18,7 @@ typedef enum tdm_cost {
     TDM_COST_ACTIVATIONS,
     TDM_COST_BUFFERS,
     TDM_COST_BATCHES,
+    TDM_COST_VALUES, /* what steps in flight hand over: learning rates and losses, and where parameters lie */
     TDM_COST_GATHERED,
     TDM_COST_TOTAL,
     TDM_COSTS

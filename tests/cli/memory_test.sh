@@ -22,9 +22,11 @@ for mode in "single" "dp parallel.device_ids=[0,1]" "single parallel.device_ids=
     set -- parallel.mode=$mode
     code 0 "$tandem" plan net.yaml "$@" --memory
     total=$(rows "the process" | tail -1)
+    device=$(sed -n '/^memory of device/,/^between/p' "$out" | sed -nE 's/^  total .* ([0-9]+) B$/\1/p')
     same $(($(rows "the process" | head -n -1 | paste -sd+))) "$total" "the sum of the rows, $mode"
     rm -rf run
     peak=$("$COST" "$tandem" train net.yaml "$@" --quiet 2>/dev/null | awk '{print $1 == 0 ? $3 * 1024 : 0}')
+    same "$(grep -oE '"peak_memory_bytes":\[[0-9]+' run/summary.json | grep -oE '[0-9]+$')" "$device" "memory of device 0, $mode"
     [ $((peak * 100)) -gt $((total * 95)) ] && [ $((peak * 100)) -lt $((total * 105)) ] ||
         fail "$mode: the plan says $total bytes, the process took $peak"
 done
