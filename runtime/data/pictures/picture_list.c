@@ -165,6 +165,7 @@ static int by_path(const void *a, const void *b, void *text) {
 }
 
 static void sort_from(tdm_picture_list *list, int64_t first) {
+    if (first == list->count) return;
     qsort_r(list->path_at + first, (size_t)(list->count - first), sizeof(*list->path_at), by_path, list->text.data);
 }
 
