@@ -163,6 +163,19 @@ static void print_section(const tdm_section *section, tdm_settings *settings, td
     tdm__text_puts(out, "]\n");
 }
 
+void tdm_job_predicts(tdm_job *job) {
+    const int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
+    if (job->train.per_device == TDM_INT_NULL) /* the default of eval.batch depends on it */
+        job->train.per_device = job->train.global_batch / devices;
+    job->train.global_batch = TDM_INT_NULL;
+    job->parallel.mode = TDM_MODE_SINGLE;
+    job->parallel.device_ids = (tdm_ints){.count = 1};
+    job->parallel.dp.output_device = 0;
+    job->data.drop_last = false;
+    job->checkpoint.resume = "never";
+    job->run.dir = NULL;
+}
+
 bool tdm_job_has_labels(const tdm_job *job) {
     /* No memory is asked for: a lack of it would be taken for an answer. */
     for (int i = 0; job != NULL && job->size == sizeof(*job) && tdm_builtin_losses[i] != NULL; i++)

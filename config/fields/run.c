@@ -51,6 +51,22 @@ const tdm_field tdm__run_rows[] = {
      HELP("the run directory; null: write no files", "运行结果的目录；null 表示不写任何文件")},
     {0},
 };
+const tdm_field tdm__burnin_rows[] = {
+    {FIELD(INT, tdm_burnin_section, iterations, "null"), RANGE(1, 9007199254740992.0), FLAGS(NULLABLE | LOCAL),
+     .unit = "batches", HELP("batches of each device; null: no limit", "每个设备的批次数；null 表示不限")},
+    {FIELD(DURATION, tdm_burnin_section, duration, "null"), RANGE(0, 9e9), FLAGS(NULLABLE | OPEN_MIN | LOCAL),
+     .unit = "seconds",
+     HELP("how long each device works, to the end of the batch; null: no limit; with neither limit, 1m",
+          "每个设备工作多久，做完当前批次为止；null 表示不限；两者都不写则为 1m")},
+    {FIELD(INT, tdm_burnin_section, max_samples, "256"), RANGE(1, MANY), FLAGS(LOCAL), .unit = "samples",
+     HELP("at most so many samples, spread over the data, are kept in memory and predicted again and again",
+          "最多取多少个样本（均匀取自数据）留在内存中反复预测")},
+    {FIELD(FLOAT, tdm_burnin_section, tolerance, "null"), RANGE(0, 1), FLAGS(NULLABLE | LOCAL),
+     HELP("how far outputs of devices may differ, relative to the largest output of a sample; null: 1e-4, tf32 0.01, "
+          "bf16 0.05",
+          "各设备输出之间允许的差，相对于该样本最大的输出；null 为 1e-4，tf32 为 0.01，bf16 为 0.05")},
+    {0},
+};
 static const char *const progress_names[] = {"auto", "always", "never", NULL};
 const tdm_field tdm__log_rows[] = {
     {FIELD_IN(INTERVAL, tdm_job, log, every, "50 steps"), FLAGS(NULLABLE | LOCAL),

@@ -48,6 +48,8 @@ const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
     {"eval", AT(job), tdm__eval_rows, NULL, NULL, "evaluation on data.eval", "评估"},
     {"checkpoint", AT(job.checkpoint), tdm__checkpoint_rows, NULL, NULL, "saving and resuming", "保存与恢复"},
     {"run", AT(job), tdm__run_rows, NULL, NULL, "where results go", "结果位置"},
+    {"burnin", AT(job.burnin), tdm__burnin_rows, NULL, NULL, "how long `tandem burnin` runs, and what it tolerates",
+     "`tandem burnin` 运行多久、容许多大差异"},
     {"log", AT(job), tdm__log_rows, NULL, NULL, "what is printed", "日志"},
 };
 

@@ -139,7 +139,7 @@ const tdm_field tdm__train_rows[] = {
     {FIELD(ENUM, tdm_train_section, precision, "f32"), .names = precision_names,
      HELP("precision of the arithmetic; tf32 needs CUDA, bf16 CUDA or a CPU with AMX",
           "运算精度；tf32 需要 CUDA，bf16 需要 CUDA 或带 AMX 的 CPU")},
-    {FIELD(ENUM, tdm_train_section, recompute, "auto"), .names = recompute_names,
+    {FIELD(ENUM, tdm_train_section, recompute, "auto"), .names = recompute_names, FLAGS(LOCAL),
      HELP("make layers' outputs again for the backward pass instead of keeping them: less memory, the same bits; auto: "
           "on the CPU, those of at least 1 MiB",
           "反向时重新计算某些层的输出而不保留：省内存，数值逐位相同；auto 表示在 CPU 上对 1 MiB 以上的输出这样做")},

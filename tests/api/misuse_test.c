@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include <tandem/burnin.h>
+
 #include "tests/api/api.h"
 #include "tests/support/tdm_test.h"
 
@@ -434,7 +436,35 @@ TEST(launching) {
     CHECK_INT(fd, -1);
 }
 
+TEST(burn_in) {
+    tdm_burnin *burnin = NULL;
+    tdm_burnin_options options = {.size = 1000};
+    tdm_burnin_total total = {.size = 1000};
+    tdm_burnin_device device;
+    tdm_job predicts = job;
+    tdm_job_predicts(&predicts);
+    CHECK_INT(predicts.parallel.device_ids.count, 1);
+    MISUSE(tdm_burnin_open(NULL, &job, graph, NULL));
+    MISUSE(tdm_burnin_open(&burnin, NULL, graph, NULL));
+    MISUSE(tdm_burnin_open(&burnin, &job, NULL, NULL));
+    MISUSE(tdm_burnin_open(&burnin, &job, graph, &options));
+    MISUSE(tdm_burnin_run(NULL));
+    tdm_burnin_request_stop(NULL);
+    REQUIRE_OK(tdm_burnin_open(&burnin, &job, graph, NULL));
+    MISUSE(tdm_burnin_get_total(NULL, &total));
+    MISUSE(tdm_burnin_get_total(burnin, NULL));
+    MISUSE(tdm_burnin_get_total(burnin, &total));
+    MISUSE(tdm_burnin_get_device(NULL, 0, &device));
+    MISUSE(tdm_burnin_get_device(burnin, 0, NULL));
+    MISUSE(tdm_burnin_get_device(burnin, -1, &device));
+    MISUSE(tdm_burnin_get_device(burnin, 99, &device));
+    CHECK_TEXT(tdm_burnin_verdict_name(TDM_BURNIN_WRONG), "wrong");
+    CHECK_TEXT(tdm_burnin_verdict_name(77), "");
+    tdm_burnin_close(burnin);
+    tdm_burnin_close(NULL);
+}
+
 TEST_MAIN(graph = api_graph(NULL); api_job(&job); if (tdm_run_open(&run, &job, graph, NULL) != TDM_OK) return 1;
           RUN(status_and_host); RUN(graphs); RUN(jobs_and_opening); RUN(sources); RUN(running);
           RUN(evaluation_without_data); RUN(configs); RUN(checkpoints); RUN(data_sets); RUN(communicators);
-          RUN(launching); tdm_run_close(run); tdm_graph_free(graph);)
+          RUN(launching); RUN(burn_in); tdm_run_close(run); tdm_graph_free(graph);)

@@ -128,11 +128,6 @@ has "$err" "there is no starter 'imagse'; did you mean images?"
 code 2 "$tandem" init --task image
 has "$err" "did you mean images?; the starters are images, cifar,"
 code 2 "$tandem" init --task nothing
-code 11 "$tandem" burnin x.yaml
-has "$err" "not in this build"
-code 11 "$tandem" burnin --duration 10m
-hasnt "$err" "codec" # pictures are read, that is not why
-has "$err" "\`tandem bench step CONFIG\` runs a model"
 code 2 "$tandem" ckpt convert x
 
 # colour only where it was asked for

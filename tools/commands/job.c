@@ -38,10 +38,14 @@ void job_freed(tdm_config **config) {
     tdm_config_free(*config);
 }
 
-/* --mode, --steps, --resume and --run-dir are short forms of overrides. They win because they are applied last. */
+/* --mode, --steps, --resume, --run-dir and those of burnin are short forms of overrides. They win because they are
+ * applied last. */
 static tdm_status apply_flags(const tool *t, tdm_config *config) {
-    static const char *const flags[][2] = {
-        {"--mode", "parallel.mode"}, {"--resume", "checkpoint.resume"}, {"--run-dir", "run.dir"}};
+    static const char *const flags[][2] = {{"--mode", "parallel.mode"},
+                                           {"--resume", "checkpoint.resume"},
+                                           {"--run-dir", "run.dir"},
+                                           {"--duration", "burnin.duration"},
+                                           {"--iterations", "burnin.iterations"}};
     tdm_status status = TDM_OK;
     for (size_t i = 0; i < sizeof flags / sizeof flags[0] && status == TDM_OK; i++) {
         const char *value = args_flag(t, flags[i][0]);

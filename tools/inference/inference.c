@@ -60,22 +60,29 @@ static int choose_checkpoint(inference *in, const tool *t, const char **weights)
     return TDM_OK;
 }
 
-int inference_open(inference *in, tool *t, bool without_data) {
+int inference_job(inference *in, tool *t, const char **weights) {
     *in = (inference){.config = NULL};
     const char *folder;
     int code = check_checkpoint(t);
     if (code == TDM_OK) code = open_config(in, t, &folder);
     if (code != TDM_OK) return code;
-    const char *weights = args_flag(t, "--weights");
-    if (!weights) weights = folder;
-    code = choose_checkpoint(in, t, &weights);
+    *weights = args_flag(t, "--weights");
+    if (!*weights) *weights = folder;
+    code = choose_checkpoint(in, t, weights);
     if (code != TDM_OK) return code;
     in->job = *tdm_config_job(in->config);
-    if (weights) {
-        in->job.weights = weights;
+    if (*weights) {
+        in->job.weights = *weights;
         in->job.match = (tdm_weights_section){.strict = true}; /* a whole model, under its own names */
         in->job.weights_at = (tdm_origin){.file = NULL};
     }
+    return TDM_OK;
+}
+
+int inference_open(inference *in, tool *t, bool without_data) {
+    const char *weights;
+    int code = inference_job(in, t, &weights);
+    if (code != TDM_OK) return code;
     if (!in->job.weights)
         return args_wrong(t, "no weights given; give a run directory, a checkpoint or a file with --weights");
     if (without_data) {
@@ -84,15 +91,7 @@ int inference_open(inference *in, tool *t, bool without_data) {
         code = choose_split(in, t);
         if (code != TDM_OK) return code;
     }
-    if (in->job.train.per_device == TDM_INT_NULL) /* the default of eval.batch depends on it */
-        in->job.train.per_device = in->job.train.global_batch / in->job.parallel.device_ids.count;
-    in->job.train.global_batch = TDM_INT_NULL;
-    in->job.parallel.mode = TDM_MODE_SINGLE;
-    in->job.parallel.device_ids = (tdm_ints){.count = 1};
-    in->job.parallel.dp.output_device = 0;
-    in->job.data.drop_last = false;
-    in->job.checkpoint.resume = "never";
-    in->job.run.dir = NULL;
+    tdm_job_predicts(&in->job);
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     options.host = &t->host;
     options.predicts = 1;

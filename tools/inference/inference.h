@@ -12,6 +12,9 @@ typedef struct inference {
     tdm_run *run;
 } inference;
 
+/* Opens the configuration of CONFIG or of a run directory, with --weights and --checkpoint: the job with its weights.
+ * *weights: where they were asked for; NULL: nowhere, the job's count. */
+int inference_job(inference *in, tool *t, const char **weights);
 /* Opens CONFIG of `t`, or the configuration of a run directory, with --weights, --checkpoint and --split.
  * `without_data`: the samples come from the command, and the data of the configuration need not be there. */
 int inference_open(inference *in, tool *t, bool without_data);

@@ -237,6 +237,14 @@ typedef struct tdm_weights_section {
     tdm_texts rename; /* a prefix of names in the file, what replaces it, the next prefix, and so on */
 } tdm_weights_section;
 
+/* How long tandem/burnin.h runs: to what comes first. With neither limit, one minute. */
+typedef struct tdm_burnin_section {
+    int64_t iterations;  /* batches of each device; TDM_INT_NULL: no limit */
+    double duration;     /* seconds; NaN: no limit */
+    int64_t max_samples; /* at most so many of the data, spread over it, are kept in memory */
+    double tolerance;    /* of outputs, relative to the largest; NaN: by train.precision */
+} tdm_burnin_section;
+
 typedef struct tdm_job {
     uint32_t size;   /* sizeof(tdm_job) */
     int64_t version; /* version of the format: 1 */
@@ -270,6 +278,7 @@ typedef struct tdm_job {
     tdm_weights_section match;
     tdm_texts freeze; /* patterns of parameters that are not trained */
     tdm_origin freeze_at;
+    tdm_burnin_section burnin;
 } tdm_job;
 
 /* Sets a step's kind and the defaults of that kind. TDM_E_USAGE if there is no such kind. */
@@ -286,6 +295,9 @@ TDM_API tdm_status tdm_job_print(const tdm_job *job, char **out);
 /* Whether the job's loss compares the outputs with a label per sample, and so counts hits; else its targets are floats.
  * False if loss.kind names no loss. */
 TDM_API bool tdm_job_has_labels(const tdm_job *job);
+/* Turns the job into one that only predicts, in this process: mode single, one device, its part of train.batch.global
+ * as batch, no run directory, nothing resumed. The data stays. */
+TDM_API void tdm_job_predicts(tdm_job *job);
 /* Returns the flags (TDM_FIELD_...) of the key in the first `length` bytes of `key`; 0 if it is not a key. */
 TDM_API unsigned tdm_job_key_flags(const char *key, size_t length);
 

@@ -107,6 +107,7 @@ struct product {
     size_t workspace_bytes;
     bool steady, drops_nan;
     unsigned run;
+    int device;
 };
 
 int fraction_bits(int32_t compute) {
@@ -174,9 +175,19 @@ void run_one(const product &p, int64_t batch) {
     }
 }
 
+/* A device whose arithmetic is bad: of every so many of its products one number is wrong. */
+void disturb(const product &p) {
+    static std::atomic<int> products;
+    if (fake::number_in("CUBLASLT_EMULATED_DISTURBS", -1) != p.device) return;
+    if (++products % fake::number_in("CUBLASLT_EMULATED_DISTURBS_EVERY", 1) != 0) return;
+    const fake::kind kind = kind_of(p.d_layout);
+    fake::set_number(p.d, kind, 0, fake::number_at(p.d, kind, 0) * 1.5f + 1.0f);
+}
+
 void run_all(const product &p) {
     fake::use_workspace(p.workspace, p.workspace_bytes);
     for (int64_t batch = 0; batch < p.d_layout.batch; batch++) run_one(p, batch);
+    disturb(p);
 }
 
 /* ---- what is checked before it is queued ---- */
@@ -526,7 +537,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                  needs,
                  algo == nullptr || algo->data[word_scheme] != CUBLASLT_REDUCTION_SCHEME_INPLACE,
                  drops_nan(algo, d_layout->rows),
-                 runs++};
+                 runs++,
+                 handle->device};
     if (!operands_serve(p, algo != nullptr ? algo->data[word_alignment] : 2)) return CUBLAS_STATUS_INVALID_VALUE;
     const cudaError_t error = cuda_emulated::enqueue(stream, [p] { run_all(p); });
     return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
