@@ -104,9 +104,20 @@ static bool keeps_channels_last(const tdm_build *build, const tdm_plan_node *nod
            node->desc.y.ndim == 2 && reader >= 0 && (plan->nodes[reader].op->flags & TDM_OP_WEIGHS_FEATURES) != 0;
 }
 
+static bool keeps_shape(const tdm_kernel_desc *desc) {
+    bool same = desc->x[0].ndim == desc->y.ndim;
+    for (int i = 0; same && i < desc->y.ndim; i++) same = desc->x[0].dim[i] == desc->y.dim[i];
+    return same;
+}
+
 static tdm_status lay_out_alias(tdm_build *build, copies *of, int index) {
-    const tdm_plan_node *node = &build->plan->nodes[index];
+    tdm_plan_node *node = &build->plan->nodes[index];
     int x = node->x[0];
+    if (keeps_shape(&node->desc)) {
+        node->desc.x_layout[0] = node->desc.y_layout = build->plan->values[node->y].layout =
+            build->plan->values[x].layout;
+        return TDM_OK;
+    }
     if (!keeps_channels_last(build, node)) {
         TDM_TRY(in_layout(build, of, x, TDM_LAYOUT_PLAIN, index, &x));
         tdm__build_set_x(build, index, 0, x);

@@ -102,6 +102,19 @@ LOSSES = {
     "cross_entropy": (True, F.cross_entropy),
     "mse": (False, F.mse_loss),
 }
+ACTIVATIONS = [
+    ("sigmoid", "", nn.Sigmoid()),
+    ("tanh", "", nn.Tanh()),
+    ("silu", "", nn.SiLU()),
+    ("gelu", "", nn.GELU()),
+    ("gelu", "approximate=tanh", nn.GELU(approximate="tanh")),
+    ("hardswish", "", nn.Hardswish()),
+    ("leaky_relu", "", nn.LeakyReLU()),
+    ("leaky_relu", "negative_slope=0.3", nn.LeakyReLU(0.3)),
+    ("identity", "", nn.Identity()),
+]
+
+
 def late_cases():
     """As cases(), but computed after the losses: what is before keeps its numbers, which differ in their last bits from
     one processor to another."""
@@ -111,6 +124,8 @@ def late_cases():
            nn.Conv2d(2, 3, (4, 2), padding="same", dilation=(1, 3)), True)
     yield ("conv2d", "out=4 kernel=3 padding=valid stride=2", 2, 1, (3, 6, 5),
            nn.Conv2d(3, 4, 3, padding="valid", stride=2), True)
+    for op, attrs, module in ACTIVATIONS:
+        yield op, attrs, 4, 1, (3, 4, 5), module, True
 
 
 LOSS_CASES = [
@@ -147,7 +162,7 @@ def op_row(op, attrs, rows, inputs, shape, module, training):
     x = [torch.randn(rows, *shape).requires_grad_() for _ in range(inputs)]
     if op == "maxpool2d":  # equal values, so that the rule for ties is seen
         x = [(t.detach() * 2).round().requires_grad_() for t in x]
-    if op == "relu6":  # some beyond 6
+    if op in ("relu6", "hardswish", "gelu", "silu", "sigmoid", "tanh"):  # some where they are flat
         x = [(t.detach() * 4).requires_grad_() for t in x]
     if op == "batchnorm2d":
         with torch.no_grad():

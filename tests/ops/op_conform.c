@@ -37,6 +37,7 @@ static void run_reference(op_result *out, const op_data *data, const op_setting 
     plain.relu = plain.sums = plain.adds = plain.over_dy = plain.biased = plain.in_place = plain.odd = plain.graph =
         false;
     plain.device = NULL;
+    plain.rounds_y = setting->precision == TDM_BF16 && (data->def->flags & TDM_OP_READS_Y) != 0;
     plain.precision = TDM_F32;
     plain.threads = 1;
     const tdm_kernel *reference = op_reference(data->def->name);

@@ -269,7 +269,8 @@ TEST(layouts_by_hand) {
 
 /* What lies between vendor kernels must not force reorders. */
 TEST(simple_kernels_keep_the_layout) {
-    static const char *const names[] = {"relu", "add", "maxpool2d", "avgpool2d", "adaptive_avgpool2d"};
+    static const char *const names[] = {"relu",    "add",  "maxpool2d", "avgpool2d", "adaptive_avgpool2d", "leaky_relu",
+                                        "sigmoid", "tanh", "silu",      "gelu",      "hardswish"};
     const int64_t attrs[16] = {2, 2, 2, 2};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         tdm_shape shape = {4, {2, 16, 4, 4}};

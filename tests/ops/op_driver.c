@@ -277,6 +277,7 @@ static tdm_status recompute(run *r, const void *y) {
 
 static tdm_status backward(run *r) {
     const op_data *data = r->data;
+    if (r->setting->rounds_y) op_round(r->args.y, r->y_count);
     void *y = op_take((size_t)r->y_count * r->size);
     memcpy(y, r->args.y, (size_t)r->y_count * r->size);
     forget(r, y);

@@ -15,6 +15,7 @@ typedef struct op_setting {
     bool over_dy;              /* with adds: its dx lies on dy */
     bool biased;               /* the further parameter is; not in training */
     int threads;               /* 0: 1 */
+    bool rounds_y;             /* y becomes bf16 before backward reads it: in a run of floats beside one of bf16 */
     int precision;             /* tdm_precision; bf16: the data is rounded already, results are widened */
     struct tdm_device *device; /* NULL: the host's memory */
     bool odd, graph;           /* on a device: floats are aligned as floats only; passes are captured, then run */

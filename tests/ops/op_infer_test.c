@@ -82,6 +82,10 @@ TEST(output_shapes) {
     check_output("adaptive_avgpool2d", "out=[1,7]", IMAGE(3, 5, 4), "3x1x7");
     check_output("batchnorm2d", "", IMAGE(3, 5, 4), "3x5x4");
     check_output("relu", "", IMAGE(3, 5, 4), "3x5x4");
+    static const char *const activations[] = {"leaky_relu", "sigmoid", "tanh", "silu", "gelu", "hardswish", "identity"};
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
+        check_output(activations[i], "", IMAGE(3, 5, 4), "3x5x4");
+    check_output("gelu", "approximate=tanh", IMAGE(3, 5, 4), "3x5x4");
     check_output("dropout", "", FLAT(9), "9");
     check_output("flatten", "", IMAGE(3, 5, 4), "60");
     check_output("flatten", "", FLAT(4), "4");

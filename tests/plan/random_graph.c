@@ -76,6 +76,12 @@ static void add_flat(maker *m, int x) {
     add_layer(m, "flatten", &x, 1, "", m->side[x] > 0 ? m->channels[x] * m->side[x] * m->side[x] : m->channels[x], 0);
 }
 
+/* One that reads x, two that read y, one that is no kernel. */
+static const char *draw_activation(maker *m) {
+    static const char *const ops[] = {"gelu", "tanh", "leaky_relu", "identity"};
+    return ops[draw(m->state, 4)];
+}
+
 static void add_image_layer(maker *m, int x) {
     const int what = draw(m->state, m->kind == RANDOM_ALL ? 100 : 70);
     if (what < 20)
@@ -90,8 +96,10 @@ static void add_image_layer(maker *m, int x) {
         add_layer(m, "batchnorm2d", &x, 1, "", m->channels[x], m->side[x]);
     else if (what < 85)
         add_pooling(m, x);
-    else if (what < 93)
+    else if (what < 89)
         add_layer(m, "dropout", &x, 1, "p=0.3", m->channels[x], m->side[x]);
+    else if (what < 93)
+        add_layer(m, draw_activation(m), &x, 1, "", m->channels[x], m->side[x]);
     else
         add_flat(m, x);
 }
@@ -102,8 +110,10 @@ static void add_row_layer(maker *m, int x) {
         add_layer(m, "linear", &x, 1, "out=8", CHANNELS, 0);
     else if (what < 60)
         add_layer(m, "relu", &x, 1, "", m->channels[x], 0);
-    else if (what < 75)
+    else if (what < 68)
         add_layer(m, "dropout", &x, 1, "p=0.3", m->channels[x], 0);
+    else if (what < 75)
+        add_layer(m, draw_activation(m), &x, 1, "", m->channels[x], 0);
     else if (what < 85)
         add_flat(m, x);
     else

@@ -1,0 +1,30 @@
+/* leaky_relu: definition. torch.nn.LeakyReLU. */
+#include "ops/leaky_relu/leaky_relu.h"
+
+#include "ops/ops.h"
+#include "runtime/base/field/field_rows.h"
+
+static const tdm_field fields[] = {
+    {FIELD(FLOAT, tdm_leaky_relu_attrs, negative_slope, "0.01"), RANGE(0, 1e6), FLAGS(MAIN),
+     HELP("factor of what is below 0", "负数部分的系数")},
+    {0},
+};
+
+static tdm_status infer(tdm_infer *infer) {
+    infer->output = infer->input[0];
+    infer->flops = (double)tdm__shape_count(&infer->output);
+    return TDM_OK;
+}
+
+const tdm_op_def tdm__leaky_relu_op = {
+    .name = "leaky_relu",
+    .also_called = "leakyrelu lrelu",
+    .doc = "y = x where x > 0, else negative_slope x (torch.nn.LeakyReLU)",
+    .doc_zh = "x > 0 时 y = x，否则 y = negative_slope x（torch.nn.LeakyReLU）",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .attrs = fields,
+    .attrs_bytes = sizeof(tdm_leaky_relu_attrs),
+    .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
+    .infer = infer,
+};

@@ -1,0 +1,19 @@
+/* sigmoid: definition. torch.nn.Sigmoid. */
+#include "ops/ops.h"
+
+static tdm_status infer(tdm_infer *infer) {
+    infer->output = infer->input[0];
+    infer->flops = (double)tdm__shape_count(&infer->output);
+    return TDM_OK;
+}
+
+const tdm_op_def tdm__sigmoid_op = {
+    .name = "sigmoid",
+    .also_called = "logistic",
+    .doc = "y = 1 / (1 + exp(-x)) (torch.nn.Sigmoid)",
+    .doc_zh = "y = 1 / (1 + exp(-x))（torch.nn.Sigmoid）",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
+    .infer = infer,
+};

@@ -1,0 +1,11 @@
+/* silu: the cases that every kernel of the op must pass. Of an input: {dimensions, {sizes}}. */
+#include "tests/ops/op_case.h"
+
+static const op_tolerance silu_tolerance = {.pytorch = 1e-6};
+static const op_case silu_cases[] = {
+    {.rows = 1, .input = {1, {1}}},
+    {.rows = 3, .input = {1, {37}}},
+    {.rows = 2, .input = {3, {3, 5, 7}}},
+    {.rows = 2, .input = {3, {16, 4, 3}}},
+    {.rows = 2, .input = {3, {17, 33, 5}}, .large = true},
+};

@@ -1,0 +1,101 @@
+/* exp, tanh and erf of ops/activation_math.h against the C library's in double, over floats of every size; and the
+ * loops of activations for each instruction set, which give the bits of the formula. */
+#include "ops/activation_lanes.h"
+#include "ops/gelu/gelu.h"
+#include "ops/hardswish/hardswish.h"
+#include "ops/leaky_relu/leaky_relu.h"
+#include "ops/sigmoid/sigmoid.h"
+#include "ops/silu/silu.h"
+#include "ops/tanh/tanh.h"
+#include "tests/support/tdm_test.h"
+
+/* In units of the last place of the true value, rounded to float. */
+static double error_of(float got, double want) {
+    int exponent;
+    if (isinf((float)want) || isinf(got)) return (float)want == got ? 0.0 : INFINITY;
+    (void)frexp(want, &exponent);
+    return fabs((double)got - want) / ldexp(1.0, exponent - 24 < -149 ? -149 : exponent - 24);
+}
+
+static double worst(float (*function)(float), double (*want)(double)) {
+    double most = 0.0;
+    for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += 4099) {
+        const float x = tdm__float_of_bits((uint32_t)bits);
+        const double error = isnan(x) ? 0.0 : error_of(function(x), want((double)x));
+        if (!(error <= most)) most = error;
+    }
+    return most;
+}
+
+TEST(errors) {
+    const double of_exp = worst(tdm__expf, exp), of_tanh = worst(tdm__tanhf, tanh), of_erf = worst(tdm__erff, erf);
+    printf("       exp %.3f, tanh %.3f, erf %.3f units in the last place\n", of_exp, of_tanh, of_erf);
+    CHECK(of_exp <= 1.1 && of_tanh <= 1.4 && of_erf <= 1.4);
+}
+
+TEST(limits) {
+    CHECK(isnan(tdm__expf(NAN)) && isnan(tdm__tanhf(NAN)) && isnan(tdm__erff(NAN)));
+    CHECK(tdm__expf(INFINITY) == INFINITY && tdm__expf(-INFINITY) == 0.0f && tdm__expf(0.0f) == 1.0f);
+    CHECK(tdm__tanhf(INFINITY) == 1.0f && tdm__tanhf(-INFINITY) == -1.0f);
+    CHECK(tdm__erff(INFINITY) == 1.0f && tdm__erff(-INFINITY) == -1.0f);
+    CHECK(tdm__bits_of_float(tdm__tanhf(-0.0f)) == 0x80000000u && tdm__bits_of_float(tdm__erff(-0.0f)) == 0x80000000u);
+}
+
+/* ---- instruction sets ---- */
+
+enum { COUNT = 5003 };
+
+typedef struct formula {
+    const char *name;
+    float (*value)(float x, float p);
+    float (*gradient)(float v, float dy, float p);
+    float p;
+    const tdm_activation_lanes *lanes[3]; /* by tdm_isa_level */
+} formula;
+
+#if defined(__x86_64__)
+#define LANES_OF(op) \
+    { &tdm__##op##_lanes_ref, &tdm__##op##_lanes_avx2, &tdm__##op##_lanes_avx512 }
+#else
+#define LANES_OF(op) \
+    { &tdm__##op##_lanes_ref }
+#endif
+#define FORMULA(op, p) \
+    { #op, tdm__##op, tdm__##op##_gradient, p, LANES_OF(op) }
+TDM_LANES_TABLES(tdm_activation_lanes, tdm__gelu_lanes);
+TDM_LANES_TABLES(tdm_activation_lanes, tdm__hardswish_lanes);
+TDM_LANES_TABLES(tdm_activation_lanes, tdm__leaky_relu_lanes);
+TDM_LANES_TABLES(tdm_activation_lanes, tdm__sigmoid_lanes);
+TDM_LANES_TABLES(tdm_activation_lanes, tdm__silu_lanes);
+TDM_LANES_TABLES(tdm_activation_lanes, tdm__tanh_lanes);
+
+static void check_lanes(const formula *f, const tdm_activation_lanes *lanes, const float *x, const float *dy) {
+    static float y[COUNT], dx[COUNT];
+    lanes->forward(x, f->p, y, COUNT);
+    lanes->backward(x, dy, f->p, dx, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        const float want = f->value(x[i], f->p), slope = f->gradient(x[i], dy[i], f->p);
+        if (memcmp(&want, &y[i], sizeof want) == 0 && memcmp(&slope, &dx[i], sizeof slope) == 0) continue;
+        fprintf(stderr, "%s of %.9g: %.9g, wanted %.9g; dx %.9g, wanted %.9g\n", f->name, (double)x[i], (double)y[i],
+                (double)want, (double)dx[i], (double)slope);
+        tdm_test_failures++;
+        return;
+    }
+}
+
+TEST(equal_bits_on_every_instruction_set) {
+    static const formula formulas[] = {FORMULA(gelu, 0),          FORMULA(gelu, 1),    FORMULA(hardswish, 0),
+                                       FORMULA(leaky_relu, 0.3f), FORMULA(sigmoid, 0), FORMULA(silu, 0),
+                                       FORMULA(tanh, 0)};
+    static float x[COUNT], dy[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (float)(i - COUNT / 2) * (i % 3 == 0 ? 0.037f : 0.0021f);
+        dy[i] = (float)(i * 7919 % 1009 - 500) / 300.0f;
+    }
+    x[7] = INFINITY, x[8] = -INFINITY, x[9] = -0.0f, x[10] = 1e-42f, x[11] = 3e38f, x[12] = -3e38f;
+    for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
+        for (int isa = 0; isa <= (int)tdm__isa() && isa < 3 && formulas[i].lanes[isa] != NULL; isa++)
+            check_lanes(&formulas[i], formulas[i].lanes[isa], x, dy);
+}
+
+TEST_MAIN(RUN(errors); RUN(limits); RUN(equal_bits_on_every_instruction_set);)
