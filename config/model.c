@@ -230,7 +230,8 @@ static tdm_status check_output(tdm_config *config) {
     int64_t classes = 0;
     tdm_shape shape;
     shape.ndim = tdm_graph_shape(config->graph, last->value, shape.dim);
-    tdm_status status = loss->infer != NULL ? loss->infer(&shape, &origin, &classes) : TDM_OK;
+    tdm_status status =
+        loss->infer != NULL ? loss->infer(&config->settings.job.loss, &shape, &origin, &classes) : TDM_OK;
     if (status != TDM_OK)
         return add_engine_fault(config, status, last->at, tdm__layer_key(config, config->layer_count - 1, ""),
                                 TDM_WORDS(config, "the model's output is the output of %s: %s",

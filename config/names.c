@@ -83,10 +83,6 @@ static const struct {
     {"device", "gpu", "write device: cuda; device_ids chooses the GPUs"},
     {"device", "cuda:0", "write device: cuda and device_ids: [0]"},
     {"device", "cuda:1", "write device: cuda and device_ids: [1]"},
-    {"type", "ce", "write cross_entropy"},
-    {"type", "CrossEntropyLoss", "write cross_entropy"},
-    {"type", "MSELoss", "write mse"},
-    {"type", "l2", "write mse"},
     {"type", "CosineAnnealingLR", "write cosine"},
     {"type", "OneCycleLR", "write onecycle"},
     {"type", "StepLR", "write step"},
@@ -98,14 +94,6 @@ static const struct {
     {"precision", "f16", "tandem has f32, tf32 and bf16"},
 };
 
-const char *tdm__foreign_value(const char *key, const char *value) {
-    for (size_t i = 0; i < sizeof(foreign_values) / sizeof(foreign_values[0]); i++) {
-        if (strcmp(key, foreign_values[i].key) == 0 && strcasecmp(value, foreign_values[i].foreign) == 0)
-            return foreign_values[i].hint;
-    }
-    return "";
-}
-
 /* `compare`: strncmp or strncasecmp. */
 static bool has_word(const char *words, const char *word, int (*compare)(const char *, const char *, size_t)) {
     const size_t length = strlen(word);
@@ -115,6 +103,16 @@ static bool has_word(const char *words, const char *word, int (*compare)(const c
         at += here;
     }
     return false;
+}
+
+const char *tdm__foreign_value(tdm_config *config, const char *key, const char *value) {
+    for (const tdm_loss_def *const *loss = tdm_builtin_losses; strcmp(key, "type") == 0 && *loss != NULL; loss++)
+        if (has_word((*loss)->also_called, value, strncasecmp)) return TDM_WORDS(config, "write %s", (*loss)->name);
+    for (size_t i = 0; i < sizeof(foreign_values) / sizeof(foreign_values[0]); i++) {
+        if (strcmp(key, foreign_values[i].key) == 0 && strcasecmp(value, foreign_values[i].foreign) == 0)
+            return foreign_values[i].hint;
+    }
+    return "";
 }
 
 static const char *find_ours(const foreign_name *names, const char *word) {

@@ -120,8 +120,9 @@ tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *i
 void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node);
 /* Our name for what other frameworks call Conv2d, fc or dense; NULL if unknown. */
 const char *tdm__foreign_layer(const char *kind);
-const char *tdm__foreign_attr(const char *key);                     /* the same for kernel_size, out_channels */
-const char *tdm__foreign_value(const char *key, const char *value); /* a hint for `format: mnist`; "" if unknown */
+const char *tdm__foreign_attr(const char *key); /* the same for kernel_size, out_channels */
+const char *tdm__foreign_value(tdm_config *config, const char *key,
+                               const char *value); /* a hint for `format: mnist`; "" if unknown */
 const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *const *names, int count);
 /* subst.c: ${env:X}, ${name}, ${start_time}. NULL after a fault. */
 const char *tdm__substitute(tdm_config *config, const char *text, tdm_position at, const char *key);

@@ -72,7 +72,7 @@ void tdm__schema_read_row(tdm_config *config, int section, int row_index, const 
         void *object = tdm__section_object(&tdm__sections[section], &config->settings);
         if (!tdm__field_set(row, object, &written, &config->work, &why) && !tdm__config_lacks_memory(config, &why)) {
             const char *hint = tdm__fault_wide_hint(&config->faults, node->at);
-            if (hint[0] == '\0' && row->kind == TDM_FIELD_ENUM) hint = tdm__foreign_value(row->key, items[0]);
+            if (hint[0] == '\0' && row->kind == TDM_FIELD_ENUM) hint = tdm__foreign_value(config, row->key, items[0]);
             TDM_FAULT(config, VALUE, node->at, key, hint, "%s %s", key,
                       why.data == NULL ? "has a wrong value" : why.data);
         }

@@ -14,6 +14,11 @@ const tdm_field tdm__loss_rows[] = {
      HELP("fraction of the target that is spread evenly over all classes", "均匀分给所有类别的目标比例")},
     {FIELD(INT, tdm_loss_section, ignore_index, "-100"), RANGE(-9.3e18, 9.3e18),
      HELP("samples with this label do not count", "带此标签的样本不计入损失")},
+    {FIELD(FLOAT, tdm_loss_section, beta, "1"), RANGE(0, 1e30),
+     HELP("difference from which the loss is no longer squared but absolute", "误差达到此值后由平方转为绝对值")},
+    {FIELD(FLOATS, tdm_loss_section, pos_weight, "null"), RANGE(0, 1e30), ITEMS(1, TDM_LIST_MAX), FLAGS(NULLABLE),
+     HELP("weight of targets that are 1: one number, or one for each output; null: 1",
+          "目标为 1 的权重：一个数，或每个输出一个；null 为 1")},
     {0},
 };
 

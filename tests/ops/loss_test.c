@@ -31,6 +31,9 @@ TEST(definitions) {
 TEST(places_are_those_of_the_enum) {
     CHECK_TEXT(tdm_builtin_losses[TDM_CROSS_ENTROPY]->name, "cross_entropy");
     CHECK_TEXT(tdm_builtin_losses[TDM_MSE]->name, "mse");
+    CHECK_TEXT(tdm_builtin_losses[TDM_L1]->name, "l1");
+    CHECK_TEXT(tdm_builtin_losses[TDM_SMOOTH_L1]->name, "smooth_l1");
+    CHECK_TEXT(tdm_builtin_losses[TDM_BCE_WITH_LOGITS]->name, "bce_with_logits");
 }
 
 enum { MOST_OF_SLOPES = 2048, SLOPES = 64 };
@@ -268,13 +271,18 @@ TEST(mse_closed_form) {
 TEST(shapes) {
     int64_t classes = 0;
     const tdm_shape good = {1, {10}}, image = {3, {64, 8, 8}}, one = {1, {1}};
-    CHECK_OK(tdm__cross_entropy_loss.infer(&good, &origin, &classes));
+    CHECK_OK(tdm__cross_entropy_loss.infer(&usual, &good, &origin, &classes));
     CHECK_INT(classes, 10);
-    CHECK_STATUS(tdm__cross_entropy_loss.infer(&image, &origin, &classes), TDM_E_CONFIG);
+    CHECK_STATUS(tdm__cross_entropy_loss.infer(&usual, &image, &origin, &classes), TDM_E_CONFIG);
     CHECK_HAS(tdm_error_message(), "the model gives 64x8x8; end it with `flatten` and `linear: <classes>`");
     CHECK_INT(tdm_error_last()->line, 12);
-    CHECK_STATUS(tdm__cross_entropy_loss.infer(&one, &origin, &classes), TDM_E_CONFIG);
+    CHECK_STATUS(tdm__cross_entropy_loss.infer(&usual, &one, &origin, &classes), TDM_E_CONFIG);
     CHECK(tdm__mse_loss.infer == NULL); /* any shape will do */
+    tdm_loss_section weighted = {.pos_weight = {3, {1, 2, 3}}};
+    CHECK_STATUS(tdm__bce_with_logits_loss.infer(&weighted, &good, &origin, &classes), TDM_E_CONFIG);
+    CHECK_HAS(tdm_error_message(), "loss.pos_weight has 3 numbers, but the model gives 10 outputs");
+    weighted.pos_weight.count = 1;
+    CHECK_OK(tdm__bce_with_logits_loss.infer(&weighted, &good, &origin, &classes));
 }
 
 TEST_MAIN(RUN(every_loss_has_cases); RUN(definitions); RUN(places_are_those_of_the_enum); RUN(cases);

@@ -101,6 +101,10 @@ def cases():
 LOSSES = {
     "cross_entropy": (True, F.cross_entropy),
     "mse": (False, F.mse_loss),
+    "l1": (False, F.l1_loss),
+    "smooth_l1": (False, F.smooth_l1_loss),
+    "bce_with_logits": (False, lambda y, t, pos_weight=None: F.binary_cross_entropy_with_logits(
+        y, t, pos_weight=torch.tensor(pos_weight) if pos_weight else None)),
 }
 ACTIVATIONS = [
     ("sigmoid", "", nn.Sigmoid()),
@@ -143,6 +147,16 @@ LOSS_CASES = [
     ("cross_entropy", dict(label_smoothing=0.0, ignore_index=-100), 8, 10, 1.0, 0, True),
     ("cross_entropy", dict(label_smoothing=0.1, ignore_index=-100), 7, 12, 3.0, 0, True),
     ("cross_entropy", dict(label_smoothing=0.2, ignore_index=3), 8, 6, 1.0, 2, True),
+]
+
+# After the late ops, for the same reason.
+LATE_LOSS_CASES = [
+    ("l1", {}, 5, 7, 1.0, 0),
+    ("smooth_l1", dict(beta=1.0), 5, 7, 2.0, 0),
+    ("smooth_l1", dict(beta=0.25), 3, 40, 1.0, 0),
+    ("bce_with_logits", {}, 5, 7, 4.0, 0),
+    ("bce_with_logits", dict(pos_weight=[2.5]), 5, 7, 2.0, 0),
+    ("bce_with_logits", dict(pos_weight=[0.5, 1.0, 3.0, 8.0]), 6, 4, 30.0, 0),
 ]
 
 words = []
@@ -215,6 +229,10 @@ def mixed_loss(y, p, counted, label_smoothing):
     return F.cross_entropy(y[counted], p[counted], label_smoothing=label_smoothing)
 
 
+def as_c(value):
+    return f"{{{len(value)}, {{{', '.join(map(repr, value))}}}}}" if isinstance(value, list) else repr(value)
+
+
 def loss_row(name, settings, rows, width, scale, ignored, mixed=False):
     has_labels, compute = LOSSES[name]
     first = len(words)
@@ -237,7 +255,7 @@ def loss_row(name, settings, rows, width, scale, ignored, mixed=False):
     loss = compute(y, target, **settings)
     loss.backward()
     put(loss, y.grad)
-    section = ", ".join(f".{key} = {value!r}" for key, value in settings.items())
+    section = ", ".join(f".{key} = {as_c(value)}" for key, value in settings.items())
     return (f'    {{"{name}", {{{section or 0}}}, {rows}, {width}, {{{", ".join(map(str, labels))}}}, '
             f'{first}, {len(words) - first}}},')
 
@@ -245,8 +263,9 @@ def loss_row(name, settings, rows, width, scale, ignored, mixed=False):
 def check_losses():
     """Every loss of ops/losses.def must be here: what to compute is not guessed."""
     listed = re.findall(r"^TDM_LOSS\((\w+)\)", (ROOT / "ops/losses.def").read_text(), re.M)
-    for name in listed + [case[0] for case in LOSS_CASES]:
-        if name not in LOSSES or name not in [case[0] for case in LOSS_CASES]:
+    cases = [case[0] for case in LOSS_CASES + LATE_LOSS_CASES]
+    for name in listed + cases:
+        if name not in LOSSES or name not in cases:
             sys.exit(f"make_op_fixtures.py: {name} needs a line in LOSSES, and one for each case in LOSS_CASES")
 
 
@@ -256,6 +275,7 @@ def main():
     ops = [op_row(*case) for case in cases()]
     losses = [loss_row(*loss) for loss in LOSS_CASES]
     ops += [op_row(*case) for case in late_cases()]
+    losses += [loss_row(*loss) for loss in LATE_LOSS_CASES]
     print(f"/* Made by make_op_fixtures.py with torch {torch.__version__}; see there for the order. Do not edit. */")
     print("/* clang-format off */")
     print("static const op_fixture op_fixtures[] = {")

@@ -10,7 +10,9 @@
 
 #include "ops/ops.h"
 
-static tdm_status infer(const tdm_shape *output, const tdm_origin *origin, int64_t *classes) {
+static tdm_status infer(const tdm_loss_section *section, const tdm_shape *output, const tdm_origin *origin,
+                        int64_t *classes) {
+    (void)section;
     if (output->ndim != 1 || output->dim[0] < 2)
         TDM_FAIL_AT(origin, TDM_E_CONFIG,
                     "cross_entropy needs one output for each of at least 2 classes, but the model gives %s; end it "
@@ -108,6 +110,7 @@ static tdm_status run(const tdm_loss_args *args) {
 
 const tdm_loss_def tdm__cross_entropy_loss = {
     .name = "cross_entropy",
+    .also_called = "ce CrossEntropyLoss",
     .doc = "softmax and negative log-likelihood of the labels (torch.nn.CrossEntropyLoss)",
     .doc_zh = "softmax 与标签的负对数似然（torch.nn.CrossEntropyLoss）",
     .target = TDM_TARGET_CLASS,

@@ -260,11 +260,14 @@ enum { TDM_MAX_LOSS_KEYS = 8 };
 
 typedef struct tdm_loss_def {
     const char *name, *doc, *doc_zh;
+    const char *also_called; /* as in tdm_op_def */
     tdm_target_kind target;
     bool takes_mixed;                        /* TDM_TARGET_CLASS: its kernels know mixed labels (tandem/sys/label.h) */
     const char *keys[TDM_MAX_LOSS_KEYS + 1]; /* the keys of section `loss` that are its own; NULL behind the last */
-    /* Checks the output's shape (no batch dimension); for TDM_TARGET_CLASS sets *classes. NULL: any shape will do. */
-    tdm_status (*infer)(const tdm_shape *output, const tdm_origin *origin, int64_t *classes);
+    /* Checks the output's shape (no batch dimension) and the settings that depend on it; for TDM_TARGET_CLASS sets
+     * *classes. NULL: any shape will do. */
+    tdm_status (*infer)(const tdm_loss_section *section, const tdm_shape *output, const tdm_origin *origin,
+                        int64_t *classes);
     /* What the mean divides by for these targets: counted rows (ignore_index) or rows * width. */
     int64_t (*denominator)(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target);
     tdm_status (*run)(const tdm_loss_args *args); /* the CPU's kernel, forward and backward in one pass */
