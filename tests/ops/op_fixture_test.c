@@ -1,28 +1,52 @@
-/* The reference kernels and losses against what PyTorch computed (op_fixtures.h, made by make_op_fixtures.py), as near
- * as <op>_cases.h says: an op that sums differs from PyTorch by PyTorch's own float32 sums. */
+/* The reference kernels and losses against what PyTorch computed (fixtures/, made by make_op_fixtures.py), as near as
+ * <op>_cases.h says: an op that sums differs from PyTorch by PyTorch's own float32 sums. */
 #include "tests/ops/loss_case.h"
 #include "tests/ops/op_cases.h"
 #include "tests/ops/op_driver.h"
 #include "tests/support/tdm_test.h"
 
 typedef struct {
-    const char *op;
     op_case test;
     bool training;
-    int first, count; /* in fixture_words */
+    int first, count; /* in the words of the list */
 } op_fixture;
 
 enum { MAX_ROWS = 8 };
 typedef struct {
-    const char *loss;
     tdm_loss_section section;
     int64_t rows, width, label[MAX_ROWS];
     int first, count;
 } loss_fixture;
 
-#include "tests/ops/op_fixtures.h"
+/* Those of one op or one loss. */
+typedef struct {
+    const char *name;
+    const op_fixture *op; /* NULL: of a loss */
+    const loss_fixture *loss;
+    int count;
+    const uint32_t *words;
+} fixture_list;
+
+#include "tests/fixtures.h" /* generated: all files of fixtures/ */
+
+#define TDM_FIXTURES(name) &name##_list,
+static const fixture_list *const fixtures[] = {
+#include "tests/fixtures.def"
+};
+#undef TDM_FIXTURES
+
+static const fixture_list *fixtures_of(const char *name) {
+    for (size_t i = 0; i < sizeof fixtures / sizeof *fixtures; i++)
+        if (strcmp(fixtures[i]->name, name) == 0) return fixtures[i];
+    fprintf(stderr,
+            "%s has no numbers of PyTorch's: write tests/ops/fixtures/%s.py and run tests/ops/make_op_fixtures.py %s\n",
+            name, name, name);
+    tdm_test_failures++;
+    return NULL;
+}
 
 typedef struct {
+    const uint32_t *words;
     int at, end;
 } reader;
 
@@ -31,7 +55,7 @@ static void read_floats(reader *from, float *to, int64_t count) {
         fprintf(stderr, "a fixture is too short\n");
         abort();
     }
-    memcpy(to, fixture_words + from->at, (size_t)count * sizeof *to);
+    memcpy(to, from->words + from->at, (size_t)count * sizeof *to);
     from->at += (int)count;
 }
 
@@ -55,10 +79,10 @@ static void read_gradients(reader *from, op_result *want, const op_data *data) {
         if (data->buffer[i] != NULL) want->buffer[i] = read_new(from, data->buffer_count[i]);
 }
 
-static void check_op(const op_fixture *fixture) {
+static void check_op(const fixture_list *list, const op_fixture *fixture) {
     op_data data;
-    REQUIRE(op_data_open(&data, fixture->op, &fixture->test, 1));
-    reader from = {fixture->first, fixture->first + fixture->count};
+    REQUIRE(op_data_open(&data, list->name, &fixture->test, 1));
+    reader from = {list->words, fixture->first, fixture->first + fixture->count};
     for (int i = 0; i < data.infer.input_count; i++) read_floats(&from, data.x[i], data.x_count);
     for (int i = 0; i < data.infer.param_count; i++) read_floats(&from, data.param[i], data.param_count[i]);
     for (int i = 0; i < data.infer.buffer_count; i++)
@@ -70,29 +94,19 @@ static void check_op(const op_fixture *fixture) {
     if (fixture->training) read_gradients(&from, &want, &data);
     want.counter = data.infer.buffer_count > 0 ? data.counter + fixture->training : 0;
     CHECK_INT(from.at, from.end);
-    op_run(&got, op_reference(fixture->op), &data, &(op_setting){.training = fixture->training});
+    op_run(&got, op_reference(list->name), &data, &(op_setting){.training = fixture->training});
     CHECK_INT(got.status, TDM_OK);
-    CHECK(op_results_near(&data, &got, &want, op_cases_of(fixture->op)->tolerance->pytorch));
+    CHECK(op_results_near(&data, &got, &want, op_cases_of(list->name)->tolerance->pytorch));
     op_result_close(&got);
     op_result_close(&want);
     op_data_close(&data);
 }
 
-static void tell_missing(const char *name, const char *where) {
-    fprintf(stderr, "%s has no numbers of PyTorch's: add it to %s in tests/ops/make_op_fixtures.py and run that\n",
-            name, where);
-    tdm_test_failures++;
-}
-
 TEST(ops_give_pytorchs_numbers) {
-    bool seen[64] = {false};
-    for (size_t i = 0; i < sizeof op_fixtures / sizeof *op_fixtures; i++) {
-        check_op(&op_fixtures[i]);
-        for (int k = 0; tdm_builtin_ops[k] != NULL; k++)
-            if (strcmp(tdm_builtin_ops[k]->name, op_fixtures[i].op) == 0) seen[k] = true;
+    for (int k = 0; tdm_builtin_ops[k] != NULL; k++) {
+        const fixture_list *list = fixtures_of(tdm_builtin_ops[k]->name);
+        for (int i = 0; list != NULL && i < list->count; i++) check_op(list, &list->op[i]);
     }
-    for (int k = 0; tdm_builtin_ops[k] != NULL; k++)
-        if (!seen[k]) tell_missing(tdm_builtin_ops[k]->name, "cases()");
 }
 
 /* Rows whose label counts and has the largest number, the first of several. */
@@ -108,11 +122,9 @@ static int64_t count_correct(const loss_fixture *fixture, const tdm_loss_def *lo
     return correct;
 }
 
-static void check_loss(const loss_fixture *fixture) {
-    const tdm_loss_def *loss = loss_named(fixture->loss);
-    REQUIRE(loss != NULL);
+static void check_loss(const tdm_loss_def *loss, const fixture_list *list, const loss_fixture *fixture) {
     int64_t count = fixture->rows * fixture->width, correct = 0;
-    reader from = {fixture->first, fixture->first + fixture->count};
+    reader from = {list->words, fixture->first, fixture->first + fixture->count};
     bool values = loss->target == TDM_TARGET_VALUES;
     float *y = read_new(&from, count), *target = values ? read_new(&from, count) : NULL;
     float *mean = read_new(&from, 1), *want = read_new(&from, count), *dy = calloc((size_t)count, sizeof *dy);
@@ -133,19 +145,25 @@ static void check_loss(const loss_fixture *fixture) {
                           .correct = &correct};
     CHECK_OK(loss->run(&args));
     CHECK_NEAR(sum / (double)denominator, *mean, 1e-6 * fabs((double)*mean));
-    CHECK(op_near(fixture->loss, dy, want, count, 1e-6));
+    CHECK(op_near(list->name, dy, want, count, 1e-6));
     CHECK_INT(correct, values ? 0 : count_correct(fixture, loss, y));
     free(y), free(target), free(mean), free(want), free(dy);
 }
 
 TEST(losses_give_pytorchs_numbers) {
-    for (size_t i = 0; i < sizeof loss_fixtures / sizeof *loss_fixtures; i++) check_loss(&loss_fixtures[i]);
     for (int k = 0; tdm_builtin_losses[k] != NULL; k++) {
-        bool seen = false;
-        for (size_t i = 0; i < sizeof loss_fixtures / sizeof *loss_fixtures; i++)
-            seen = seen || strcmp(loss_fixtures[i].loss, tdm_builtin_losses[k]->name) == 0;
-        if (!seen) tell_missing(tdm_builtin_losses[k]->name, "LOSSES and LOSS_CASES");
+        const fixture_list *list = fixtures_of(tdm_builtin_losses[k]->name);
+        for (int i = 0; list != NULL && i < list->count; i++) check_loss(tdm_builtin_losses[k], list, &list->loss[i]);
     }
 }
 
-TEST_MAIN(RUN(ops_give_pytorchs_numbers); RUN(losses_give_pytorchs_numbers);)
+/* A file of fixtures/ that is left behind by an op or a loss is told, too. */
+TEST(fixtures_are_of_ops_and_losses) {
+    for (size_t i = 0; i < sizeof fixtures / sizeof *fixtures; i++) {
+        bool known = loss_named(fixtures[i]->name) != NULL || op_reference(fixtures[i]->name) != NULL;
+        if (!known) fprintf(stderr, "tests/ops/fixtures/%s.h is of no op and no loss\n", fixtures[i]->name);
+        CHECK(known);
+    }
+}
+
+TEST_MAIN(RUN(ops_give_pytorchs_numbers); RUN(losses_give_pytorchs_numbers); RUN(fixtures_are_of_ops_and_losses);)
