@@ -52,6 +52,14 @@ const tdm_field tdm__optimizer_rows[] = {
     {FIELD(ENUM, tdm_optimizer_section, form, "lerp"), .names = adam_forms,
      HELP("rounding of the first moment: lerp as in PyTorch since 2.1, muladd as in 1.13",
           "一阶矩的舍入方式：lerp 同 PyTorch 2.1 起，muladd 同 1.13")},
+    {FIELD(BOOL, tdm_optimizer_section, amsgrad, "false"),
+     HELP("divide by the largest running average of squares so far, not by the last",
+          "除以迄今最大的平方滑动平均，而非最近一次的")},
+    {FIELD(FLOAT, tdm_optimizer_section, alpha, "0.99"), RANGE(0, 1),
+     HELP("decay rate of the running averages", "滑动平均的衰减率")},
+    {FIELD(BOOL, tdm_optimizer_section, centered, "false"),
+     HELP("divide by the gradient's variance: subtract the square of its running average",
+          "除以梯度的方差：减去其滑动平均的平方")},
     {0},
 };
 

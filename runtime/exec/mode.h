@@ -16,6 +16,7 @@ typedef struct tdm_update {
     const tdm_optim_def *optim;
     tdm_optim_run *optim_run; /* its kernel on this device */
     const tdm_optimizer_section *optimizer;
+    unsigned states;                       /* that the replicas have: tdm__optim_states */
     double lr, momentum;                   /* of this step: schedules may change both (one-cycle) */
     double group_lr[TDM_PARAM_GROUPS_MAX]; /* of this step, for each of the optimizer's groups */
     int64_t t;                             /* optimizer steps done before this one + 1 */

@@ -9,15 +9,17 @@
 #include "runtime/device/share.h"
 #include "runtime/graph/graph.h"
 
-int tdm__optim_state_count(const tdm_job *job) {
+unsigned tdm__optim_states(const tdm_job *job) {
     const tdm_optim_def *optim = tdm_builtin_optims[job->optimizer.type];
     const tdm_schedule_section *schedule = &job->schedule;
     bool cycles = schedule->type == TDM_SCHEDULE_ONECYCLE && schedule->cycle_momentum;
-    if (optim->state_count != NULL) return optim->state_count(&job->optimizer, cycles);
-    int count = 0;
-    while (count < TDM_MAX_STATES && optim->state[count] != NULL) count++;
-    return count;
+    if (optim->states != NULL) return optim->states(&job->optimizer, cycles);
+    unsigned all = 0;
+    for (int i = 0; i < TDM_MAX_STATES && optim->state[i] != NULL; i++) all |= 1u << i;
+    return all;
 }
+
+int tdm__optim_state_count(const tdm_job *job) { return __builtin_popcount(tdm__optim_states(job)); }
 
 tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator) {
     const tdm_optim_def *optim = update->optim;
@@ -75,8 +77,12 @@ static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, const 
                            .g = r->grad + run->offset,
                            .count = run->count};
     if (r->param_bf16 != NULL && !tdm__replica_lends(r)) args.p_bf16 = (uint16_t *)r->param_bf16 + run->offset;
-    for (int i = 0; i < r->state_count; i++)
-        args.state[i] = r->state + (size_t)i * r->plan->trained_floats + run->offset;
+    float *arena = r->state + run->offset;
+    for (int i = 0; i < TDM_MAX_STATES; i++) {
+        if ((update->states >> i & 1) == 0) continue;
+        args.state[i] = arena;
+        arena += r->plan->trained_floats;
+    }
     if (!tdm__device_on_host(r->device->ops)) return update->optim_run(&args);
     shared_step shared = {&args, update->optim_run};
     return tdm__share_loop(&r->device->threads, args.count, step_part, &shared);

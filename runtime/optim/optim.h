@@ -4,7 +4,8 @@
 
 #include "runtime/exec/mode.h"
 
-/* Flat arenas of state that the job needs: the first so many of its optimizer's. */
+/* The flat arenas of state that the job needs: bit i is its optimizer's state[i]. They lie one behind another. */
+unsigned tdm__optim_states(const tdm_job *job);
 int tdm__optim_state_count(const tdm_job *job);
 /* What a step's kernels read: of the loss, of clipping, and the optimizer's own scalars. `denominator`: of the mean
  * over the whole step. */

@@ -138,15 +138,37 @@ static const char *find_absent(const tdm_run *run, const tdm_tensor_file *file) 
     return NULL;
 }
 
+static bool is_of_state(const char *tensor, const char *state) {
+    const size_t length = strlen(state);
+    return strncmp(tensor, state, length) == 0 && tensor[length] == '.';
+}
+
+static bool has_state(const tdm_tensor_file *file, const char *state) {
+    for (int i = 0; i < tdm__tensor_file_count(file); i++) {
+        if (is_of_state(tdm__tensor_file_get(file, i)->name, state)) return true;
+    }
+    return false;
+}
+
+/* The setting that does without the state that `absent` is of, if the file has nothing of that state; else NULL. */
+static const char *setting_without(const tdm_run *run, const tdm_tensor_file *file, const char *absent) {
+    for (int i = 0; i < TDM_MAX_STATES && run->optim->state[i] != NULL; i++) {
+        if (is_of_state(absent, run->optim->state[i]))
+            return has_state(file, run->optim->state[i]) ? NULL : run->optim->without[i];
+    }
+    return NULL;
+}
+
 static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
     const tdm_tensor_file *file = tdm__ckpt_optimizer(ckpt);
     tdm_status status = tdm__tensors_load(run, file, run->model_tensors, run->tensor_count);
-    const char *fewer = tdm__tensor_file_count(file) == 0 ? run->optim->fewer_states : NULL;
     if (status != TDM_E_CHECKPOINT) return status;
-    if (fewer != NULL)
+    const char *absent = find_absent(run, file);
+    const char *setting = absent != NULL ? setting_without(run, file, absent) : NULL;
+    if (setting != NULL)
         TDM_FAIL(status, "%s: %s; was it saved with %s? Then resume with that", tdm__ckpt_path(ckpt),
-                 tdm_error_message(), fewer);
-    if (find_absent(run, file) != NULL)
+                 tdm_error_message(), setting);
+    if (absent != NULL)
         TDM_FAIL(status,
                  "%s: %s; was its parameter frozen then? Resume with the same model.freeze, or start a new run from "
                  "its weights: model.weights, and another run.dir",

@@ -33,12 +33,27 @@ static tdm_named named_buffer(const tdm_plan_buffer *buffer) {
                        .bytes = (size_t)buffer->count * (buffer->def.is_counter ? sizeof(int64_t) : sizeof(float))};
 }
 
+/* One of the optimizer's arenas, the `slot`-th that the replicas have: a tensor for each trained parameter. */
+static tdm_status list_state(tdm_run *run, const char *name, int slot, tdm_named **to) {
+    const tdm_plan *plan = run->plan;
+    for (int i = 0; i < plan->param_count; i++) {
+        if (plan->frozen[i]) continue;
+        tdm_named *named = (*to)++;
+        *named = run->tensors[i];
+        named->arena = TDM_ARENA_STATE;
+        named->offset += (size_t)slot * plan->trained_floats * sizeof(float);
+        TDM_TRY(tdm__zone_printf(&run->zone, &named->name, "%s.%s", name, run->tensors[i].name));
+    }
+    return TDM_OK;
+}
+
 tdm_status tdm__run_list_tensors(tdm_run *run) {
     const tdm_plan *plan = run->plan;
-    int states = run->options.predicts ? 0 : tdm__optim_state_count(run->job), params = plan->param_count;
+    unsigned states = run->options.predicts ? 0 : tdm__optim_states(run->job);
+    int params = plan->param_count, state_count = __builtin_popcount(states);
     tdm_named *to;
     run->model_tensors = params + plan->buffer_count;
-    run->tensor_count = run->model_tensors + states * plan->trained_count;
+    run->tensor_count = run->model_tensors + state_count * plan->trained_count;
     run->average_count = run->options.predicts || isnan(run->job->train.ema_decay) ? 0 : params;
     TDM_TRY(tdm__zone_new(&run->zone, &to, (size_t)(run->tensor_count + run->average_count), sizeof(*to)));
     TDM_TRY(tdm__zone_new(&run->zone, &run->params_by_name, (size_t)params, sizeof(*run->params_by_name)));
@@ -48,15 +63,8 @@ tdm_status tdm__run_list_tensors(tdm_run *run) {
         run->params_by_name[i] = to;
     }
     for (int i = 0; i < plan->buffer_count; i++) *to++ = named_buffer(&plan->buffers[i]);
-    for (int k = 0; k < states; k++) {
-        for (int i = 0; i < params; i++) {
-            if (plan->frozen[i]) continue;
-            *to = run->tensors[i];
-            to->arena = TDM_ARENA_STATE;
-            to->offset += (size_t)k * plan->trained_floats * sizeof(float);
-            TDM_TRY(tdm__zone_printf(&run->zone, &to->name, "%s.%s", run->optim->state[k], run->tensors[i].name));
-            to++;
-        }
+    for (int k = 0, slot = 0; k < TDM_MAX_STATES; k++) {
+        if ((states >> k & 1) != 0) TDM_TRY(list_state(run, run->optim->state[k], slot++, &to));
     }
     for (int i = 0; i < run->average_count; i++, to++) {
         *to = run->tensors[i];

@@ -7,6 +7,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/data/pictures/bad_samples.h"
+#include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
 enum {
@@ -109,6 +110,7 @@ static tdm_status submit_step(tdm_run *run) {
     tdm_update update = {.optim = run->optim,
                          .optim_run = run->optim_run,
                          .optimizer = &run->job->optimizer,
+                         .states = tdm__optim_states(run->job),
                          .lr = run->schedules.own.lr,
                          .momentum = run->schedules.own.momentum,
                          .t = run->submitted + 1,

@@ -71,6 +71,9 @@ code 0 "$tandem" train toy.yaml --run-dir c --steps 3 --resume never model.weigh
 code 0 "$tandem" train toy.yaml --run-dir d --steps 4 'optimizer={type: sgd, lr: 0.1}'
 code 8 "$tandem" train toy.yaml --run-dir d --steps 6 'optimizer={type: sgd, lr: 0.1, momentum: 0.9}'
 has "$err" "optimizer.momentum: 0"
+code 0 "$tandem" train toy.yaml --run-dir averages --steps 4 optimizer.type=adam
+code 8 "$tandem" train toy.yaml --run-dir averages --steps 6 'optimizer={type: adam, amsgrad: true}'
+has "$err" "'max_exp_avg_sq.fc1.weight'; was it saved with optimizer.amsgrad: false? Then resume with that"
 
 # other parameters are frozen; what was frozen has no state to go on with
 code 0 "$tandem" train toy.yaml --run-dir frozen --steps 4 optimizer.type=adam

@@ -233,7 +233,9 @@ TEST(keys_of_the_ops_are_rows) {
             CHECK(tdm__table_find(row->key, strlen(row->key), &section, &at));
             CHECK(tdm__table_find(row->other, strlen(row->other), &section, &at));
         }
-        CHECK((tdm_builtin_optims[i]->state_count == NULL) == (tdm_builtin_optims[i]->fewer_states == NULL));
+        bool depends = false;
+        for (int k = 0; k < TDM_MAX_STATES; k++) depends = depends || tdm_builtin_optims[i]->without[k] != NULL;
+        CHECK(depends == (tdm_builtin_optims[i]->states != NULL));
     }
     for (int i = 0; tdm_builtin_losses[i] != NULL; i++)
         for (const char *const *key = tdm_builtin_losses[i]->keys; *key != NULL; key++)
@@ -311,7 +313,7 @@ TEST(explain_finds_what_is_meant) {
     CHECK_HAS(text, "checkpoint.every");
     tdm_free(text);
     REQUIRE_OK(tdm_config_explain("momentum", TDM_ENGLISH, &text));
-    CHECK_HAS(text, "only for  sgd\n");
+    CHECK_HAS(text, "only for  sgd, rmsprop\n");
     tdm_free(text);
     REQUIRE_OK(tdm_config_explain("layers", TDM_CHINESE, &text));
     CHECK_HAS(text, "卷积");

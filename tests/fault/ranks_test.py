@@ -297,6 +297,7 @@ DIFFERENCES = [
     ("optimizer.betas", ("optimizer.betas=[0.8, 0.99]",)),
     ("optimizer.eps", ("optimizer.eps=1e-7",)),
     ("optimizer.weight_decay", ("optimizer.weight_decay=0.1",)),
+    ("optimizer.amsgrad", ("optimizer.amsgrad=true",)),
     ("schedule", ("schedule={type: step, step_size: 10}",)),
     ("train.steps", ("train.steps=50",)),
     ("train.batch", ("train.batch={global: 26}",)),

@@ -6,12 +6,17 @@
 #include "tests/support/tdm_test.h"
 
 enum { COUNT = 53, STEPS = 20 };
-typedef enum { FLAT_SGD = TDM_SGD, FLAT_ADAM = TDM_ADAM, FLAT_ADAMW = TDM_ADAMW } flat_kind;
+typedef enum {
+    FLAT_SGD = TDM_SGD,
+    FLAT_ADAM = TDM_ADAM,
+    FLAT_ADAMW = TDM_ADAMW,
+    FLAT_RMSPROP = TDM_RMSPROP
+} flat_kind;
 typedef struct {
     const char *name;
     flat_kind kind;
-    double lr, a, b, eps, weight_decay; /* a: momentum or beta1, b: dampening or beta2 */
-    bool nesterov, lerp;
+    double lr, a, b, eps, weight_decay; /* a: momentum or beta1; b: dampening, beta2 or alpha */
+    bool flag, lerp;                      /* flag: nesterov, amsgrad or centered */
     uint32_t first[COUNT], last[COUNT]; /* the parameters after step 1 and step 20 */
 } flat_case;
 
@@ -19,7 +24,7 @@ typedef struct {
 typedef struct {
     flat_case setting;
     int step;
-    float *p, *g, *m, *v;
+    float *p, *g, *state[3];
     size_t count;
 } flat_run;
 
@@ -28,11 +33,14 @@ static inline tdm_optimizer_section section_of(const flat_case *c) {
                                    .lr = c->lr,
                                    .momentum = c->a,
                                    .dampening = c->b,
-                                   .nesterov = c->nesterov,
+                                   .nesterov = c->flag,
                                    .betas = {2, {c->a, c->b}},
                                    .eps = c->eps,
                                    .weight_decay = c->weight_decay,
-                                   .form = c->lerp ? TDM_ADAM_LERP : TDM_ADAM_MULADD};
+                                   .form = c->lerp ? TDM_ADAM_LERP : TDM_ADAM_MULADD,
+                                   .amsgrad = c->flag,
+                                   .alpha = c->b,
+                                   .centered = c->flag};
 }
 
 /* The next step, by the definition's scalars and its kernel for `isa`. */
@@ -40,8 +48,9 @@ static inline void optimize(tdm_isa isa, flat_run *run) {
     const tdm_optimizer_section section = section_of(&run->setting);
     const tdm_optim_def *optim = tdm_builtin_optims[section.type];
     const tdm_step_values values = optim_values(optim, &section, section.lr, ++run->step);
-    const tdm_optim_args args = {
-        .values = &values, .p = run->p, .g = run->g, .state = {run->m, run->v}, .count = run->count};
+    tdm_optim_args args = {
+        .values = &values, .p = run->p, .g = run->g, .count = run->count};
+    memcpy(args.state, run->state, sizeof run->state);
     CHECK_OK(optim->cpu[isa](&args));
 }
 

@@ -35,8 +35,8 @@ TEST(optimizers_equal_pytorch) {
     static const char *const names[] = {"ref", "avx2", "avx512"};
     for (tdm_isa isa = TDM_ISA_REF; isa <= tdm__isa(); isa++) {
         for (size_t i = 0; i < sizeof golden_cases / sizeof golden_cases[0]; i++) {
-            float p[COUNT], g[COUNT], m[COUNT] = {0}, v[COUNT] = {0};
-            flat_run run = {golden_cases[i], 0, p, g, m, v, COUNT};
+            float p[COUNT], g[COUNT], state[3][COUNT] = {{0}};
+            flat_run run = {golden_cases[i], 0, p, g, {state[0], state[1], state[2]}, COUNT};
             optim_numbers(1, p, COUNT, 1.0f);
             for (int step = 1; step <= STEPS; step++) {
                 optim_numbers(1000 + (uint32_t)step, g, COUNT, ldexpf(1.0f, step % 5 - 3));

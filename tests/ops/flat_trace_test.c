@@ -100,7 +100,7 @@ TEST(traces_follow_pytorch_1_13) {
     for (size_t i = 0; i < sizeof traces / sizeof traces[0]; i++) {
         network net;
         network_init(&net);
-        flat_run run = {traces[i].setting, 0, net.p, net.g, net.m, net.v, MLP};
+        flat_run run = {traces[i].setting, 0, net.p, net.g, {net.m, net.v}, MLP};
         for (int step = 0; step < TRACE; step++) {
             CHECK_NEAR(network_step(&net), traces[i].loss[step], 2e-6);
             optimize(tdm__isa(), &run);

@@ -43,10 +43,10 @@ def run(make):
 class MultiplyAddAdam:
     """Adam and AdamW with the operations of torch 1.13's single-tensor loop."""
 
-    def __init__(self, params, lr, betas, eps, weight_decay, decoupled):
+    def __init__(self, params, lr, betas, eps, weight_decay, decoupled, amsgrad):
         self.p, self.lr, self.betas, self.eps = params[0], lr, betas, eps
-        self.weight_decay, self.decoupled, self.t = weight_decay, decoupled, 0
-        self.m, self.v = torch.zeros_like(self.p), torch.zeros_like(self.p)
+        self.weight_decay, self.decoupled, self.amsgrad, self.t = weight_decay, decoupled, amsgrad, 0
+        self.m, self.v, self.most = (torch.zeros_like(self.p) for _ in range(3))
 
     @torch.no_grad()
     def step(self):
@@ -59,7 +59,8 @@ class MultiplyAddAdam:
             g = g.add(self.p, alpha=self.weight_decay)
         self.m.mul_(beta1).add_(g, alpha=1 - beta1)
         self.v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
-        denominator = (self.v.sqrt() / (1 - beta2**self.t) ** 0.5).add_(self.eps)
+        self.most = torch.maximum(self.most, self.v) if self.amsgrad else self.v
+        denominator = (self.most.sqrt() / (1 - beta2**self.t) ** 0.5).add_(self.eps)
         self.p.addcdiv_(self.m, denominator, value=-(self.lr / (1 - beta1**self.t)))
 
 
@@ -75,11 +76,16 @@ def adamw(**kw):
     return lambda params: torch.optim.AdamW(params, foreach=False, **kw)
 
 
-def muladd(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, decoupled=False):
-    return lambda params: MultiplyAddAdam(params, lr, betas, eps, weight_decay, decoupled)
+def rmsprop(**kw):
+    return lambda params: torch.optim.RMSprop(params, foreach=False, **kw)
 
 
-# name, kind, lr, momentum or beta1, dampening or beta2, eps, weight decay, nesterov, lerp, how torch is asked
+def muladd(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, decoupled=False, amsgrad=False):
+    return lambda params: MultiplyAddAdam(params, lr, betas, eps, weight_decay, decoupled, amsgrad)
+
+
+# name, kind, lr, momentum or beta1, dampening or beta2 or alpha, eps, weight decay, nesterov or amsgrad or centered, lerp,
+# how torch is asked
 CASES = [
     ("sgd", "SGD", 0.1, 0, 0, 0, 0, 0, 0, sgd(lr=0.1)),
     ("sgd wd", "SGD", 0.1, 0, 0, 0, 1e-2, 0, 0, sgd(lr=0.1, weight_decay=1e-2)),
@@ -98,6 +104,22 @@ CASES = [
      adamw(lr=1e-2, betas=(0.95, 0.99), eps=1e-6, weight_decay=0.1)),
     ("adam muladd", "ADAM", 1e-3, 0.9, 0.999, 1e-8, 0, 0, 0, muladd()),
     ("adam muladd wd", "ADAM", 1e-2, 0.8, 0.99, 1e-8, 0.05, 0, 0, muladd(1e-2, (0.8, 0.99), 1e-8, 0.05)),
+    ("adam amsgrad", "ADAM", 1e-2, 0.9, 0.5, 1e-8, 0, 1, 1, adam(lr=1e-2, betas=(0.9, 0.5), amsgrad=True)),
+    ("adam amsgrad wd", "ADAM", 1e-2, 0.4, 0.7, 1e-6, 0.05, 1, 1,
+     adam(lr=1e-2, betas=(0.4, 0.7), eps=1e-6, weight_decay=0.05, amsgrad=True)),
+    ("adamw amsgrad", "ADAMW", 1e-2, 0.9, 0.5, 1e-8, 0.1, 1, 1,
+     adamw(lr=1e-2, betas=(0.9, 0.5), weight_decay=0.1, amsgrad=True)),
+    ("rmsprop", "RMSPROP", 1e-2, 0, 0.99, 1e-8, 0, 0, 1, rmsprop(lr=1e-2)),
+    ("rmsprop wd", "RMSPROP", 1e-2, 0, 0.9, 1e-3, 0.05, 0, 1, rmsprop(lr=1e-2, alpha=0.9, eps=1e-3, weight_decay=0.05)),
+    ("rmsprop momentum", "RMSPROP", 1e-2, 0.9, 0.99, 1e-8, 0, 0, 1, rmsprop(lr=1e-2, momentum=0.9)),
+    ("rmsprop momentum wd", "RMSPROP", 1e-3, 0.8, 0.95, 1e-8, 0.05, 0, 1,
+     rmsprop(lr=1e-3, alpha=0.95, momentum=0.8, weight_decay=0.05)),
+    ("rmsprop centered", "RMSPROP", 1e-2, 0, 0.99, 1e-8, 0, 1, 1, rmsprop(lr=1e-2, centered=True)),
+    ("rmsprop centered wd", "RMSPROP", 1e-2, 0, 0.3, 1e-3, 0.05, 1, 1,
+     rmsprop(lr=1e-2, alpha=0.3, eps=1e-3, weight_decay=0.05, centered=True)),
+    ("rmsprop centered momentum", "RMSPROP", 1e-2, 0.9, 0.9, 1e-3, 0.05, 1, 1,
+     rmsprop(lr=1e-2, alpha=0.9, eps=1e-3, momentum=0.9, weight_decay=0.05, centered=True)),
+    ("adam amsgrad muladd", "ADAM", 1e-2, 0.9, 0.5, 1e-8, 0, 1, 0, muladd(1e-2, (0.9, 0.5), amsgrad=True)),
     ("adamw muladd", "ADAMW", 1e-2, 0.9, 0.999, 1e-8, 0.05, 0, 0, muladd(1e-2, weight_decay=0.05, decoupled=True)),
 ]
 
@@ -111,14 +133,15 @@ def words(tensor):
 def main():
     torch.set_num_threads(1)
     torch.Tensor.sqrt = lambda self: torch.sqrt(self.double()).float()
+    torch.Tensor.sqrt_ = lambda self: self.copy_(torch.sqrt(self.double()))
     print("/* Made by make_flat_golden.py with torch %s; do not edit. */" % torch.__version__)
     print("/* clang-format off */")
     print("static const flat_case golden_cases[] = {")
-    for name, kind, lr, a, b, eps, wd, nesterov, lerp, make in CASES:
+    for name, kind, lr, a, b, eps, wd, flag, lerp, make in CASES:
         first, last = run(make)
         print('    {"%s", FLAT_%s, %r, %r, %r, %r, %r, %s, %s,' % (
             name, kind, lr, float(a), float(b), float(eps), float(wd),
-            "true" if nesterov else "false", "true" if lerp else "false"))
+            "true" if flag else "false", "true" if lerp else "false"))
         print("     " + words(first) + ",\n     " + words(last) + "},")
     print("};")
     print("/* clang-format on */")

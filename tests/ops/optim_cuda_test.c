@@ -21,20 +21,20 @@ typedef struct {
     const tdm_optim_def *optim;
     op_memory memory;
     tdm_step_values *values;
-    float *arena[2 + TDM_MAX_STATES]; /* p, g, state */
+    float *arena[2 + TDM_MAX_STATES]; /* p, g, state; NULL: not needed */
     uint16_t *narrow;                 /* p in bf16, or NULL */
     float twin[2 + TDM_MAX_STATES][MOST];
     tdm_optim_args here, there;
-    int arenas;
 } training;
 
 static void training_open(training *t, const optim_case *c, size_t count, bool odd, bool narrow) {
     *t = (training){.c = c, .optim = optim_of(c), .memory = {.device = device, .odd = odd}};
     op_memory *m = &t->memory;
     t->values = op_memory_new(m, sizeof *t->values, "the values");
-    int states = t->optim->state_count != NULL ? t->optim->state_count(&c->section, false) : TDM_MAX_STATES;
-    for (t->arenas = 2; t->arenas < 2 + states && t->optim->state[t->arenas - 2] != NULL;) t->arenas++;
-    for (int i = 0; i < t->arenas; i++) {
+    const unsigned states = t->optim->states != NULL ? t->optim->states(&c->section, false) : ~0u;
+    for (int i = 0; i < 2 + TDM_MAX_STATES; i++) {
+        const bool is_there = i < 2 || (t->optim->state[i - 2] != NULL && (states >> (i - 2) & 1) != 0);
+        if (!is_there) continue;
         t->arena[i] = op_memory_floats(m, (int64_t)count, "an arena");
         if (i < 2) optim_numbers((uint32_t)i + 1, t->twin[i], count, 1);
         memcpy(t->arena[i], t->twin[i], count * sizeof(float));
@@ -47,7 +47,8 @@ static void training_open(training *t, const optim_case *c, size_t count, bool o
                                 .g = op_memory_there(m, t->arena[1]),
                                 .p_bf16 = op_memory_there(m, t->narrow),
                                 .count = count};
-    for (int i = 2; i < t->arenas; i++) {
+    for (int i = 2; i < 2 + TDM_MAX_STATES; i++) {
+        if (t->arena[i] == NULL) continue;
         t->here.state[i - 2] = t->twin[i];
         t->there.state[i - 2] = op_memory_there(m, t->arena[i]);
     }
@@ -69,7 +70,8 @@ static void one_step(training *t, tdm_capture *capture, int k) {
     op_memory_fetch(&t->memory);
     op_memory_check(&t->memory, t->optim->name);
     CHECK_OK(t->optim->cpu[TDM_ISA_REF](&t->here));
-    for (int i = 0; i < t->arenas; i++) CHECK(memcmp(t->arena[i], t->twin[i], count * sizeof(float)) == 0);
+    for (int i = 0; i < 2 + TDM_MAX_STATES; i++)
+        CHECK(t->arena[i] == NULL || memcmp(t->arena[i], t->twin[i], count * sizeof(float)) == 0);
     if (t->narrow != NULL) CHECK(are_rounded(t->narrow, t->twin[0], count));
 }
 

@@ -36,19 +36,19 @@ TEST(definitions) {
         const int names = names_of(o);
         for (int i = 0; i < TDM_MAX_STATES; i++) {
             CHECK((o->state[i] != NULL) == (i < names));
-            CHECK(!o->never_negative[i] || i < names);
+            CHECK((!o->never_negative[i] && o->without[i] == NULL) || i < names);
             for (int k = 0; k < i && i < names; k++) CHECK(strcmp(o->state[i], o->state[k]) != 0);
         }
     }
 }
 
-TEST(a_job_keeps_the_first_states) {
+TEST(a_job_keeps_states_that_have_names) {
     tdm_job job = {.schedule = {.type = TDM_SCHEDULE_CONSTANT}};
     for (int i = 0; i < OPTIM_CASES; i++) {
         const tdm_optim_def *optim = optim_of(&optim_cases[i]);
         job.optimizer = optim_cases[i].section;
         for (job.optimizer.type = 0; tdm_builtin_optims[job.optimizer.type] != optim;) job.optimizer.type++;
-        CHECK(tdm__optim_state_count(&job) <= names_of(optim));
+        CHECK(tdm__optim_states(&job) >> names_of(optim) == 0);
     }
 }
 
@@ -65,11 +65,28 @@ TEST(without_momentum_sgd_keeps_nothing) {
     CHECK_INT(tdm__optim_state_count(&job), 2);
 }
 
+TEST(a_job_keeps_the_states_that_it_needs) {
+    tdm_job job = {.optimizer = {.type = TDM_RMSPROP}};
+    CHECK_INT(tdm__optim_states(&job), 1);
+    job.optimizer.centered = true;
+    CHECK_INT(tdm__optim_states(&job), 5);
+    job.optimizer.momentum = 0.9;
+    CHECK_INT(tdm__optim_states(&job), 7);
+    job.optimizer.centered = false;
+    CHECK_INT(tdm__optim_states(&job), 3);
+    job = (tdm_job){.optimizer = {.type = TDM_RMSPROP}, .schedule = {.type = TDM_SCHEDULE_ONECYCLE}};
+    job.schedule.cycle_momentum = true;
+    CHECK_INT(tdm__optim_states(&job), 3);
+    job = (tdm_job){.optimizer = {.type = TDM_ADAMW, .amsgrad = true}};
+    CHECK_INT(tdm__optim_states(&job), 7);
+}
+
 /* Programs in C name optimizers by these. */
 TEST(places_are_those_of_the_enum) {
     CHECK_TEXT(tdm_builtin_optims[TDM_SGD]->name, "sgd");
     CHECK_TEXT(tdm_builtin_optims[TDM_ADAM]->name, "adam");
     CHECK_TEXT(tdm_builtin_optims[TDM_ADAMW]->name, "adamw");
+    CHECK_TEXT(tdm_builtin_optims[TDM_RMSPROP]->name, "rmsprop");
 }
 
 /* ---- instruction sets ---- */
@@ -119,6 +136,6 @@ TEST(all_instruction_sets_have_the_same_bits) {
     }
 }
 
-TEST_MAIN(RUN(every_optimizer_has_cases); RUN(definitions); RUN(a_job_keeps_the_first_states);
-          RUN(without_momentum_sgd_keeps_nothing); RUN(places_are_those_of_the_enum);
+TEST_MAIN(RUN(every_optimizer_has_cases); RUN(definitions); RUN(a_job_keeps_states_that_have_names);
+          RUN(a_job_keeps_the_states_that_it_needs); RUN(without_momentum_sgd_keeps_nothing); RUN(places_are_those_of_the_enum);
           RUN(all_instruction_sets_have_the_same_bits);)

@@ -6,6 +6,11 @@
 
 _Static_assert(sizeof(tdm_adam_values) <= TDM_OPTIM_BYTES, "the scalars of a step fit its values");
 
+unsigned tdm__adam_states(const tdm_optimizer_section *section, bool cycles) {
+    (void)cycles;
+    return section->amsgrad ? 7 : 3;
+}
+
 void tdm__adam_prepare(const tdm_optim_settings *settings, tdm_adam_values *values) {
     const tdm_optimizer_section *section = settings->section;
     double beta1 = settings->momentum, beta2 = section->betas.item[1];
@@ -18,7 +23,8 @@ void tdm__adam_prepare(const tdm_optim_settings *settings, tdm_adam_values *valu
                                 .sqrt_correction = (float)sqrt(correction2),
                                 .eps = (float)section->eps,
                                 .decay_factor = 1.0f,
-                                .lerp = section->form == TDM_ADAM_LERP};
+                                .lerp = section->form == TDM_ADAM_LERP,
+                                .amsgrad = section->amsgrad};
 }
 
 static void prepare(const tdm_optim_settings *settings, void *values) {
@@ -30,9 +36,11 @@ static void prepare(const tdm_optim_settings *settings, void *values) {
 const tdm_optim_def tdm__adam_optim = {
     .name = "adam",
     .doc = "running averages of the gradient and of its square (torch.optim.Adam)",
-    .keys = {"betas", "eps", "form"},
-    .state = {"exp_avg", "exp_avg_sq"},
-    .never_negative = {false, true},
+    .keys = {"betas", "eps", "form", "amsgrad"},
+    .state = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
+    .never_negative = {false, true, true},
+    .states = tdm__adam_states,
+    .without = {NULL, NULL, "optimizer.amsgrad: false"},
     .moves_beta1 = true,
     .prepare = prepare,
     .cpu = TDM_ISA_KERNELS(tdm__adam),

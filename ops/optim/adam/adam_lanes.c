@@ -10,8 +10,9 @@ typedef enum { MOMENT_MULTIPLY_ADD, MOMENT_LERP_FROM_OLD, MOMENT_LERP_FROM_NEW }
 
 static inline __attribute__((always_inline)) void adam_loop(const tdm_adam_values *values, float *restrict p,
                                                             const float *restrict g, float *restrict m,
-                                                            float *restrict v, size_t count, const moment_form form,
-                                                            const bool decays_gradient, const bool decays_parameter) {
+                                                            float *restrict v, float *restrict most, size_t count,
+                                                            const moment_form form, const bool decays_gradient,
+                                                            const bool decays_parameter, const bool amsgrad) {
     const float beta1 = values->beta1, weight = values->one_minus_beta1, weight_back = values->one_minus_beta1 - 1.0f;
     const float beta2 = values->beta2, rest2 = values->one_minus_beta2;
     const float step = values->step_size, correction = values->sqrt_correction, eps = values->eps;
@@ -25,20 +26,31 @@ static inline __attribute__((always_inline)) void adam_loop(const tdm_adam_value
         const float v1 = fmaf(rest2 * d, d, v[i] * beta2);
         m[i] = m1;
         v[i] = v1;
-        p[i] = p0 + step * m1 / (sqrtf(v1) / correction + eps);
+        const float largest = amsgrad && most[i] > v1 ? most[i] : v1;
+        if (amsgrad) most[i] = largest;
+        p[i] = p0 + step * m1 / (sqrtf(largest) / correction + eps);
     }
 }
 
 /* One kind of decay at most: see adam.c and adamw.c. */
+static inline __attribute__((always_inline)) void adam_decay(const tdm_adam_values *values, const tdm_optim_args *args,
+                                                             const moment_form form, const bool amsgrad) {
+    float *p = args->p, *m = args->state[0], *v = args->state[1], *most = args->state[2];
+    if (values->weight_decay != 0.0f) {
+        adam_loop(values, p, args->g, m, v, most, args->count, form, true, false, amsgrad);
+    } else if (values->decay_factor != 1.0f) {
+        adam_loop(values, p, args->g, m, v, most, args->count, form, false, true, amsgrad);
+    } else {
+        adam_loop(values, p, args->g, m, v, most, args->count, form, false, false, amsgrad);
+    }
+}
+
 static inline __attribute__((always_inline)) void adam_form(const tdm_adam_values *values, const tdm_optim_args *args,
                                                             const moment_form form) {
-    float *p = args->p, *m = args->state[0], *v = args->state[1];
-    if (values->weight_decay != 0.0f) {
-        adam_loop(values, p, args->g, m, v, args->count, form, true, false);
-    } else if (values->decay_factor != 1.0f) {
-        adam_loop(values, p, args->g, m, v, args->count, form, false, true);
+    if (values->amsgrad) {
+        adam_decay(values, args, form, true);
     } else {
-        adam_loop(values, p, args->g, m, v, args->count, form, false, false);
+        adam_decay(values, args, form, false);
     }
 }
 

@@ -7,7 +7,7 @@
 _Static_assert(sizeof(tdm_sgd_values) <= TDM_OPTIM_BYTES, "the scalars of a step fit its values");
 
 /* Without momentum there is no buffer, as in PyTorch; a schedule that moves it may bring some. */
-static int state_count(const tdm_optimizer_section *section, bool cycles) {
+static unsigned states(const tdm_optimizer_section *section, bool cycles) {
     return cycles || section->momentum != 0 ? 1 : 0;
 }
 
@@ -36,8 +36,8 @@ const tdm_optim_def tdm__sgd_optim = {
                   lacks_momentum},
                  {"optimizer.nesterov", "optimizer.dampening", "optimizer.nesterov needs dampening 0", is_dampened}},
     .state = {"momentum_buffer"},
-    .state_count = state_count,
-    .fewer_states = "optimizer.momentum: 0",
+    .states = states,
+    .without = {"optimizer.momentum: 0"},
     .prepare = prepare,
     .cpu = TDM_ISA_KERNELS(tdm__sgd),
 };

@@ -106,7 +106,7 @@ typedef struct tdm_loss_section {
         pos_weight; /* bce_with_logits: of targets that are 1; count 0: 1, 1: for all outputs, else one for each */
 } tdm_loss_section;
 
-typedef enum tdm_optimizer_kind { TDM_SGD, TDM_ADAM, TDM_ADAMW } tdm_optimizer_kind;
+typedef enum tdm_optimizer_kind { TDM_SGD, TDM_ADAM, TDM_ADAMW, TDM_RMSPROP } tdm_optimizer_kind;
 typedef enum tdm_adam_form { TDM_ADAM_LERP, TDM_ADAM_MULADD } tdm_adam_form;
 /* Parameters with settings of their own: torch.optim's param_groups. */
 typedef struct tdm_param_group {
@@ -123,13 +123,16 @@ typedef struct tdm_param_groups {
 typedef struct tdm_optimizer_section {
     int type; /* tdm_optimizer_kind */
     double lr;
-    double momentum, dampening; /* sgd */
+    double momentum, dampening; /* sgd; rmsprop: momentum */
     bool nesterov;
     tdm_floats betas; /* adam, adamw: two numbers */
-    double eps;
-    double weight_decay;     /* NaN: PyTorch's default, 0 for sgd and adam, 0.01 for adamw */
+    double eps;              /* adam, adamw, rmsprop */
+    double weight_decay;     /* NaN: PyTorch's default, 0.01 for adamw, else 0 */
     int form;                /* tdm_adam_form: rounds as torch >= 2.1, or as 1.13 */
     tdm_param_groups groups; /* a parameter is in the first that matches, else in none */
+    bool amsgrad;            /* adam, adamw: divide by the largest average of squares so far */
+    double alpha;            /* rmsprop: decay of its averages */
+    bool centered;           /* rmsprop */
 } tdm_optimizer_section;
 
 typedef enum tdm_schedule_kind {

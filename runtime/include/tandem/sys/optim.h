@@ -28,7 +28,7 @@ typedef struct tdm_optim_args {
     const tdm_step_values *values; /* its `optim` is what prepare wrote */
     float *p;                      /* parameters; changed */
     const float *g;                /* gradients of the step's mean loss, clipped if the job clips */
-    float *state[TDM_MAX_STATES];  /* updated; zeros before the first step; NULL where the job has fewer */
+    float *state[TDM_MAX_STATES];  /* updated; zeros before the first step; NULL where the job does not need it */
     void *p_bf16; /* receives p in bf16, to the nearest, ties to even; NULL: not needed, as always on the CPU, where the
                      executor rounds all of them afterwards */
     size_t count;
@@ -56,11 +56,11 @@ typedef struct tdm_optim_def {
     tdm_optim_conflict conflict[TDM_MAX_OPTIM_CONFLICTS + 1];
     const char *state[TDM_MAX_STATES];   /* the arenas of state, by PyTorch's keys; NULL behind the last */
     bool never_negative[TDM_MAX_STATES]; /* of each: such as sums of squares. A checkpoint with a negative is refused */
-    /* Arenas that a job needs: the first so many of `state`. `cycles`: the job's schedule moves the momentum. NULL: all
-     * of them, always. */
-    int (*state_count)(const tdm_optimizer_section *section, bool cycles);
-    const char
-        *fewer_states;   /* the setting that needs fewer arenas: "optimizer.momentum: 0"; NULL without state_count */
+    /* Which arenas a job needs: bit i is state[i]. `cycles`: the job's schedule moves the momentum. NULL: all of them,
+     * always. */
+    unsigned (*states)(const tdm_optimizer_section *section, bool cycles);
+    /* The setting that does without state[i]: "optimizer.momentum: 0"; NULL where every job needs it. */
+    const char *without[TDM_MAX_STATES];
     double weight_decay; /* where the job names none: PyTorch's default */
     bool moves_beta1;    /* a schedule's momentum is betas[0], which is below 1; else it is `momentum` */
     /* Writes the optimizer's own struct, at most TDM_OPTIM_BYTES. Any thread; keeps nothing, cannot fail. */
