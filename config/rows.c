@@ -30,7 +30,8 @@ void tdm__check_rows(tdm_config *config) {
         .count = samples > 0 ? samples : per_device * replicas, .replicas = replicas, .drop_last = job->data.drop_last};
     if (train->steps != TDM_INT_NULL) /* the run may stop before the end of the first epoch */
         with_tail = with_tail && train->steps > tdm__sampler_per_replica(&order) / per_device;
-    check_pass(config, tdm__sampler_fewest_rows(&order, per_device, train->accumulate, with_tail), true);
+    const int64_t fewest = tdm__sampler_fewest_rows(&order, per_device, train->accumulate, with_tail);
+    check_pass(config, job->parallel.sync_batchnorm ? fewest * replicas : fewest, true);
     int64_t first, rows = job->eval.batch;
     if (rows == TDM_INT_NULL) rows = tdm__chunk(per_device, (int)train->accumulate, 0, &first);
     tdm_sampler eval = {.count = eval_samples > 0 ? eval_samples : rows, .replicas = 1};

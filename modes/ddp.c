@@ -3,7 +3,7 @@
  * Before step 1, sync gives every rank rank 0's parameters and buffers. A step is:
  *
  *   broadcast  rank 0's buffers go to all ranks (broadcast_buffers)
- *   forward    this rank's part of the batch
+ *   forward    this rank's part of the batch; with sync_batchnorm ranks exchange statistics on the way, and in backward
  *   loss       its gradient is divided by the step's denominator (`denominator_of`), so the sum over ranks needs no
  *              division
  *   backward   each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on (if
@@ -16,7 +16,7 @@
  * host memory. */
 #include <math.h>
 
-#include "modes/parts.h"
+#include "modes/exchange.h"
 #include "modes/reducer.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
@@ -95,20 +95,32 @@ static tdm_status bucket_ready(void *user, int bucket) {
     return reducer->ops->start_bucket(reducer, bucket);
 }
 
+static tdm_status exchange(void *user, char *blocks, size_t bytes) {
+    tdm_reducer *reducer = user;
+    return reducer->ops->exchange(reducer, blocks, bytes);
+}
+
+/* Ranks have the same number of rows, and so of micro-batches. */
+static void mark(const ddp *d, tdm_rows *rows) {
+    rows->replica = d->base.params.rank;
+    rows->present = UINT64_MAX >> (TDM_LIST_MAX - d->world);
+}
+
 static tdm_status forward_backward(void *user) {
     ddp_step *s = user;
     ddp *d = s->ddp;
     const tdm_mode_params *params = &d->base.params;
     const bool overlaps = d->reducer->ops->start_bucket != NULL;
-    const tdm_exec_hooks hooks = {bucket_ready, d->reducer};
     const int64_t micro = params->job->train.accumulate;
     tdm_rows next;
     TDM_TRY(broadcast_queued(d));
     bool has_next = tdm__micro_batch(params, &s->all, micro, 0, &next);
     for (int64_t k = 0; has_next; k++) {
-        const tdm_rows rows = next;
+        tdm_rows rows = next;
         has_next = tdm__micro_batch(params, &s->all, micro, k + 1, &next);
-        TDM_TRY(tdm__pass(params, d->replica, &rows, k == 0, 0, overlaps && !has_next ? &hooks : NULL));
+        const tdm_exec_hooks hooks = {overlaps && !has_next ? bucket_ready : NULL, exchange, d->reducer};
+        mark(d, &rows);
+        TDM_TRY(tdm__pass(params, d->replica, &rows, k == 0, 0, &hooks));
     }
     if (overlaps) TDM_TRY(d->reducer->ops->join(d->reducer));
     return tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED);
@@ -219,7 +231,8 @@ static tdm_status broadcast_now(ddp *d, tdm_times *times) {
 static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
     int64_t arena = (int64_t)(plan->trained_floats * sizeof(float));
     (void)rows;
-    return (replicas - 1) * (2 * arena + (job->parallel.ddp.broadcast_buffers ? (int64_t)plan->buffer_bytes : 0));
+    return (replicas - 1) * (2 * arena + (job->parallel.ddp.broadcast_buffers ? (int64_t)plan->buffer_bytes : 0)) +
+           tdm__exchange_bytes(plan, job, replicas);
 }
 
 static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,

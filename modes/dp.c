@@ -38,8 +38,9 @@ static int64_t dp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int repli
     int64_t arena = (int64_t)(plan->trained_floats * sizeof(float));
     int64_t bytes = rows * 4 * tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
     if (gathers(job)) bytes += 2 * (int64_t)tdm__dp_output_bytes(plan, rows);
-    return bytes + (replicas - 1) *
-                       (2 * arena + (job->parallel.dp.update == TDM_DP_UPDATE_ROOT ? (int64_t)plan->buffer_bytes : 0));
+    return bytes + tdm__exchange_bytes(plan, job, replicas) +
+           (replicas - 1) *
+               (2 * arena + (job->parallel.dp.update == TDM_DP_UPDATE_ROOT ? (int64_t)plan->buffer_bytes : 0));
 }
 
 static tdm_status open_replicas(dp *d) {
@@ -117,8 +118,32 @@ static tdm_status own_passes_one(void *user, int i) {
     return TDM_OK;
 }
 
+static tdm_status own_loss_one(void *user, int i) {
+    dp_step *s = user;
+    tdm_replica *replica = s->dp->replica[i];
+    if (s->rows[i].rows == 0) return TDM_OK;
+    return tdm__loss(&s->dp->base.params, replica, tdm__exec_output(replica), &s->rows[i],
+                     tdm__exec_output_gradient(replica), i);
+}
+
+/* With statistics, which replicas exchange on the way. */
+static tdm_status own_passes_in_phases(dp_step *s) {
+    dp *d = s->dp;
+    for (s->micro_batch = 0; s->micro_batch < d->base.params.job->train.accumulate; s->micro_batch++) {
+        tdm__dp_micro_batch(s);
+        TDM_TRY(tdm__dp_forward(s));
+        TDM_TRY(tdm__replica_lap(d->replica[0], TDM_PHASE_FORWARD));
+        TDM_TRY(tdm__parallel_apply(&d->team, own_loss_one, s));
+        TDM_TRY(tdm__replica_lap(d->replica[0], TDM_PHASE_LOSS));
+        TDM_TRY(tdm__dp_backward(s));
+        TDM_TRY(tdm__replica_lap(d->replica[0], TDM_PHASE_BACKWARD));
+    }
+    return TDM_OK;
+}
+
 /* The phases are those of replica 0; its wait for the slowest replica counts as backward. */
 static tdm_status own_passes(dp_step *s) {
+    if (s->dp->base.params.plan->statistics_bytes > 0) return own_passes_in_phases(s);
     TDM_TRY(tdm__parallel_apply(&s->dp->team, own_passes_one, s));
     return tdm__replica_lap(s->dp->replica[0], TDM_PHASE_BACKWARD);
 }

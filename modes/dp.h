@@ -1,10 +1,10 @@
-/* What dp's files share. dp.c: the step. dp_gathered.c: forward, loss and backward with `loss: gathered`. dp_reduce.c:
- * the sum of the gradients. */
+/* What dp's files share. dp.c: the step. dp_phases.c: forward and backward. dp_gathered.c: the passes with `loss:
+ * gathered`. dp_reduce.c: the sum of the gradients. */
 #ifndef TDM_MODES_DP_H
 #define TDM_MODES_DP_H
 
+#include "modes/exchange.h"
 #include "modes/parallel_apply.h"
-#include "modes/parts.h"
 
 typedef struct dp {
     tdm_mode base;
@@ -27,11 +27,19 @@ typedef struct dp_step {
     int64_t micro_batch;
     tdm_rows all[TDM_LIST_MAX];         /* of each replica, where it sees them */
     tdm_rows rows[TDM_LIST_MAX];        /* of this micro-batch; rows 0: the replica has none */
+    int plan_step[TDM_LIST_MAX];        /* of each replica: where forward or backward goes on */
     int64_t output_first[TDM_LIST_MAX]; /* the first row of each replica among the gathered outputs */
 } dp_step;
 
+/* Begins the next micro-batch: the rows of each replica. */
+void tdm__dp_micro_batch(dp_step *step);
+/* Of this micro-batch, on all replicas in parallel. The outputs' gradients are in place, or gathered. */
+tdm_status tdm__dp_forward(dp_step *step);
+tdm_status tdm__dp_backward(dp_step *step);
 /* Bytes of the outputs of `rows` rows. */
-size_t tdm__dp_output_bytes(const tdm_plan *plan, int64_t rows);
+static inline size_t tdm__dp_output_bytes(const tdm_plan *plan, int64_t rows) {
+    return (size_t)(rows * plan->output_width) * plan->element_bytes;
+}
 /* Memory for the outputs of all replicas, their gradient and, where they are needed, targets; released by dp's close.
  */
 tdm_status tdm__dp_open_gathered(dp *d);

@@ -4,10 +4,6 @@
 
 #include "runtime/base/status.h"
 
-size_t tdm__dp_output_bytes(const tdm_plan *plan, int64_t rows) {
-    return (size_t)(rows * plan->output_width) * plan->element_bytes;
-}
-
 static int output_index(const tdm_job *job) {
     for (int i = 0; i < job->parallel.device_ids.count; i++) {
         if (job->parallel.device_ids.item[i] == job->parallel.dp.output_device) return i;
@@ -30,12 +26,6 @@ tdm_status tdm__dp_open_gathered(dp *d) {
     TDM_TRY(device->ops->allocate(device, &memory, (size_t)rows * tdm__target_bytes(params->plan), "gathered targets"));
     d->target = memory;
     return TDM_OK;
-}
-
-static tdm_status forward_one(void *user, int i) {
-    dp_step *s = user;
-    if (s->rows[i].rows == 0) return TDM_OK;
-    return tdm__exec_forward(s->dp->replica[i], &s->rows[i], true);
 }
 
 static tdm_status gather(dp_step *s) {
@@ -79,33 +69,19 @@ static tdm_status loss_of_all(dp_step *s) {
     return tdm__queues_sync(&d->team);
 }
 
-static tdm_status backward_one(void *user, int i) {
-    dp_step *s = user;
-    const dp *d = s->dp;
-    const tdm_plan *plan = d->base.params.plan;
-    tdm_replica *replica = d->replica[i];
-    if (s->rows[i].rows == 0) return TDM_OK;
-    const char *from = d->output_gradient + tdm__dp_output_bytes(plan, s->output_first[i]);
-    TDM_TRY(replica->device->ops->queues->copy(replica->device, NULL, tdm__exec_output_gradient(replica), from,
-                                               tdm__dp_output_bytes(plan, s->rows[i].rows)));
-    return tdm__exec_backward(replica, &s->rows[i], s->micro_batch == 0, NULL);
-}
-
 tdm_status tdm__dp_gathered_passes(dp_step *s) {
     dp *d = s->dp;
     tdm_replica *root = d->replica[0];
     int64_t micro = d->base.params.job->train.accumulate;
     for (s->micro_batch = 0; s->micro_batch < micro; s->micro_batch++) {
-        for (int i = 0; i < d->count; i++) {
-            if (!tdm__micro_batch(&d->base.params, &s->all[i], micro, s->micro_batch, &s->rows[i])) s->rows[i].rows = 0;
-        }
-        TDM_TRY(tdm__parallel_apply(&d->team, forward_one, s));
+        tdm__dp_micro_batch(s);
+        TDM_TRY(tdm__dp_forward(s));
         TDM_TRY(tdm__replica_lap(root, TDM_PHASE_FORWARD));
         TDM_TRY(gather(s));
         TDM_TRY(tdm__replica_lap(root, TDM_PHASE_GATHER));
         TDM_TRY(loss_of_all(s));
         TDM_TRY(tdm__replica_lap(root, TDM_PHASE_LOSS));
-        TDM_TRY(tdm__parallel_apply(&d->team, backward_one, s));
+        TDM_TRY(tdm__dp_backward(s));
         TDM_TRY(tdm__replica_lap(root, TDM_PHASE_BACKWARD));
     }
     return TDM_OK;

@@ -76,13 +76,39 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
     return tdm__plan_converts(replica->plan) ? loss_in_floats(params, replica, args) : params->loss_run(&args);
 }
 
+/* *more: the pass has stopped here for this exchange; else it has ended. */
+static tdm_status exchange(const tdm_replica *replica, int step, const tdm_exec_hooks *hooks, bool *more) {
+    size_t bytes = 0;
+    char *blocks = tdm__exec_statistics(replica, step, &bytes);
+    *more = blocks != NULL;
+    return *more ? hooks->exchange(hooks->user, blocks, bytes) : TDM_OK;
+}
+
+static tdm_status forward(tdm_replica *replica, const tdm_rows *rows, const tdm_exec_hooks *hooks) {
+    int step = 0;
+    for (bool more = true; more;) {
+        TDM_TRY(tdm__exec_forward(replica, rows, &step));
+        TDM_TRY(exchange(replica, step, hooks, &more));
+    }
+    return TDM_OK;
+}
+
+static tdm_status backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks) {
+    int step = replica->plan->forward_steps;
+    for (bool more = true; more;) {
+        TDM_TRY(tdm__exec_backward(replica, rows, first, hooks, &step));
+        TDM_TRY(exchange(replica, step, hooks, &more));
+    }
+    return TDM_OK;
+}
+
 tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, bool first, int part,
                      const tdm_exec_hooks *hooks) {
-    TDM_TRY(tdm__exec_forward(replica, rows, true));
+    TDM_TRY(forward(replica, rows, hooks));
     TDM_TRY(tdm__replica_lap(replica, TDM_PHASE_FORWARD));
     TDM_TRY(tdm__loss(params, replica, tdm__exec_output(replica), rows, tdm__exec_output_gradient(replica), part));
     TDM_TRY(tdm__replica_lap(replica, TDM_PHASE_LOSS));
-    TDM_TRY(tdm__exec_backward(replica, rows, first, hooks));
+    TDM_TRY(backward(replica, rows, first, hooks));
     return tdm__replica_lap(replica, TDM_PHASE_BACKWARD);
 }
 
@@ -123,7 +149,7 @@ void tdm__close_replica(tdm_replica *replica) {
 tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output) {
     tdm_rows rows;
     TDM_TRY(tdm__replica_take_samples(replica, shard, &rows));
-    TDM_TRY(tdm__exec_forward(replica, &rows, false));
+    TDM_TRY(tdm__exec_evaluate(replica, &rows));
     return tdm__replica_fetch_output(replica, rows.rows, output);
 }
 

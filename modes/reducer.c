@@ -29,6 +29,15 @@ tdm_span tdm__bucket_span(const tdm_reducer *reducer, float *grad, int bucket) {
     return (tdm_span){grad + b->offset, b->count, TDM_DTYPE_F32};
 }
 
+tdm_status tdm__reducer_gather(tdm_reducer *reducer, tdm_comm *comm, char *blocks, size_t bytes) {
+    const tdm_span all = {blocks, bytes * (size_t)comm->world, TDM_DTYPE_U8};
+    const tdm_span own = {blocks + bytes * (size_t)comm->rank, bytes, TDM_DTYPE_U8};
+    int64_t at = tdm__now_ns();
+    TDM_TRY(tdm_comm_all_gather(comm, own, all));
+    reducer->ms += tdm__ms_passed(&at);
+    return TDM_OK;
+}
+
 tdm_status tdm__reducer_broadcast_host(tdm_reducer *reducer, tdm_arena_kind kind) {
     size_t bytes = 0;
     (void)tdm__replica_arena(reducer->replica, kind, &bytes);

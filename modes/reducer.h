@@ -25,6 +25,9 @@ typedef struct tdm_reducer_ops {
     tdm_status (*join)(tdm_reducer *reducer);
     /* Called when backward has ended, before the update. NULL if start_bucket is not. */
     tdm_status (*reduce_all)(tdm_reducer *reducer);
+    /* Replicas exchange statistics: in place, a block of `bytes` of each rank, in the device's memory, of which this
+     * rank has written its own. Work that is queued later sees them all. */
+    tdm_status (*exchange)(tdm_reducer *reducer, char *blocks, size_t bytes);
     /* Waits for `until` (NULL: for all queued work) with the communicator's deadline, which a device's own wait does
      * not have. NULL: nothing is queued. */
     tdm_status (*wait)(tdm_reducer *reducer, tdm_device_event *until);
@@ -58,6 +61,8 @@ tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_o
 tdm_status tdm__rank_open_replica(const tdm_mode_params *params, float *grad, tdm_replica **out);
 /* The bucket's range of the gradient arena `grad`. */
 tdm_span tdm__bucket_span(const tdm_reducer *reducer, float *grad, int bucket);
+/* Gathers the ranks' blocks, in host memory. */
+tdm_status tdm__reducer_gather(tdm_reducer *reducer, tdm_comm *comm, char *blocks, size_t bytes);
 /* Broadcasts through host memory. */
 tdm_status tdm__reducer_broadcast_host(tdm_reducer *reducer, tdm_arena_kind kind);
 

@@ -31,6 +31,13 @@ static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
                                TDM_REDUCE_SUM);
 }
 
+static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {
+    tdm_comm *comm = comm_of(reducer);
+    TDM_TRY(tdm_comm_all_gather(comm, (tdm_span){blocks + bytes * (size_t)comm->rank, bytes, TDM_DTYPE_U8},
+                                (tdm_span){blocks, bytes * (size_t)comm->world, TDM_DTYPE_U8}));
+    return join(reducer);
+}
+
 static tdm_status wait(tdm_reducer *reducer, tdm_device_event *until) {
     return comm_of(reducer)->ops->wait(comm_of(reducer), until);
 }
@@ -51,6 +58,7 @@ static const tdm_reducer_ops device_ops = {
     .broadcast = broadcast,
     .start_bucket = start_bucket,
     .join = join,
+    .exchange = exchange,
     .wait = wait,
     .abort = abort_all,
     .close = close,

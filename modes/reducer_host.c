@@ -11,6 +11,7 @@
 typedef struct host_reducer {
     tdm_reducer base;
     float *grad;
+    char *blocks;   /* of statistics; NULL: there are none */
     bool owns_grad; /* it is not the communicator's */
     bool is_pinned; /* the device copies to and from it at full speed */
 } host_reducer;
@@ -31,6 +32,19 @@ static tdm_status reduce_all(tdm_reducer *reducer) {
     return TDM_OK;
 }
 
+/* Waits for the device, so the step's work cannot be captured. */
+static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {
+    host_reducer *r = (host_reducer *)reducer;
+    tdm_device *device = reducer->replica->device;
+    tdm_comm *comm = reducer->params->comm;
+    const size_t own = bytes * (size_t)comm->rank, all = bytes * (size_t)comm->world;
+    TDM_TRY(device->ops->queues->copy(device, NULL, r->blocks + own, blocks + own, bytes));
+    TDM_TRY(device->ops->queues->finish(device, NULL));
+    TDM_TRY(tdm__reducer_gather(reducer, comm, r->blocks, bytes));
+    TDM_TRY(device->ops->queues->copy(device, NULL, blocks, r->blocks, all));
+    return device->ops->queues->finish(device, NULL);
+}
+
 static void abort_all(tdm_reducer *reducer, const char *why) {
     tdm_comm_abort(reducer->params->comm, why);
 }
@@ -41,12 +55,14 @@ static void close(tdm_reducer *reducer) {
     (void)device->ops->queues->finish(device, NULL); /* copies may still use the memory */
     if (r->is_pinned) device->ops->unpin(device, r->grad);
     if (r->owns_grad) tdm__delete_pages(reducer->params->host, r->grad);
+    tdm__delete(reducer->params->host, r->blocks);
     tdm__delete(reducer->params->host, r);
 }
 
 static const tdm_reducer_ops host_ops = {
     .broadcast = tdm__reducer_broadcast_host,
     .reduce_all = reduce_all,
+    .exchange = exchange,
     .abort = abort_all,
     .close = close,
 };
@@ -82,5 +98,7 @@ tdm_status tdm__reducer_open_host(tdm_reducer **out, tdm_replica *replica, const
     r->base.replica = replica;
     TDM_TRY(open_memory(r));
     pin_memory(r);
-    return TDM_OK;
+    if (params->plan->statistics_bytes == 0) return TDM_OK;
+    tdm__replica_set_captures(replica, TDM_CAPTURES_NEVER);
+    return tdm__new(params->host, &r->blocks, 1, params->plan->statistics_bytes / 2, "statistics");
 }

@@ -18,6 +18,7 @@ typedef struct shared_bucket {
 typedef struct shared_reducer {
     tdm_reducer base;
     tdm_worker *worker;
+    tdm_comm *exchange; /* for statistics, beside the buckets that `worker` reduces; NULL: there are none */
     shared_bucket *bucket;
     int queued;
 } shared_reducer;
@@ -51,6 +52,10 @@ static tdm_status join(tdm_reducer *reducer) {
     return TDM_OK;
 }
 
+static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {
+    return tdm__reducer_gather(reducer, ((shared_reducer *)reducer)->exchange, blocks, bytes);
+}
+
 /* The buckets in flight must end before anything is freed. */
 static void abort_all(tdm_reducer *reducer, const char *why) {
     tdm_comm_abort(reducer->params->comm, why);
@@ -60,6 +65,7 @@ static void abort_all(tdm_reducer *reducer, const char *why) {
 static void close(tdm_reducer *reducer) {
     shared_reducer *r = (shared_reducer *)reducer;
     tdm__worker_close(r->worker);
+    tdm_comm_close(r->exchange);
     tdm__delete(reducer->params->host, r->bucket);
     tdm__delete(reducer->params->host, r);
 }
@@ -68,9 +74,17 @@ static const tdm_reducer_ops shared_ops = {
     .broadcast = tdm__reducer_broadcast_host,
     .start_bucket = start_bucket,
     .join = join,
+    .exchange = exchange,
     .abort = abort_all,
     .close = close,
 };
+
+static tdm_status open_exchange(shared_reducer *r, const tdm_mode_params *params) {
+    int ranks[TDM_LIST_MAX];
+    if (params->plan->statistics_bytes == 0) return TDM_OK;
+    for (int i = 0; i < params->comm->world; i++) ranks[i] = i;
+    return tdm_comm_split(params->comm, ranks, params->comm->world, &r->exchange);
+}
 
 tdm_status tdm__reducer_open_shared(tdm_reducer **out, tdm_replica **replica, const tdm_mode_params *params) {
     const tdm_plan *plan = params->plan;
@@ -83,5 +97,6 @@ tdm_status tdm__reducer_open_shared(tdm_reducer **out, tdm_replica **replica, co
     r->base.replica = *replica;
     TDM_TRY(tdm__new(params->host, &r->bucket, (size_t)plan->bucket_count, sizeof(*r->bucket), "buckets"));
     for (int i = 0; i < plan->bucket_count; i++) r->bucket[i] = (shared_bucket){.reducer = r, .index = i};
+    TDM_TRY(open_exchange(r, params));
     return tdm__worker_open(&r->worker, params->host, "ddp comm");
 }

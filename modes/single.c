@@ -6,27 +6,13 @@
  *   accumulate           the rows go through the model in micro-batches whose gradients add up
  *   several device_ids   the device computes the parts of a data-parallel job one after another. Gradients are added in
  *                        replica order, and the batch-norm statistics of part 0 are kept. So single gives the bits of
- *                        dp and ddp on that many devices. */
+ *                        dp and ddp on that many devices. With sync_batchnorm the parts go in phases:
+ *                        single_phases.c. */
 #include <math.h>
 
-#include "modes/parts.h"
+#include "modes/single.h"
 #include "runtime/base/status.h"
 #include "runtime/optim/optim.h"
-
-typedef struct single {
-    tdm_mode base;
-    tdm_replica *replica;
-    float *sum;   /* gradients of the parts so far; NULL with one part */
-    char *buffer; /* part 0's batch-norm statistics; NULL with one part */
-} single;
-
-/* A step while it is submitted. */
-typedef struct single_step {
-    single *single;
-    const tdm_update *update;
-    int parts;
-    tdm_rows rows[TDM_LIST_MAX]; /* of each part, where the replica sees them */
-} single_step;
 
 static tdm_status single_open(tdm_mode *mode) {
     single *s = (single *)mode;
@@ -39,6 +25,7 @@ static tdm_status single_open(tdm_mode *mode) {
     mode->phases =
         1u << TDM_PHASE_FORWARD | 1u << TDM_PHASE_LOSS | 1u << TDM_PHASE_BACKWARD | 1u << TDM_PHASE_OPTIMIZER;
     if (params->replicas == 1) return TDM_OK;
+    if (params->plan->statistics_bytes > 0) return tdm__single_open_phases(s);
     tdm_device *device = s->replica->device;
     void *sum = NULL, *buffer = NULL;
     TDM_TRY(device->ops->allocate(device, &sum, params->plan->trained_floats * sizeof(float), "summed gradients"));
@@ -51,6 +38,7 @@ static tdm_status single_open(tdm_mode *mode) {
 static void single_close(tdm_mode *mode) {
     single *s = (single *)mode;
     if (s->replica == NULL) return;
+    tdm__single_close_phases(s);
     s->replica->device->ops->release(s->replica->device, s->sum);
     s->replica->device->ops->release(s->replica->device, s->buffer);
     tdm__close_replica(s->replica);
@@ -87,16 +75,21 @@ static tdm_status use_sum(single *s) {
     return device->ops->queues->copy(device, NULL, s->replica->buffer, s->buffer, plan->buffer_bytes);
 }
 
-/* Queues the whole step on the device. */
-static tdm_status work(void *user) {
-    const single_step *step = user;
+static tdm_status run_parts(const single_step *step) {
     single *s = step->single;
     for (int i = 0; i < step->parts; i++) {
         if (step->rows[i].rows == 0) continue;
         TDM_TRY(run_part(step, i));
         if (s->sum != NULL) TDM_TRY(add_part(s, i));
     }
-    if (s->sum != NULL) TDM_TRY(use_sum(s));
+    return s->sum != NULL ? use_sum(s) : TDM_OK;
+}
+
+/* Queues the whole step on the device. */
+static tdm_status work(void *user) {
+    const single_step *step = user;
+    single *s = step->single;
+    TDM_TRY(s->part != NULL ? tdm__single_phases(step) : run_parts(step));
     TDM_TRY(tdm__optim_step(s->replica, step->update));
     return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
 }

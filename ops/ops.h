@@ -31,13 +31,15 @@ enum {
 
 /* The reference kernel of an op, from the functions `forward` and `backward` of its file:
  *     TDM_REF_KERNEL(relu, tdm__elementwise_fits); */
-#define TDM_REF_KERNEL(name, fits_function) \
-    const tdm_kernel tdm__##name##_ref = {  \
-        .op = #name,                        \
-        .variant = "ref",                   \
-        .fits = (fits_function),            \
-        .forward = forward,                 \
-        .backward = backward,               \
+#define TDM_REF_KERNEL(name, fits_function) TDM_REF_KERNEL_WITH(name, fits_function, NULL)
+#define TDM_REF_KERNEL_WITH(name, fits_function, statistics_function) \
+    const tdm_kernel tdm__##name##_ref = {                            \
+        .op = #name,                                                  \
+        .variant = "ref",                                             \
+        .fits = (fits_function),                                      \
+        .forward = forward,                                           \
+        .backward = backward,                                         \
+        .statistics = (statistics_function),                          \
     }
 
 /* Checks the attribute `in`, which may be left out: `expected` is its value, or TDM_INT_NULL. */

@@ -33,6 +33,9 @@ const tdm_field tdm__parallel_rows[] = {
     {FIELD(INT, tdm_parallel_section, stages, "1"), RANGE(1, 64),
      HELP("devices that one replica is split over; each layer then needs `stage`",
           "一个副本切分到几个设备；此时各层带 stage")},
+    {FIELD(BOOL, tdm_parallel_section, sync_batchnorm, "false"),
+     HELP("batch norm takes the statistics of all devices' rows, as torch SyncBatchNorm; false: each device its own",
+          "批归一化使用所有设备样本的统计量，同 torch SyncBatchNorm；false 表示各设备用自己的")},
     {FIELD(INTERVAL, tdm_parallel_section, verify, "null"), FLAGS(NULLABLE),
      HELP("how often the replicas are compared: parameters, optimizer state, counters; they are always compared before "
           "an evaluation and before a checkpoint; null: only then",

@@ -50,6 +50,7 @@ static tdm_status infer(tdm_infer *infer) {
         infer->least_rows = 2;
         if (!attrs->track_running_stats) infer->least_rows_in_evaluation = 2;
     }
+    infer->statistics = tdm__batchnorm2d_block_numbers(channels);
     infer->output = infer->input[0];
     infer->flops = 6.0 * (double)tdm__shape_count(&infer->output); /* mean 1, variance 3, scale and shift 2 */
     return TDM_OK;

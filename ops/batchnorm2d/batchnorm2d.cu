@@ -105,7 +105,7 @@ bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const size_t channels = (size_t)desc->x[0].dim[1];
     keep_layout(desc, fit);
     fit->epilogue = TDM_EPILOGUE_ADD | TDM_EPILOGUE_RELU;
-    fit->saved_bytes = channels * 2 * sizeof(double);
+    fit->saved_bytes = (size_t)tdm__batchnorm2d_block_numbers(desc->x[0].dim[1]) * sizeof(double);
     const int64_t slices =
         slices_of(desc->x[0].dim[1], count_of(desc, desc->x[0].dim[0]), fit->x_layout[0] == TDM_LAYOUT_NHWC);
     fit->scratch_bytes = (channels + PACK) * 4 * sizeof(float) + channels * (size_t)slices * sizeof(sums);
@@ -120,7 +120,8 @@ template <class Number> struct job {
     bool nhwc, aligned;
     int64_t run; /* contiguous elements: of a channel in a row (PLAIN), of all channels of a point (NHWC) */
     int64_t slices;
-    double *mean, *invstd;
+    double *mean, *invstd, *saved_count;
+    tdm_batchnorm2d_blocks blocks;
     coefficients of;
     sums *partial;
 
@@ -156,6 +157,8 @@ template <class Number> job<Number> job_of(const tdm_kernel_args *args) {
     j.slices = slices_of(channels, j.g.count, j.nhwc);
     j.mean = (double *)args->saved;
     j.invstd = j.mean != NULL ? j.mean + channels : NULL;
+    j.saved_count = j.mean != NULL ? j.mean + 2 * channels : NULL;
+    j.blocks = tdm__batchnorm2d_blocks_of(args);
     /* Each array of coefficients begins on a pack boundary; the partial sums follow. */
     const int64_t room = ceil_div(channels, PACK) * PACK;
     float *scratch = (float *)args->scratch;
@@ -220,6 +223,8 @@ template <class Number> forward_finish<Number> forward_finish_of(const job<Numbe
     f.counter = args->counter;
     f.mean = j.mean;
     f.invstd = j.invstd;
+    f.saved_count = j.saved_count;
+    f.blocks = j.blocks;
     f.out = j.of;
     return f;
 }
@@ -247,10 +252,11 @@ template <class Number> tdm_status apply_to_all(const job<Number> &j, int64_t *c
 template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     const job<Number> j = job_of<Number>(args);
     const bool of_batch = args->training || !j.attrs->track_running_stats;
-    if (of_batch && j.g.count == 1)
+    if (of_batch && tdm__batchnorm2d_is_alone(&j.blocks, j.g.count))
         TDM_MODULE_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, (long long)j.g.channels);
     const forward_finish<Number> finish = forward_finish_of(j, of_batch);
-    TDM_MODULE_TRY(of_batch ? sum_channels(j, finish) : launch_finish(j, finish, 0));
+    const bool takes = of_batch && j.blocks.replicas <= 1;
+    TDM_MODULE_TRY(takes ? sum_channels(j, finish) : launch_finish(j, finish, 0));
     return apply_to_all(j, args->training && j.attrs->track_running_stats ? args->counter : NULL);
 }
 
@@ -266,14 +272,15 @@ template <class Number> tdm_status sum_gradients(const job<Number> &j) {
     const tdm_kernel_args *args = j.args;
     backward_finish finish = {};
     finish.affine = j.attrs->affine;
-    finish.count = (double)j.g.count;
     finish.weight = args->param[0];
     finish.mean = j.mean;
     finish.invstd = j.invstd;
+    finish.saved_count = j.saved_count;
     finish.dweight = args->dparam[0];
     finish.dbias = args->dparam[1];
+    finish.blocks = j.blocks;
     finish.out = j.of;
-    return sum_channels(j, finish);
+    return j.blocks.replicas > 1 ? launch_finish(j, finish, 0) : sum_channels(j, finish);
 }
 
 template <class Number> running_finish running_finish_of(const job<Number> &j) {
@@ -286,10 +293,23 @@ template <class Number> running_finish running_finish_of(const job<Number> &j) {
     return finish;
 }
 
-template <class Number> tdm_status backward(const tdm_kernel_args *args) {
+/* Of backward: with dy, and the y that a relu masks it by. */
+template <class Number> job<Number> backward_job_of(const tdm_kernel_args *args) {
     job<Number> j = job_of<Number>(args);
     j.g.dy = as<Number>(args->dy);
     j.g.y = tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU) ? as<Number>(args->y) : NULL;
+    return j;
+}
+
+template <class Number> tdm_status statistics(const tdm_kernel_args *args) {
+    const job<Number> j = args->dy == NULL ? job_of<Number>(args) : backward_job_of<Number>(args);
+    double *block = args->statistics + args->replica * tdm__batchnorm2d_block_numbers(j.g.channels);
+    if (args->dy != NULL) return sum_channels(j, backward_block{j.mean, block});
+    return sum_channels(j, forward_block<Number>{forward_finish_of(j, true), block});
+}
+
+template <class Number> tdm_status backward(const tdm_kernel_args *args) {
+    const job<Number> j = backward_job_of<Number>(args);
     const bool writes = args->dx[0] != NULL || j.g.dother != NULL;
     if (!writes && args->dparam[0] == NULL) return TDM_OK;
     if (args->training)
@@ -303,4 +323,4 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL_RECOMPUTES(batchnorm2d, fits);
+TDM_CUDA_KERNEL_STATISTICS(batchnorm2d, fits);

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <tandem/sys/op.h>
+
 #include "runtime/base/host_device.h"
 
 typedef enum tdm_batchnorm2d_init { TDM_BATCHNORM2D_INIT_ONES, TDM_BATCHNORM2D_INIT_ZEROS } tdm_batchnorm2d_init;
@@ -37,6 +39,90 @@ TDM_HOST_DEVICE static inline void tdm__batchnorm2d_run(float *running_mean, flo
     const double rest = 1.0 - momentum, unbiased = variance * count / (count - 1.0);
     *running_mean = (float)(momentum * mean + rest * (double)*running_mean);
     *running_variance = (float)(momentum * unbiased + rest * (double)*running_variance);
+}
+
+/* ---- statistics of several replicas: parallel.sync_batchnorm, torch.nn.SyncBatchNorm ----
+ *
+ * A replica's block is the number of values that each of its channels has, then two numbers for each channel: before
+ * forward the mean of the values and the sum of their squared distances from it, before backward the sums of dy and of
+ * dy (x - mean). Blocks are joined in the order of the replicas. */
+
+typedef struct tdm_batchnorm2d_blocks {
+    const double *first;
+    int replicas, own; /* own: whose block is this replica's */
+    uint64_t present;  /* of tdm_kernel_args */
+    int64_t channels;
+} tdm_batchnorm2d_blocks;
+
+TDM_HOST_DEVICE static inline int64_t tdm__batchnorm2d_block_numbers(int64_t channels) {
+    return 1 + 2 * channels;
+}
+
+/* replicas 1: the statistics are this replica's alone. */
+static inline tdm_batchnorm2d_blocks tdm__batchnorm2d_blocks_of(const tdm_kernel_args *args) {
+    return (tdm_batchnorm2d_blocks){args->statistics, args->training ? args->desc->replicas : 1, args->replica,
+                                    args->present, args->desc->x[0].dim[1]};
+}
+
+/* Is there one value in each channel, on all replicas together? */
+static inline bool tdm__batchnorm2d_is_alone(const tdm_batchnorm2d_blocks *blocks, int64_t count) {
+    return count == 1 && (blocks->replicas <= 1 || blocks->present == UINT64_C(1) << blocks->own);
+}
+
+/* The block's two numbers of a channel. */
+TDM_HOST_DEVICE static inline double *tdm__batchnorm2d_pair(double *block, int64_t channel) {
+    return block + 1 + 2 * channel;
+}
+
+TDM_HOST_DEVICE static inline const double *tdm__batchnorm2d_block_at(const tdm_batchnorm2d_blocks *blocks,
+                                                                      int replica) {
+    return (blocks->present >> replica & 1) != 0
+               ? blocks->first + replica * tdm__batchnorm2d_block_numbers(blocks->channels)
+               : NULL;
+}
+
+typedef struct tdm_batchnorm2d_moments {
+    double count, mean, squares; /* squares: the sum of squared distances from the mean */
+} tdm_batchnorm2d_moments;
+
+/* Of a channel on all replicas: the update of Chan, Golub and LeVeque, as in ATen's batch_norm_gather_stats. */
+TDM_HOST_DEVICE static inline tdm_batchnorm2d_moments tdm__batchnorm2d_join(const tdm_batchnorm2d_blocks *blocks,
+                                                                            int64_t channel) {
+    tdm_batchnorm2d_moments all = {0, 0, 0};
+    for (int r = 0; r < blocks->replicas; r++) {
+        const double *block = tdm__batchnorm2d_block_at(blocks, r);
+        if (block == NULL) continue;
+        const double count = block[0], mean = block[1 + 2 * channel], squares = block[2 + 2 * channel];
+        const double total = all.count + count, apart = mean - all.mean;
+        all.squares += squares + apart * apart * (all.count * count / total);
+        all.mean = all.count == 0 ? mean : all.mean + apart * (count / total);
+        all.count = total;
+    }
+    return all;
+}
+
+typedef struct tdm_batchnorm2d_sums {
+    double dy, product; /* product: of dy (x - mean) */
+} tdm_batchnorm2d_sums;
+
+TDM_HOST_DEVICE static inline tdm_batchnorm2d_sums tdm__batchnorm2d_add(const tdm_batchnorm2d_blocks *blocks,
+                                                                        int64_t channel) {
+    tdm_batchnorm2d_sums all = {0, 0};
+    for (int r = 0; r < blocks->replicas; r++) {
+        const double *block = tdm__batchnorm2d_block_at(blocks, r);
+        if (block == NULL) continue;
+        all.dy += block[1 + 2 * channel];
+        all.product += block[2 + 2 * channel];
+    }
+    return all;
+}
+
+/* This replica's own. */
+TDM_HOST_DEVICE static inline tdm_batchnorm2d_sums tdm__batchnorm2d_own(const tdm_batchnorm2d_blocks *blocks,
+                                                                        int64_t channel) {
+    const double *block = blocks->first + blocks->own * tdm__batchnorm2d_block_numbers(blocks->channels);
+    const tdm_batchnorm2d_sums own = {block[1 + 2 * channel], block[2 + 2 * channel]};
+    return own;
 }
 
 #endif

@@ -100,18 +100,22 @@ static tdm_status take_moments(work *w) {
     return TDM_OK;
 }
 
+/* After take_moments. */
+static double mean_and_variance(const work *w, int64_t c, double *variance) {
+    const double shift = w->sum[c] / w->job->count;
+    *variance = w->product[c] / w->job->count - shift * shift;
+    if (*variance < 0.0) *variance = 0.0;
+    return (double)w->of[0][c] + shift;
+}
+
 tdm_status tdm__batchnorm2d_bf16_forward(const tdm_batchnorm2d_job *job) {
     work w = work_of(job);
-    const double count = (double)(job->norm.rows * job->norm.points);
-    if (job->of_batch) TDM_MODULE_TRY(take_moments(&w));
+    const bool takes = job->of_batch && !tdm__batchnorm2d_joins(job);
+    if (takes) TDM_MODULE_TRY(take_moments(&w));
     for (int64_t c = 0; c < w.channels; c++) {
-        double mean = 0, variance = 0;
-        if (job->of_batch) {
-            const double shift = w.sum[c] / count;
-            mean = (double)w.of[0][c] + shift;
-            variance = w.product[c] / count - shift * shift;
-        }
-        const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_of(job, c, mean, variance < 0.0 ? 0.0 : variance);
+        double variance = 0;
+        const double mean = takes ? mean_and_variance(&w, c, &variance) : 0;
+        const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_of(job, c, mean, variance);
         w.of[0][c] = of.center, w.of[1][c] = of.scale, w.of[2][c] = of.shift;
     }
     return share(&w, apply);
@@ -145,14 +149,35 @@ static void gradient(void *data, int64_t begin, int64_t end) {
     }
 }
 
+static tdm_status take_sums(work *w) {
+    for (int64_t c = 0; c < w->channels; c++) w->mean[c] = tdm__batchnorm2d_center(w->job, c);
+    TDM_MODULE_TRY(share(w, sums));
+    add_rows(w);
+    return TDM_OK;
+}
+
 tdm_status tdm__batchnorm2d_bf16_backward(const tdm_batchnorm2d_job *job) {
     work w = work_of(job);
-    for (int64_t c = 0; c < w.channels; c++) w.mean[c] = tdm__batchnorm2d_center(job, c);
-    TDM_MODULE_TRY(share(&w, sums));
-    add_rows(&w);
+    const bool joins = tdm__batchnorm2d_joins(job);
+    if (!joins) TDM_MODULE_TRY(take_sums(&w));
     for (int64_t c = 0; c < w.channels; c++) {
-        const tdm_batchnorm2d_backward of = tdm__batchnorm2d_backward_of(job, c, w.sum[c], w.product[c]);
+        const tdm_batchnorm2d_sums own = {joins ? 0 : w.sum[c], joins ? 0 : w.product[c]};
+        const tdm_batchnorm2d_backward of = tdm__batchnorm2d_backward_of(job, c, own);
         w.of[0][c] = of.mean, w.of[1][c] = of.level, w.of[2][c] = of.slope, w.of[3][c] = of.scale;
     }
     return job->args->dx[0] != NULL ? share(&w, gradient) : TDM_OK;
+}
+
+/* ---- statistics of several replicas ---- */
+
+tdm_status tdm__batchnorm2d_bf16_statistics(const tdm_batchnorm2d_job *job) {
+    work w = work_of(job);
+    const bool forward = job->args->dy == NULL;
+    TDM_MODULE_TRY(forward ? take_moments(&w) : take_sums(&w));
+    for (int64_t c = 0; c < w.channels; c++) {
+        double *pair = tdm__batchnorm2d_own_pair(job, c), variance = 0;
+        pair[0] = forward ? mean_and_variance(&w, c, &variance) : w.sum[c];
+        pair[1] = forward ? variance * job->count : w.product[c];
+    }
+    return TDM_OK;
 }

@@ -19,7 +19,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     }
     fit->x_layout[0] = fit->x_layout[1] = fit->y_layout = layout;
     fit->epilogue = TDM_EPILOGUE_ADD | TDM_EPILOGUE_RELU;
-    fit->saved_bytes = (size_t)channels * 2 * sizeof(double);
+    fit->saved_bytes = (size_t)tdm__batchnorm2d_block_numbers(channels) * sizeof(double);
     if (narrow) fit->scratch_bytes = tdm__batchnorm2d_bf16_scratch(desc);
     return true;
 }
@@ -38,8 +38,10 @@ static tdm_batchnorm2d_job job_of(const tdm_kernel_args *args) {
                                       .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
                                       .other = adds ? args->x[1] : NULL,
                                       .dother = adds ? args->dx[1] : NULL},
+                             .blocks = tdm__batchnorm2d_blocks_of(args),
                              .mean = args->saved,
-                             .invstd = args->saved != NULL ? (double *)args->saved + channels : NULL};
+                             .count = (double)(args->rows * planes.height * planes.width)};
+    if (args->saved != NULL) j.invstd = j.mean + channels, j.saved_count = j.invstd + channels;
     j.lanes = tdm__batchnorm2d_lanes(&j.norm);
     return j;
 }
@@ -48,7 +50,7 @@ static void forward_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int64_t
     const tdm_kernel_args *args = j->args;
     double mean[TDM_BATCHNORM2D_MOST_LANES] = {0}, variance[TDM_BATCHNORM2D_MOST_LANES] = {0};
     float center[TDM_BATCHNORM2D_MOST_LANES], scale[TDM_BATCHNORM2D_MOST_LANES], shift[TDM_BATCHNORM2D_MOST_LANES];
-    if (j->of_batch) j->lanes->moments(&j->norm, channel, args->x[0], mean, variance);
+    if (j->of_batch && !tdm__batchnorm2d_joins(j)) j->lanes->moments(&j->norm, channel, args->x[0], mean, variance);
     for (int64_t k = 0; k < lanes; k++) {
         const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_of(j, channel + k, mean[k], variance[k]);
         center[k] = of.center, scale[k] = of.scale, shift[k] = of.shift;
@@ -71,7 +73,7 @@ static void forward_range(void *data, int64_t begin, int64_t end) {
 static tdm_status forward(const tdm_kernel_args *args) {
     tdm_batchnorm2d_job j = job_of(args);
     j.of_batch = args->training || !j.attrs->track_running_stats;
-    if (j.of_batch && j.norm.rows * j.norm.points == 1)
+    if (j.of_batch && tdm__batchnorm2d_is_alone(&j.blocks, j.norm.rows * j.norm.points))
         TDM_MODULE_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, (long long)j.norm.channels);
     if (args->training && j.attrs->track_running_stats)
         j.momentum = tdm__batchnorm2d_momentum(j.attrs, ++*args->counter);
@@ -98,17 +100,24 @@ static tdm_status recompute(const tdm_kernel_args *args) {
     return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_recompute(&j) : share(&j, recompute_range);
 }
 
+/* Also writes the gradient of the added input. */
+static void take_sums(const tdm_batchnorm2d_job *j, int64_t channel, int64_t lanes, double *sum, double *dot) {
+    const tdm_kernel_args *args = j->args;
+    double center[TDM_BATCHNORM2D_MOST_LANES] = {0};
+    for (int64_t k = 0; k < lanes; k++) center[k] = tdm__batchnorm2d_center(j, channel + k);
+    j->lanes->sums(&j->norm, channel, args->x[0], args->dy, j->norm.relu ? args->y : NULL, center, sum, dot);
+}
+
 static void backward_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int64_t lanes) {
     const tdm_kernel_args *args = j->args;
     const float *x = args->x[0], *dy = args->dy, *y = j->norm.relu ? args->y : NULL;
-    double sum[TDM_BATCHNORM2D_MOST_LANES], dot[TDM_BATCHNORM2D_MOST_LANES];
+    double sum[TDM_BATCHNORM2D_MOST_LANES] = {0}, dot[TDM_BATCHNORM2D_MOST_LANES] = {0};
     float mean[TDM_BATCHNORM2D_MOST_LANES], level[TDM_BATCHNORM2D_MOST_LANES], slope[TDM_BATCHNORM2D_MOST_LANES],
         scale[TDM_BATCHNORM2D_MOST_LANES];
-    double center[TDM_BATCHNORM2D_MOST_LANES] = {0};
-    for (int64_t k = 0; k < lanes; k++) center[k] = tdm__batchnorm2d_center(j, channel + k);
-    j->lanes->sums(&j->norm, channel, x, dy, y, center, sum, dot);
+    if (!tdm__batchnorm2d_joins(j)) take_sums(j, channel, lanes, sum, dot);
     for (int64_t k = 0; k < lanes; k++) {
-        const tdm_batchnorm2d_backward of = tdm__batchnorm2d_backward_of(j, channel + k, sum[k], dot[k]);
+        const tdm_batchnorm2d_backward of =
+            tdm__batchnorm2d_backward_of(j, channel + k, (tdm_batchnorm2d_sums){sum[k], dot[k]});
         mean[k] = of.mean, level[k] = of.level, slope[k] = of.slope, scale[k] = of.scale;
     }
     if (args->dx[0] != NULL) j->lanes->gradient(&j->norm, channel, x, dy, y, args->dx[0], mean, level, slope, scale);
@@ -125,12 +134,41 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_backward(&j) : share(&j, backward_range);
 }
 
+/* ---- statistics of several replicas ---- */
+
+static void statistics_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int64_t lanes) {
+    double first[TDM_BATCHNORM2D_MOST_LANES] = {0}, second[TDM_BATCHNORM2D_MOST_LANES] = {0};
+    const bool forward = j->args->dy == NULL;
+    if (forward)
+        j->lanes->moments(&j->norm, channel, j->args->x[0], first, second);
+    else
+        take_sums(j, channel, lanes, first, second);
+    for (int64_t k = 0; k < lanes; k++) {
+        double *pair = tdm__batchnorm2d_own_pair(j, channel + k);
+        pair[0] = first[k];
+        pair[1] = forward ? second[k] * j->count : second[k];
+    }
+}
+
+static void statistics_range(void *data, int64_t begin, int64_t end) {
+    const tdm_batchnorm2d_job *j = data;
+    const int64_t lanes = j->lanes->lanes;
+    for (int64_t k = begin; k < end; k++) statistics_lanes(j, k * lanes, lanes);
+}
+
+static tdm_status statistics(const tdm_kernel_args *args) {
+    tdm_batchnorm2d_job j = job_of(args);
+    args->statistics[args->replica * tdm__batchnorm2d_block_numbers(j.norm.channels)] = j.count;
+    return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_statistics(&j) : share(&j, statistics_range);
+}
+
 const tdm_kernel tdm__batchnorm2d_dnnl = {
     .op = "batchnorm2d",
     .variant = "dnnl",
     .fits = fits,
     .forward = forward,
     .backward = backward,
+    .statistics = statistics,
     .recompute = recompute,
     .takes_bf16 = true,
 };

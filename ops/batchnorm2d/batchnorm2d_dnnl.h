@@ -11,7 +11,10 @@ typedef struct tdm_batchnorm2d_job {
     const tdm_batchnorm2d_attrs *attrs;
     tdm_batchnorm2d_planes norm;
     const tdm_batchnorm2d_lanes *lanes;
+    tdm_batchnorm2d_blocks blocks;
     double *mean, *invstd; /* of the batch, one per channel; saved for backward */
+    double *saved_count;   /* the same: values in each channel */
+    double count;          /* of a channel on this replica */
     double momentum;
     bool of_batch; /* forward: the statistics are the batch's, else the running ones */
 } tdm_batchnorm2d_job;
@@ -20,8 +23,8 @@ typedef struct tdm_batchnorm2d_job {
 typedef struct tdm_batchnorm2d_forward {
     float center, scale, shift;
 } tdm_batchnorm2d_forward;
-/* From the batch's mean and variance, which it saves, and by which it moves the running statistics. Where these are
- * used instead, `mean` and `variance` are not read. */
+/* From the mean and variance of this replica's batch, unless the replicas join theirs. It saves those of the whole
+ * batch, and moves the running statistics by them. Where these are used instead, `mean` and `variance` are not read. */
 tdm_batchnorm2d_forward tdm__batchnorm2d_forward_of(const tdm_batchnorm2d_job *job, int64_t channel, double mean,
                                                     double variance);
 
@@ -33,14 +36,21 @@ typedef struct tdm_batchnorm2d_backward {
     float mean, level, slope, scale;
 } tdm_batchnorm2d_backward;
 double tdm__batchnorm2d_center(const tdm_batchnorm2d_job *job, int64_t channel); /* the mean that forward subtracted */
-/* From the sums of dy and of dy (x - mean); writes the parameters' gradients. */
-tdm_batchnorm2d_backward tdm__batchnorm2d_backward_of(const tdm_batchnorm2d_job *job, int64_t channel, double sum,
-                                                      double dot);
+/* From this replica's sums; writes the parameters' gradients. Where the replicas join theirs, `own` is not read. */
+tdm_batchnorm2d_backward tdm__batchnorm2d_backward_of(const tdm_batchnorm2d_job *job, int64_t channel,
+                                                      tdm_batchnorm2d_sums own);
+
+static inline bool tdm__batchnorm2d_joins(const tdm_batchnorm2d_job *job) {
+    return job->blocks.replicas > 1;
+}
+/* The two numbers of a channel in this replica's block. */
+double *tdm__batchnorm2d_own_pair(const tdm_batchnorm2d_job *job, int64_t channel);
 
 /* bf16, neighbouring channels */
 bool tdm__batchnorm2d_bf16_fits(const tdm_kernel_desc *desc);
 size_t tdm__batchnorm2d_bf16_scratch(const tdm_kernel_desc *desc);
 tdm_status tdm__batchnorm2d_bf16_forward(const tdm_batchnorm2d_job *job);
+tdm_status tdm__batchnorm2d_bf16_statistics(const tdm_batchnorm2d_job *job);
 tdm_status tdm__batchnorm2d_bf16_recompute(const tdm_batchnorm2d_job *job);
 tdm_status tdm__batchnorm2d_bf16_backward(const tdm_batchnorm2d_job *job);
 

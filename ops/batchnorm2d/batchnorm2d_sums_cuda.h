@@ -86,38 +86,43 @@ template <class Number> struct forward_finish {
     tdm_batchnorm2d_attrs attrs;
     const Number *x;
     int64_t channel_step; /* from a channel's first element to the next channel's */
-    double count;
+    double count;         /* of a channel on this replica */
     bool of_batch, training;
     const float *weight, *bias;
     float *running_mean, *running_variance;
     const int64_t *counter;
-    double *mean, *invstd; /* kept for backward */
+    double *mean, *invstd, *saved_count; /* kept for backward */
+    tdm_batchnorm2d_blocks blocks;
     coefficients out;
 
     __device__ double center(int64_t c) const {
         return (double)get(x, c * channel_step);
     }
 
+    /* squares: the sum of squared distances from the mean */
+    __device__ tdm_batchnorm2d_moments own_moments(int64_t c, const sums &sum) const {
+        const double offset = sum.a / count, squares = sum.b - sum.a * offset;
+        return {count, center(c) + offset, squares < 0.0 ? 0.0 : squares};
+    }
+
     __device__ void finish(int64_t c, const sums &sum) const {
-        double m, variance;
-        if (of_batch) {
-            const double offset = sum.a / count;
-            m = center(c) + offset;
-            variance = (sum.b - sum.a * offset) / count;
-            if (variance < 0.0) variance = 0.0;
+        tdm_batchnorm2d_moments m = {1.0, 0.0, 0.0};
+        if (!of_batch) {
+            m.mean = (double)running_mean[c];
+            m.squares = (double)running_variance[c];
         } else {
-            m = (double)running_mean[c];
-            variance = (double)running_variance[c];
+            m = blocks.replicas > 1 ? tdm__batchnorm2d_join(&blocks, c) : own_moments(c, sum);
         }
-        const double inverse = 1.0 / sqrt(variance + attrs.eps);
+        const double variance = m.squares / m.count, inverse = 1.0 / sqrt(variance + attrs.eps);
         if (training) {
-            mean[c] = m;
+            mean[c] = m.mean;
             invstd[c] = inverse;
+            if (c == 0) *saved_count = m.count;
             if (attrs.track_running_stats)
                 tdm__batchnorm2d_run(&running_mean[c], &running_variance[c],
-                                     tdm__batchnorm2d_momentum(&attrs, *counter + 1), m, variance, count);
+                                     tdm__batchnorm2d_momentum(&attrs, *counter + 1), m.mean, variance, m.count);
         }
-        write_coefficients(c, m, inverse);
+        write_coefficients(c, m.mean, inverse);
     }
 
     __device__ void write_coefficients(int64_t c, double m, double inverse) const {
@@ -147,6 +152,25 @@ template <class Number> struct forward_again {
     }
 };
 
+/* Into this replica's block, for the others. */
+template <class Number> struct forward_block {
+    static constexpr bool GRADIENT = false;
+    forward_finish<Number> forward;
+    double *block;
+
+    __device__ double center(int64_t c) const {
+        return forward.center(c);
+    }
+
+    __device__ void finish(int64_t c, const sums &sum) const {
+        const tdm_batchnorm2d_moments m = forward.own_moments(c, sum);
+        double *pair = tdm__batchnorm2d_pair(block, c);
+        if (c == 0) block[0] = m.count;
+        pair[0] = m.mean;
+        pair[1] = m.squares;
+    }
+};
+
 /* By evaluation rules the statistics are constants: dx = w invstd dy, without sums. */
 struct running_finish {
     static constexpr bool GRADIENT = true;
@@ -166,14 +190,14 @@ struct running_finish {
     }
 };
 
-/* dw = invstd * sum dy (x - mean);  db = sum dy */
+/* dw = invstd * sum dy (x - mean);  db = sum dy: this replica's own sums. */
 struct backward_finish {
     static constexpr bool GRADIENT = true;
     bool affine;
-    double count;
     const float *weight;
-    const double *mean, *invstd;
+    const double *mean, *invstd, *saved_count;
     float *dweight, *dbias;
+    tdm_batchnorm2d_blocks blocks;
     coefficients out;
 
     __device__ double center(int64_t c) const {
@@ -181,16 +205,37 @@ struct backward_finish {
     }
 
     __device__ void finish(int64_t c, const sums &sum) const {
-        const double inverse = invstd[c], slope = sum.b * inverse * inverse / count;
+        const bool joins = blocks.replicas > 1;
+        tdm_batchnorm2d_sums own = {sum.a, sum.b};
+        if (joins) own = tdm__batchnorm2d_own(&blocks, c);
+        const tdm_batchnorm2d_sums all = joins ? tdm__batchnorm2d_add(&blocks, c) : own;
+        const double inverse = invstd[c], count = *saved_count, slope = all.product * inverse * inverse / count;
         if (dweight != NULL) {
-            dweight[c] = (float)(sum.b * inverse);
-            dbias[c] = (float)sum.a;
+            dweight[c] = (float)(own.product * inverse);
+            dbias[c] = (float)own.dy;
         }
         const float rounded = (float)mean[c];
         out.center[c] = rounded;
         out.scale[c] = (float)(affine ? inverse * (double)weight[c] : inverse);
-        out.shift[c] = (float)(sum.a / count + ((double)rounded - mean[c]) * slope);
+        out.shift[c] = (float)(all.dy / count + ((double)rounded - mean[c]) * slope);
         out.slope[c] = (float)slope;
+    }
+};
+
+/* Into this replica's block, for the others. */
+struct backward_block {
+    static constexpr bool GRADIENT = true;
+    const double *mean;
+    double *block;
+
+    __device__ double center(int64_t c) const {
+        return mean[c];
+    }
+
+    __device__ void finish(int64_t c, const sums &sum) const {
+        double *pair = tdm__batchnorm2d_pair(block, c);
+        pair[0] = sum.a;
+        pair[1] = sum.b;
     }
 };
 

@@ -24,6 +24,10 @@ float *tdm__exec_output_gradient(const tdm_replica *replica) {
     return in_arena(replica, replica->plan->d_output);
 }
 
+static double *blocks_at(const tdm_replica *replica, size_t offset) {
+    return replica->statistics != NULL ? (double *)(void *)(replica->statistics + offset) : NULL;
+}
+
 static void common_args(tdm_replica *replica, const tdm_plan_node *node, int index, const tdm_rows *rows,
                         const tdm_prepared *prepared, tdm_kernel_args *args) {
     const tdm_plan *plan = replica->plan;
@@ -36,6 +40,8 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
                               .values = replica->block->values,
                               .position = rows->position};
     args->stream = (uint32_t)(node->graph_node >= 0 ? node->graph_node : index);
+    args->replica = rows->replica;
+    args->present = rows->present;
     for (int i = 0; i < node->desc.input_count; i++) args->x[i] = address(replica, rows, node->x[i]);
     args->y = address(replica, rows, node->y);
     args->saved = address(replica, rows, node->saved);
@@ -62,6 +68,7 @@ static void backward_args(tdm_replica *replica, int index, const tdm_rows *rows,
         args->x[i] = address(replica, rows, tdm__plan_in_backward(replica->plan, node->x[i]));
     args->y = address(replica, rows, tdm__plan_in_backward(replica->plan, node->y));
     args->scratch = address(replica, rows, node->scratch_backward);
+    args->statistics = blocks_at(replica, node->statistics_backward);
 }
 
 static tdm_status enter(const tdm_replica *replica) {
@@ -80,20 +87,41 @@ static tdm_status round_batch(tdm_replica *replica, const tdm_rows *rows) {
     return replica->device->ops->arenas->to_bf16(replica->device, replica->batch_bf16, rows->x, count);
 }
 
-tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, bool training) {
+static tdm_status forward_node(tdm_replica *replica, int index, const tdm_rows *rows, const tdm_prepared *prepared,
+                               bool statistics) {
+    const tdm_plan_node *node = &replica->plan->nodes[index];
+    tdm_kernel_args args;
+    common_args(replica, node, index, rows, prepared, &args);
+    args.scratch = address(replica, rows, node->scratch_forward);
+    args.statistics = blocks_at(replica, node->statistics_forward);
+    if (tdm__plan_widens(replica->plan, node)) return tdm__widened_forward(node, &args, statistics);
+    return statistics ? node->kernel->statistics(&args) : node->kernel->forward(&args);
+}
+
+/* The steps from *step on, as far as to where replicas exchange statistics. In evaluation they exchange nothing. */
+static tdm_status forward_from(tdm_replica *replica, const tdm_rows *rows, bool training, int *step) {
     const tdm_plan *plan = replica->plan;
     tdm_prepared *prepared = NULL;
     TDM_TRY(enter(replica));
     TDM_TRY(tdm__prepared_find(replica, rows->rows, training, &prepared));
-    TDM_TRY(round_batch(replica, rows));
-    for (int s = 0; s < plan->forward_steps; s++) {
-        const tdm_plan_node *node = &plan->nodes[plan->steps[s].index];
-        tdm_kernel_args args;
-        common_args(replica, node, plan->steps[s].index, rows, prepared, &args);
-        args.scratch = address(replica, rows, node->scratch_forward);
-        TDM_TRY(tdm__plan_widens(plan, node) ? tdm__widened_forward(node, &args) : node->kernel->forward(&args));
+    if (*step == 0) TDM_TRY(round_batch(replica, rows));
+    while (*step < plan->forward_steps) {
+        const tdm_plan_step *s = &plan->steps[(*step)++];
+        const bool statistics = s->kind == TDM_STEP_STATISTICS;
+        if (statistics && !training) continue;
+        TDM_TRY(forward_node(replica, s->index, rows, prepared, statistics));
+        if (statistics) break;
     }
     return TDM_OK;
+}
+
+tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, int *step) {
+    return forward_from(replica, rows, true, step);
+}
+
+tdm_status tdm__exec_evaluate(tdm_replica *replica, const tdm_rows *rows) {
+    int step = 0;
+    return forward_from(replica, rows, false, &step);
 }
 
 /* Of activations' gradients, or of parameters' with `floats`. */
@@ -137,6 +165,23 @@ static tdm_status add_gradients(const tdm_replica *replica, const tdm_plan_node 
     return add_gradient(replica, tdm__plan_dsum(replica->plan, node), args->channel_sums);
 }
 
+static void set_gradients(tdm_replica *replica, const tdm_plan_node *node, const tdm_rows *rows, bool first,
+                          tdm_kernel_args *args) {
+    const tdm_plan *plan = replica->plan;
+    args->dy = address(replica, rows, node->dy);
+    for (int i = 0; i < node->desc.input_count; i++)
+        args->dx[i] = address(replica, rows, node->dx_adds[i] ? node->dx_temp[i] : node->dx[i]);
+    float *temp = first ? NULL : address(replica, rows, plan->temp);
+    float *unwanted = address(replica, rows, plan->unwanted);
+    for (int i = 0; i < node->desc.param_count; i++) {
+        args->dparam[i] = gradient_at(replica, node->dparam[i], &temp);
+        if ((node->unwanted >> i & 1) == 0) continue;
+        args->dparam[i] = unwanted;
+        unwanted += tdm__plan_floats((size_t)plan->params[node->param[i]].stored);
+    }
+    args->channel_sums = gradient_at(replica, tdm__plan_dsum(plan, node), &temp);
+}
+
 static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows *rows, const tdm_prepared *prepared,
                                 bool first) {
     const tdm_plan *plan = replica->plan;
@@ -144,19 +189,8 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
     if (node->kernel == NULL) return backward_alias(replica, node, rows);
     tdm_kernel_args args;
     backward_args(replica, index, rows, prepared, &args);
-    args.dy = address(replica, rows, node->dy);
-    for (int i = 0; i < node->desc.input_count; i++)
-        args.dx[i] = address(replica, rows, node->dx_adds[i] ? node->dx_temp[i] : node->dx[i]);
-    float *temp = first ? NULL : address(replica, rows, plan->temp);
-    float *unwanted = address(replica, rows, plan->unwanted);
-    for (int i = 0; i < node->desc.param_count; i++) {
-        args.dparam[i] = gradient_at(replica, node->dparam[i], &temp);
-        if ((node->unwanted >> i & 1) == 0) continue;
-        args.dparam[i] = unwanted;
-        unwanted += tdm__plan_floats((size_t)plan->params[node->param[i]].stored);
-    }
-    args.channel_sums = gradient_at(replica, tdm__plan_dsum(plan, node), &temp);
-    TDM_TRY(tdm__plan_widens(plan, node) ? tdm__widened_backward(node, &args) : node->kernel->backward(&args));
+    set_gradients(replica, node, rows, first, &args);
+    TDM_TRY(tdm__plan_widens(plan, node) ? tdm__widened_backward(node, &args, false) : node->kernel->backward(&args));
     for (int i = 0; i < node->desc.input_count; i++) {
         if (node->dx[i] >= 0 && node->dx_adds[i])
             TDM_TRY(add(replica, address(replica, rows, node->dx[i]), args.dx[i],
@@ -165,25 +199,46 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
     return first ? TDM_OK : add_gradients(replica, node, &args);
 }
 
+static tdm_status backward_statistics(tdm_replica *replica, int index, const tdm_rows *rows,
+                                      const tdm_prepared *prepared, bool first) {
+    const tdm_plan_node *node = &replica->plan->nodes[index];
+    tdm_kernel_args args;
+    backward_args(replica, index, rows, prepared, &args);
+    set_gradients(replica, node, rows, first, &args);
+    return tdm__plan_widens(replica->plan, node) ? tdm__widened_backward(node, &args, true)
+                                                 : node->kernel->statistics(&args);
+}
+
 static tdm_status recompute_node(tdm_replica *replica, int index, const tdm_rows *rows, const tdm_prepared *prepared) {
     tdm_kernel_args args;
     backward_args(replica, index, rows, prepared, &args);
     return replica->plan->nodes[index].kernel->recompute(&args);
 }
 
-tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks) {
+tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks,
+                              int *step) {
     const tdm_plan *plan = replica->plan;
     tdm_prepared *prepared = NULL;
     TDM_TRY(enter(replica));
     TDM_TRY(tdm__prepared_find(replica, rows->rows, true, &prepared));
-    for (int s = plan->forward_steps + 1; s < plan->step_count; s++) {
-        const tdm_plan_step *step = &plan->steps[s];
-        if (step->kind == TDM_STEP_BACKWARD)
-            TDM_TRY(backward_node(replica, step->index, rows, prepared, first));
-        else if (step->kind == TDM_STEP_RECOMPUTE)
-            TDM_TRY(recompute_node(replica, step->index, rows, prepared));
-        else if (hooks != NULL)
-            TDM_TRY(hooks->bucket_ready(hooks->user, step->index));
+    if (*step == plan->forward_steps) ++*step; /* the loss */
+    while (*step < plan->step_count) {
+        const tdm_plan_step *s = &plan->steps[(*step)++];
+        if (s->kind == TDM_STEP_STATISTICS) return backward_statistics(replica, s->index, rows, prepared, first);
+        if (s->kind == TDM_STEP_BACKWARD)
+            TDM_TRY(backward_node(replica, s->index, rows, prepared, first));
+        else if (s->kind == TDM_STEP_RECOMPUTE)
+            TDM_TRY(recompute_node(replica, s->index, rows, prepared));
+        else if (hooks != NULL && hooks->bucket_ready != NULL)
+            TDM_TRY(hooks->bucket_ready(hooks->user, s->index));
     }
     return TDM_OK;
+}
+
+char *tdm__exec_statistics(const tdm_replica *replica, int step, size_t *bytes) {
+    const tdm_plan *plan = replica->plan;
+    if (step == 0 || plan->steps[step - 1].kind != TDM_STEP_STATISTICS) return NULL;
+    const tdm_plan_node *node = &plan->nodes[plan->steps[step - 1].index];
+    *bytes = node->statistics_bytes;
+    return replica->statistics + (step < plan->forward_steps ? node->statistics_forward : node->statistics_backward);
 }

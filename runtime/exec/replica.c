@@ -33,6 +33,8 @@ static tdm_status open_arenas(tdm_replica *replica, const tdm_replica_options *o
     if (tdm__plan_converts(replica->plan))
         TDM_TRY(tdm__replica_allocate(replica, (size_t)plan->options.rows * plan->input_row_bytes, &replica->batch_bf16,
                                       "the batch in bf16"));
+    if (plan->statistics_bytes > 0)
+        TDM_TRY(tdm__replica_allocate(replica, plan->statistics_bytes, &replica->statistics, "statistics"));
     TDM_TRY(tdm__replica_allocate(replica, plan->activation_bytes, &replica->activation, "activations"));
     return tdm__replica_allocate(replica, plan->buffer_bytes, &replica->buffer, "buffers");
 }
@@ -101,6 +103,7 @@ void tdm__replica_close(tdm_replica *replica) {
     ops->release(device, replica->param_bf16);
     ops->release(device, replica->batch_bf16);
     ops->release(device, replica->activation);
+    ops->release(device, replica->statistics);
     ops->release(device, replica->buffer);
     ops->release(device, replica->ranges);
     tdm__delete(replica->host, replica);

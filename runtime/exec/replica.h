@@ -19,6 +19,9 @@ typedef struct tdm_rows {
     const void *x;           /* [rows] of tdm__plan_batch_row_bytes */
     const void *target;      /* int64_t[rows] or float[rows, output]; NULL for predictions */
     const int64_t *position; /* each row's index in the global batch of this step */
+    /* Where replicas exchange statistics: which of them this one is, and which have rows in this pass, a bit each. */
+    int replica;
+    uint64_t present;
 } tdm_rows;
 
 /* The outcome of a step. */
@@ -91,6 +94,7 @@ typedef struct tdm_replica {
     int state_count;
     char *activation; /* plan->activation_bytes */
     char *buffer;     /* plan->buffer_bytes */
+    char *statistics; /* plan->statistics_bytes: blocks of all replicas */
     bool owns_grad;
     tdm_flat_range *ranges; /* of the trained parameters, in PyTorch's order */
 
@@ -196,18 +200,29 @@ tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const f
 /* ---- the executor: the plan's steps, in order ---- */
 
 typedef struct tdm_exec_hooks {
-    /* All gradients of the bucket are written, or queued work will write them (the last micro-batch only). */
+    /* All gradients of the bucket are written, or queued work will write them. NULL: they are not complete yet, because
+     * another micro-batch follows. */
     tdm_status (*bucket_ready)(void *user, int bucket);
+    /* Of tdm__pass: replicas exchange statistics, as tdm_reducer_ops.exchange. NULL if the plan has none. */
+    tdm_status (*exchange)(void *user, char *blocks, size_t bytes);
     void *user;
 } tdm_exec_hooks;
 
-/* The forward steps. training false: evaluation rules (running statistics, no dropout), nothing is saved. */
-tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, bool training);
-/* The output of forward, [rows, plan->output_width], and the memory for its gradient, which backward reads. */
+/* The forward steps of a training pass, from *step on (0 at first), as far as to where replicas exchange statistics, or
+ * to the end. *step is where to go on. */
+tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, int *step);
+/* The backward steps for the rows of the last training pass, likewise; *step is plan->forward_steps at first. first:
+ * gradients are written, else added to. hooks may be NULL. */
+tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks,
+                              int *step);
+/* What replicas exchange in front of `step`: blocks of *bytes, one for each replica, in the device's memory, of which
+ * this replica has written its own. NULL: nothing, the pass has ended. */
+char *tdm__exec_statistics(const tdm_replica *replica, int step, size_t *bytes);
+/* All forward steps by the rules of evaluation: running statistics, no dropout, nothing is saved. */
+tdm_status tdm__exec_evaluate(tdm_replica *replica, const tdm_rows *rows);
+/* The output of the last forward steps, [rows, plan->output_width], and the memory for its gradient, which backward
+ * reads. */
 float *tdm__exec_output(const tdm_replica *replica);
 float *tdm__exec_output_gradient(const tdm_replica *replica);
-/* The backward steps for the rows of the last training forward. first: gradients are written, else added to. hooks
- * may be NULL. */
-tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks);
 
 #endif

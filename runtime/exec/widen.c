@@ -43,17 +43,18 @@ static tdm_status begin(call *c, const tdm_plan_node *node, const tdm_kernel_arg
     return TDM_OK;
 }
 
-tdm_status tdm__widened_forward(const tdm_plan_node *node, const tdm_kernel_args *args) {
+tdm_status tdm__widened_forward(const tdm_plan_node *node, const tdm_kernel_args *args, bool statistics) {
     call c;
     TDM_TRY(begin(&c, node, args));
     for (int i = 0; i < args->desc->input_count; i++) TDM_TRY(widen_x(&c, i));
+    if (statistics) return node->kernel->statistics(&c.floats);
     c.floats.y = in_scratch(&c, c.at.y);
     TDM_TRY(node->kernel->forward(&c.floats));
     return round_to(&c, args->y, c.floats.y, &args->desc->y);
 }
 
 /* Only what the kernel reads in backward is still there. */
-tdm_status tdm__widened_backward(const tdm_plan_node *node, const tdm_kernel_args *args) {
+tdm_status tdm__widened_backward(const tdm_plan_node *node, const tdm_kernel_args *args, bool statistics) {
     const tdm_kernel_desc *desc = args->desc;
     const size_t y_count = (size_t)(tdm__shape_count(&desc->y) / desc->y.dim[0] * args->rows);
     call c;
@@ -66,6 +67,7 @@ tdm_status tdm__widened_backward(const tdm_plan_node *node, const tdm_kernel_arg
     TDM_TRY(widen(&c, args->dy, y_count, c.at.dy, &c.floats.dy));
     for (int i = 0; i < desc->input_count; i++)
         c.floats.dx[i] = args->dx[i] != NULL ? in_scratch(&c, c.at.dx[i]) : NULL;
+    if (statistics) return node->kernel->statistics(&c.floats);
     TDM_TRY(node->kernel->backward(&c.floats));
     for (int i = 0; i < desc->input_count; i++)
         if (args->dx[i] != NULL) TDM_TRY(round_to(&c, args->dx[i], c.floats.dx[i], &desc->x[i]));

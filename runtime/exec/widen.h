@@ -4,7 +4,8 @@
 
 #include "runtime/plan/widened.h"
 
-tdm_status tdm__widened_forward(const tdm_plan_node *node, const tdm_kernel_args *args);
-tdm_status tdm__widened_backward(const tdm_plan_node *node, const tdm_kernel_args *args);
+/* With `statistics` the kernel takes its statistics, instead of what follows them. */
+tdm_status tdm__widened_forward(const tdm_plan_node *node, const tdm_kernel_args *args, bool statistics);
+tdm_status tdm__widened_backward(const tdm_plan_node *node, const tdm_kernel_args *args, bool statistics);
 
 #endif

@@ -240,6 +240,7 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
 
     node.flops = infer.flops;
     node.least_rows = infer.least_rows, node.least_rows_in_evaluation = infer.least_rows_in_evaluation;
+    node.statistics = infer.statistics;
     size_t params = graph->param_count, buffers = graph->buffer_count, values = graph->value_count;
     tdm_status status = append(graph, &node, &infer);
     if (status != TDM_OK) { /* take back what `append` has added */

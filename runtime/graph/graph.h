@@ -33,6 +33,7 @@ typedef struct tdm_graph_node {
     int first_buffer, buffer_count; /* in graph->buffers */
     double flops;
     int64_t least_rows, least_rows_in_evaluation; /* the fewest rows of a pass; 0: any number */
+    int64_t statistics;                           /* of tdm_infer */
     tdm_origin origin;
 } tdm_graph_node;
 
@@ -76,7 +77,8 @@ typedef struct tdm_rows_fault {
     const tdm_graph_node *node; /* NULL: no fault */
     char text[512];
 } tdm_rows_fault;
-/* Says which layer needs more than `rows` rows in a pass, the first if there are several. 0 rows: there is no pass. */
+/* Says which layer needs more than `rows` rows in a pass, the first if there are several. 0 rows: there is no pass.
+ * With sync_batchnorm: the rows of all devices. */
 tdm_rows_fault tdm__graph_rows_fault(const tdm_graph *graph, int64_t rows, bool training);
 
 int64_t tdm__shape_count(const tdm_shape *shape);

@@ -101,6 +101,11 @@ bool tdm__build_is_free_batch(const tdm_build *build, int value) {
 
 tdm_status tdm__build_ask(const tdm_kernel *kernel, const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool *fits) {
     memset(fit, 0, sizeof(*fit)); /* TDM_LAYOUT_PLAIN is 0 */
+    if (desc->replicas > 1 && kernel->statistics == NULL) {
+        *fits = false;
+        snprintf(fit->why, sizeof fit->why, "no statistics of several replicas");
+        return TDM_OK;
+    }
     *fits = kernel->fits == NULL || kernel->fits(desc, fit);
     if (fit->no_memory) TDM_FAIL(TDM_E_MEMORY, "%s, kernel %s: %s", desc->op, kernel->variant, fit->why);
     *fits = *fits && (fit->epilogue & desc->epilogue) == desc->epilogue;

@@ -29,6 +29,7 @@ typedef struct tdm_build {
     tdm_plan *plan;
     tdm_build_value *of_value; /* parallel to plan->values */
     tdm_build_node *of_node;   /* parallel to plan->nodes */
+    int statistics_count;      /* of the steps that take statistics */
     size_t value_room, of_value_room, node_room, of_node_room, step_room, bucket_room;
 } tdm_build;
 

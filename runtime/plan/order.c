@@ -146,10 +146,33 @@ static tdm_status recompute_for(tdm_build *build, int index) {
     return TDM_OK;
 }
 
+/* A node's forward or backward. If replicas exchange statistics here, a step that takes them comes first. Two such
+ * steps in a row have memory of their own: in single, where replicas take turns and share it, one writes its next block
+ * before another has read the last ones. */
+static tdm_status add_node_step(tdm_build *build, tdm_step_kind kind, int index) {
+    tdm_plan *plan = build->plan;
+    tdm_plan_node *node = &plan->nodes[index];
+    if (node->statistics_bytes == 0) return add_step(build, kind, index);
+    size_t *at = kind == TDM_STEP_FORWARD ? &node->statistics_forward : &node->statistics_backward;
+    *at = build->statistics_count++ % 2 == 0 ? 0 : plan->statistics_bytes / 2;
+    TDM_TRY(add_step(build, TDM_STEP_STATISTICS, index));
+    return add_step(build, kind, index);
+}
+
+static void book_statistics(tdm_plan *plan) {
+    size_t most = 0;
+    for (int i = 0; i < plan->node_count; i++) {
+        const tdm_plan_node *node = &plan->nodes[i];
+        if (node->statistics_bytes > most) most = node->statistics_bytes;
+    }
+    plan->statistics_bytes = 2 * tdm__round_up(most * (size_t)plan->options.replicas, TDM_ALIGN);
+}
+
 tdm_status tdm__build_steps(tdm_build *build) {
     tdm_plan *plan = build->plan;
+    book_statistics(plan);
     for (int i = 0; i < plan->node_count; i++) {
-        if (plan->nodes[i].kernel != NULL) TDM_TRY(add_step(build, TDM_STEP_FORWARD, i));
+        if (plan->nodes[i].kernel != NULL) TDM_TRY(add_node_step(build, TDM_STEP_FORWARD, i));
     }
     plan->forward_steps = plan->step_count;
     TDM_TRY(add_step(build, TDM_STEP_LOSS, 0));
@@ -160,8 +183,8 @@ tdm_status tdm__build_steps(tdm_build *build) {
         const tdm_plan_node *node = &plan->nodes[i];
         if (!node->needs_backward) continue;
         TDM_TRY(recompute_for(build, i));
-        const int written = plan->step_count;
-        TDM_TRY(add_step(build, TDM_STEP_BACKWARD, i));
+        TDM_TRY(add_node_step(build, TDM_STEP_BACKWARD, i));
+        const int written = plan->step_count - 1;
         while (bucket < plan->bucket_count) {
             const tdm_plan_bucket *b = &plan->buckets[bucket];
             if (plan->params[b->first_param + b->param_count - 1].node < i) break;

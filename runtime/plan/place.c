@@ -40,9 +40,30 @@ static void touch_backward(tdm_plan *plan, const tdm_plan_node *node, int step) 
     if (node->unwanted != 0) touch(plan, plan->unwanted, step);
 }
 
+/* Of what the forward or backward that follows touches: all that it reads, its scratch, and the gradients of inputs
+ * that an epilogue adds, which a kernel may write already. */
+static void touch_statistics(tdm_plan *plan, const tdm_plan_node *node, int step) {
+    const bool forward = step < plan->forward_steps;
+    for (int i = 0; i < node->desc.input_count; i++) {
+        if (forward)
+            touch(plan, node->x[i], step);
+        else if (tdm__plan_backward_reads(node, i))
+            touch(plan, tdm__plan_in_backward(plan, node->x[i]), step);
+        if (forward || !tdm__plan_is_added(node, i)) continue;
+        touch(plan, node->dx[i], step);
+        touch(plan, node->dx_temp[i], step);
+    }
+    touch(plan, forward ? node->scratch_forward : node->scratch_backward, step);
+    if (forward) return;
+    if ((node->reads & TDM_OP_READS_Y) != 0) touch(plan, tdm__plan_in_backward(plan, node->y), step);
+    touch(plan, node->dy, step);
+    touch(plan, node->saved, step);
+}
+
 static void find_lives(tdm_plan *plan) {
     for (int i = 0; i < plan->step_count; i++) {
         const tdm_plan_step *step = &plan->steps[i];
+        if (step->kind == TDM_STEP_STATISTICS) touch_statistics(plan, &plan->nodes[step->index], i);
         if (step->kind == TDM_STEP_FORWARD) touch_forward(plan, &plan->nodes[step->index], i);
         if (step->kind == TDM_STEP_RECOMPUTE) touch_recompute(plan, &plan->nodes[step->index], i);
         if (step->kind == TDM_STEP_BACKWARD) touch_backward(plan, &plan->nodes[step->index], i);

@@ -67,10 +67,14 @@ typedef struct tdm_plan_node {
     int summed_bias;            /* index in the graph: another node's bias whose gradient is summed here; -1: none */
     tdm_param_form weight;      /* how param 0 lies */
     int saved, scratch_forward, scratch_backward; /* plan values of raw bytes; -1: none */
+    size_t statistics_bytes;                      /* of a replica's block; 0: replicas exchange nothing here */
+    /* Where the blocks of all replicas begin, before forward and before backward. */
+    size_t statistics_forward, statistics_backward;
     size_t own_scratch; /* bytes of scratch that the kernel itself uses; behind them: widened.h */
 } tdm_plan_node;
 
 typedef enum tdm_step_kind {
+    TDM_STEP_STATISTICS, /* in front of the node's forward or backward; then the replicas exchange them */
     TDM_STEP_FORWARD,
     TDM_STEP_LOSS,
     TDM_STEP_RECOMPUTE, /* the node's y is made again, for backward */
@@ -121,6 +125,7 @@ typedef struct tdm_plan_options {
     bool ingests;     /* the device brings batches into any layout (tdm_arena_ops.ingest) */
     int precision;    /* tdm_precision: what products may round their factors to */
     bool widens;      /* in bf16 kernels may be asked for floats: the device has tdm_arena_ops.from_bf16 */
+    int replicas;     /* above 1: statistics are of the batches of so many replicas (parallel.sync_batchnorm) */
     bool accumulates; /* several micro-batches a step: parameter gradients may need adding */
     size_t recompute; /* outputs of so many bytes or more are made again for backward where a kernel can; SIZE_MAX: none
                        */
@@ -157,11 +162,12 @@ typedef struct tdm_plan {
     size_t input_row_bytes;      /* of a row of the batch, as kernels read it */
     size_t element_bytes;        /* of a number of the batch, an activation or its gradient: 2 in bf16, else 4 */
     size_t param_floats, activation_bytes, buffer_bytes;
-    size_t trained_floats; /* the first of them; gradients and optimizer state have so many */
-    int unwanted;          /* plan value: where kernels write gradients that nobody reads; -1 */
-    size_t temp_param;     /* bytes of `temp` */
-    int temp;              /* plan value: where a node writes parameter gradients before they are added; -1 */
-    tdm_hash128 hash;      /* of everything above that another rank must agree on */
+    size_t trained_floats;   /* the first of them; gradients and optimizer state have so many */
+    int unwanted;            /* plan value: where kernels write gradients that nobody reads; -1 */
+    size_t temp_param;       /* bytes of `temp` */
+    int temp;                /* plan value: where a node writes parameter gradients before they are added; -1 */
+    size_t statistics_bytes; /* memory for blocks: of two steps that follow each other; 0: replicas exchange none */
+    tdm_hash128 hash;        /* of everything above that another rank must agree on */
 } tdm_plan;
 
 /* Floats that so many take in an arena, where parameters begin on a cache line. */

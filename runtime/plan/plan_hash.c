@@ -27,6 +27,7 @@ tdm_status tdm__build_hash(tdm_build *build) {
         tdm__text_printf(&text, "[%zu+%zu)", plan->buckets[i].offset, plan->buckets[i].count);
     tdm__text_printf(&text, "trained %d fast %d loss %d precision %d", plan->trained_count, plan->options.fast,
                      plan->options.loss, plan->options.precision);
+    if (plan->statistics_bytes > 0) tdm__text_printf(&text, " replicas %d", plan->options.replicas);
     if (text.failed) {
         tdm__text_deinit(&text);
         TDM_FAIL(TDM_E_MEMORY, "plan: out of memory");

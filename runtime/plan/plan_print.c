@@ -110,10 +110,25 @@ static void print_backward(const tdm_plan *plan, int index, const tdm_plan_node 
     print_row(text, index, &row);
 }
 
+static void print_statistics(const tdm_plan *plan, int index, const tdm_plan_node *node, tdm_text *text) {
+    plan_row row = {.phase = "stats", .op = node->op->name};
+    if (index > plan->forward_steps) {
+        add_value(row.reads, sizeof(row.reads), plan, node->dy);
+        add_value(row.reads, sizeof(row.reads), plan, node->saved);
+    }
+    add_value(row.reads, sizeof(row.reads), plan, node->x[0]);
+    snprintf(row.notes, sizeof(row.notes), "%s, %d replicas exchange %.2f KiB each", node->kernel->variant,
+             node->desc.replicas, (double)node->statistics_bytes / 1024.0);
+    print_row(text, index, &row);
+}
+
 static void print_steps(const tdm_plan *plan, tdm_text *text) {
     for (int i = 0; i < plan->step_count; i++) {
         const int index = plan->steps[i].index;
         switch (plan->steps[i].kind) {
+        case TDM_STEP_STATISTICS:
+            print_statistics(plan, i, &plan->nodes[index], text);
+            break;
         case TDM_STEP_FORWARD:
             print_forward(plan, i, "fwd", &plan->nodes[index], text);
             break;
@@ -226,7 +241,7 @@ void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
 }
 
 static void put_step(tdm_json_out *to, const tdm_plan *plan, const tdm_plan_step *step) {
-    static const char *const kinds[] = {"forward", "loss", "recompute", "backward", "ready"};
+    static const char *const kinds[] = {"statistics", "forward", "loss", "recompute", "backward", "ready"};
     tdm__json_put(to, "{ kind:%s", kinds[step->kind]);
     if (step->kind == TDM_STEP_READY) tdm__json_put(to, "bucket:%d", step->index);
     if (step->kind != TDM_STEP_LOSS && step->kind != TDM_STEP_READY) {

@@ -33,21 +33,30 @@ static size_t count_values(const tdm_plan *plan) {
     return blocks * sizeof(tdm_step_block) + (size_t)plan->trained_count * sizeof(tdm_flat_range);
 }
 
+/* Of a device on which `parts` parts of a batch take turns. */
+static size_t count_parts(const tdm_plan *plan, int parts) {
+    const size_t trained = plan->trained_floats * sizeof(float);
+    if (!plan->options.training || parts <= 1) return 0;
+    if (plan->statistics_bytes == 0) return trained + plan->buffer_bytes;
+    const size_t batch = tdm__plan_converts(plan) ? (size_t)plan->options.rows * plan->input_row_bytes : 0;
+    return (size_t)(parts - 1) * (trained + plan->buffer_bytes + plan->activation_bytes + batch);
+}
+
 tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replicas) {
     const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
     const size_t arena = plan->param_floats * sizeof(float), trained = plan->trained_floats * sizeof(float);
     const bool training = plan->options.training;
-    tdm_memory c = {
-        .bytes = {[TDM_COST_PARAMETERS] = arena,
-                  [TDM_COST_NARROW] = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
-                  [TDM_COST_GRADIENTS] = training ? trained : 0,
-                  [TDM_COST_PARTS] = training && mode->takes_turns && replicas > 1 ? trained + plan->buffer_bytes : 0,
-                  [TDM_COST_OPTIMIZER] = training ? trained * (size_t)tdm__optim_state_count(job) : 0,
-                  [TDM_COST_AVERAGE] = training && !isnan(job->train.ema_decay) ? arena : 0,
-                  [TDM_COST_ACTIVATIONS] = plan->activation_bytes,
-                  [TDM_COST_BUFFERS] = plan->buffer_bytes,
-                  [TDM_COST_BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1),
-                  [TDM_COST_VALUES] = count_values(plan)}};
+    tdm_memory c = {.bytes = {[TDM_COST_PARAMETERS] = arena,
+                              [TDM_COST_NARROW] = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
+                              [TDM_COST_GRADIENTS] = training ? trained : 0,
+                              [TDM_COST_PARTS] = count_parts(plan, mode->takes_turns ? replicas : 1),
+                              [TDM_COST_OPTIMIZER] = training ? trained * (size_t)tdm__optim_state_count(job) : 0,
+                              [TDM_COST_AVERAGE] = training && !isnan(job->train.ema_decay) ? arena : 0,
+                              [TDM_COST_ACTIVATIONS] = plan->activation_bytes,
+                              [TDM_COST_BUFFERS] = plan->buffer_bytes,
+                              [TDM_COST_STATISTICS] = plan->statistics_bytes,
+                              [TDM_COST_BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1),
+                              [TDM_COST_VALUES] = count_values(plan)}};
     int64_t rows = (replicas - 1) * plan->options.rows * job->train.accumulate;
     if (mode->gathered_bytes != NULL) c.bytes[TDM_COST_GATHERED] = mode->gathered_bytes(plan, job, replicas);
     if (mode->wire_bytes != NULL) c.wire = mode->wire_bytes(plan, job, replicas, rows);

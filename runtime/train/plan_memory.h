@@ -12,11 +12,14 @@ typedef enum tdm_cost {
     TDM_COST_PARAMETERS,
     TDM_COST_NARROW, /* the copy of the parameters in bf16 */
     TDM_COST_GRADIENTS,
-    TDM_COST_PARTS, /* where parts of a batch take turns: the sum of their gradients, and the first part's buffers */
+    /* Where parts of a batch take turns: the sum of their gradients, and the first part's buffers; if they exchange
+     * statistics, what each part but the first has of its own. */
+    TDM_COST_PARTS,
     TDM_COST_OPTIMIZER,
     TDM_COST_AVERAGE,
     TDM_COST_ACTIVATIONS,
     TDM_COST_BUFFERS,
+    TDM_COST_STATISTICS,
     TDM_COST_BATCHES,
     TDM_COST_VALUES, /* what steps in flight hand over: learning rates and losses, and where parameters lie */
     TDM_COST_GATHERED,

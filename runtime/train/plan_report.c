@@ -12,12 +12,19 @@
 /* The keys in JSON; for people where it differs. */
 static const struct {
     const char *key, *text;
-} costs[TDM_COSTS] = {[TDM_COST_PARAMETERS] = {"parameters", NULL},   [TDM_COST_NARROW] = {"narrow", "copy in bf16"},
-                      [TDM_COST_GRADIENTS] = {"gradients", NULL},     [TDM_COST_PARTS] = {"parts", "sum of parts"},
-                      [TDM_COST_OPTIMIZER] = {"optimizer", NULL},     [TDM_COST_AVERAGE] = {"ema", NULL},
-                      [TDM_COST_ACTIVATIONS] = {"activations", NULL}, [TDM_COST_BUFFERS] = {"buffers", NULL},
-                      [TDM_COST_BATCHES] = {"batches", NULL},         [TDM_COST_VALUES] = {"values", "step values"},
-                      [TDM_COST_GATHERED] = {"gathered", NULL},       [TDM_COST_TOTAL] = {"total", NULL}};
+} costs[TDM_COSTS] = {[TDM_COST_PARAMETERS] = {"parameters", NULL},
+                      [TDM_COST_NARROW] = {"narrow", "copy in bf16"},
+                      [TDM_COST_GRADIENTS] = {"gradients", NULL},
+                      [TDM_COST_PARTS] = {"parts", "sum of parts"},
+                      [TDM_COST_OPTIMIZER] = {"optimizer", NULL},
+                      [TDM_COST_AVERAGE] = {"ema", NULL},
+                      [TDM_COST_ACTIVATIONS] = {"activations", NULL},
+                      [TDM_COST_BUFFERS] = {"buffers", NULL},
+                      [TDM_COST_STATISTICS] = {"statistics", NULL},
+                      [TDM_COST_BATCHES] = {"batches", NULL},
+                      [TDM_COST_VALUES] = {"values", "step values"},
+                      [TDM_COST_GATHERED] = {"gathered", NULL},
+                      [TDM_COST_TOTAL] = {"total", NULL}};
 
 static void add_text(const tdm_plan *plan, const tdm_memory *c, int replicas, tdm_text *text) {
     tdm__plan_print(plan, text);
@@ -87,6 +94,7 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
                               .widens = compute->device->arenas->from_bf16 != NULL,
                               .precision = job->train.precision,
                               .accumulates = job->train.accumulate > 1,
+                              .replicas = job->parallel.sync_batchnorm ? replicas : 1,
                               .recompute = least_recomputed(job, compute),
                               .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
                               .kernels = compute->kernels,

@@ -72,6 +72,33 @@ TEST(modes_are_equal) {
     }
 }
 
+/* parallel.sync_batchnorm; NCCL gathers the same blocks, and its sums of gradients are near. */
+TEST(synchronised_statistics_are_equal_in_all_modes) {
+    tdm_job job;
+    law_job(&job);
+    job.parallel.sync_batchnorm = true;
+    job.train.accumulate = 2;
+    tdm_graph *graph = law_graph(1, 1);
+    law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 3);
+    law_result dp = run_as(&job, graph, TDM_MODE_DP, 3);
+    job.parallel.dp.loss = TDM_DP_LOSS_REPLICA;
+    law_result own = run_as(&job, graph, TDM_MODE_DP, 3);
+    job.parallel.ddp.backend = TDM_BACKEND_SHM;
+    law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 3);
+    law_check_same(&single, &dp);
+    law_check_same(&single, &own);
+    law_check_same(&single, &ddp);
+    if (device_count >= 3) {
+        job.parallel.ddp.backend = TDM_BACKEND_NCCL;
+        law_result nccl = run_as(&job, graph, TDM_MODE_DDP, 3);
+        check_near(&nccl, &ddp, 1e-5);
+    }
+    job.parallel.sync_batchnorm = false;
+    law_result apart = run_as(&job, graph, TDM_MODE_SINGLE, 3);
+    CHECK(strcmp(single.params, apart.params) != 0);
+    tdm_graph_free(graph);
+}
+
 TEST(it_repeats) {
     tdm_job job;
     law_job(&job);
@@ -374,7 +401,8 @@ static void find_devices(void) {
     if (device_count == 0) TEST_SKIP(why);
 }
 
-TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(it_repeats); RUN(graphs_change_nothing);
-          RUN(nccl_gives_the_losses_of_shm); RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(tf32_is_near_f32);
-          RUN(bf16); RUN(resident_samples_change_nothing); RUN(mixed_samples); RUN(checkpoints_cross);
-          RUN(what_only_predicts_has_the_same_bits); RUN(averages); RUN(a_device_that_is_not_there);)
+TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(synchronised_statistics_are_equal_in_all_modes); RUN(it_repeats);
+          RUN(graphs_change_nothing); RUN(nccl_gives_the_losses_of_shm); RUN(the_cpus_numbers); RUN(variants_of_dp);
+          RUN(tf32_is_near_f32); RUN(bf16); RUN(resident_samples_change_nothing); RUN(mixed_samples);
+          RUN(checkpoints_cross); RUN(what_only_predicts_has_the_same_bits); RUN(averages);
+          RUN(a_device_that_is_not_there);)

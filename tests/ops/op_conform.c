@@ -37,6 +37,7 @@ static void run_reference(op_result *out, const op_data *data, const op_setting 
     plain.relu = plain.sums = plain.adds = plain.over_dy = plain.biased = plain.in_place = plain.odd = plain.graph =
         false;
     plain.device = NULL;
+    plain.replicas = 1;
     plain.rounds_y = setting->precision == TDM_BF16 && (data->def->flags & TDM_OP_READS_Y) != 0;
     plain.precision = TDM_F32;
     plain.threads = 1;
@@ -135,6 +136,22 @@ static void conform_large(tdm_device *device, int precision, const tdm_kernel *k
     }
 }
 
+/* With exchanged statistics, several replicas compute what one does with all rows. What they add up was rounded on
+ * each.
+ */
+static void conform_replicas(const tdm_kernel *kernel, const op_data *data, op_setting setting, double tolerance,
+                             op_conform_count *count) {
+    if (data->infer.statistics == 0 || setting.rows < 2) return;
+    if (tolerance < 1e-6) tolerance = 1e-6;
+    for (setting.replicas = 2; setting.replicas <= 3; setting.replicas++) {
+        op_setting variants[] = {setting, setting, setting, setting};
+        variants[1].relu = true, variants[1].threads = 2;
+        variants[2].adds = variants[2].relu = variants[2].over_dy = true;
+        variants[3].graph = variants[3].odd = setting.device != NULL;
+        for (int i = 0; i < 4; i++) conform_to(kernel, data, &variants[i], tolerance, count);
+    }
+}
+
 static void conform_in_all(tdm_device *device, int precision, const tdm_kernel *kernel, const op_data *data,
                            double tolerance, op_conform_count *count) {
     const int64_t most = data->test->rows;
@@ -169,6 +186,7 @@ static void conform_in_all(tdm_device *device, int precision, const tdm_kernel *
             there.over_dy = i == 2;
             conform_to(kernel, data, &there, tolerance, count);
         }
+        conform_replicas(kernel, data, setting, tolerance, count);
         setting.without_dx = true;
         if (data->infer.param_count > 0) conform_to(kernel, data, &setting, tolerance, count);
     }

@@ -29,6 +29,7 @@ typedef struct {
     int64_t rows, x_count, y_count; /* numbers of this run's rows */
     size_t size;                    /* bytes of a number of x, y, dy and dx */
     void *x[TDM_MAX_INPUTS], *dy;   /* as the kernel sees them */
+    void *kept_y;                   /* of forward, during backward */
     void *scratch_forward, *scratch_backward;
     bool in_place;
 } run;
@@ -56,9 +57,11 @@ static bool describe(run *r) {
                                 .param_count = data->infer.param_count + r->setting->biased,
                                 .buffer_count = data->infer.buffer_count,
                                 .y = data->y_shape,
+                                .replicas = r->setting->replicas > 1 ? r->setting->replicas : 1,
                                 .threads = r->setting->threads > 0 ? r->setting->threads : 1,
                                 .fast = r->setting->fast,
                                 .precision = r->setting->precision};
+    if (r->desc.replicas > 1 && r->kernel->statistics == NULL) return false;
     if (r->desc.input_count > TDM_MAX_INPUTS || r->desc.param_count > TDM_MAX_PARAMS) return false;
     for (int i = 0; i < r->desc.input_count; i++) {
         r->desc.x[i] = data->x_shape;
@@ -134,6 +137,11 @@ static void bind_params(run *r) {
     }
 }
 
+/* Of one replica's statistics. */
+static size_t block_bytes(const run *r) {
+    return (size_t)r->data->infer.statistics * sizeof(double);
+}
+
 static void bind(run *r) {
     const op_data *data = r->data;
     r->rows = r->setting->rows > 0 ? r->setting->rows : data->test->rows;
@@ -170,6 +178,8 @@ static void bind(run *r) {
         else
             args->buffer[i] = buffer;
     }
+    if (r->desc.replicas > 1)
+        args->statistics = op_memory_new(&r->memory, block_bytes(r) * (size_t)r->desc.replicas, "statistics");
     if (r->fit.saved_bytes > 0) args->saved = op_memory_new(&r->memory, r->fit.saved_bytes, "saved");
     if (r->fit.scratch_bytes > 0) {
         r->scratch_forward = op_memory_new(&r->memory, r->fit.scratch_bytes, "scratch of forward");
@@ -208,6 +218,7 @@ static tdm_kernel_args args_there(const run *r) {
     args.counter = op_memory_there(m, args.counter);
     args.saved = op_memory_there(m, args.saved);
     args.scratch = op_memory_there(m, args.scratch);
+    args.statistics = op_memory_there(m, args.statistics);
     args.values = op_memory_there(m, args.values);
     args.position = op_memory_there(m, args.position);
     return args;
@@ -275,18 +286,18 @@ static tdm_status recompute(run *r, const void *y) {
     return status;
 }
 
-static tdm_status backward(run *r) {
+static tdm_status prepare_backward(run *r) {
     const op_data *data = r->data;
     if (r->setting->rounds_y) op_round(r->args.y, r->y_count);
-    void *y = op_take((size_t)r->y_count * r->size);
-    memcpy(y, r->args.y, (size_t)r->y_count * r->size);
-    forget(r, y);
+    r->kept_y = op_take((size_t)r->y_count * r->size);
+    memcpy(r->kept_y, r->args.y, (size_t)r->y_count * r->size);
+    forget(r, r->kept_y);
     r->args.scratch = r->scratch_backward;
     const bool keeps_x = (data->def->flags & TDM_OP_READS_X) != 0 && !r->setting->adds;
     if (r->kernel->recompute != NULL && keeps_x) {
-        const tdm_status status = recompute(r, y);
+        const tdm_status status = recompute(r, r->kept_y);
         if (status != TDM_OK) return status;
-        forget(r, y);
+        forget(r, r->kept_y);
     }
     r->args.dy = r->dy = op_memory_numbers(&r->memory, r->y_count, r->size, "dy");
     give(r, r->dy, data->dy, &data->y_shape, r->desc.y_layout);
@@ -296,12 +307,26 @@ static tdm_status backward(run *r) {
     }
     if (tdm_has_epilogue(&r->desc, TDM_EPILOGUE_SUM_DX))
         r->args.channel_sums = op_memory_floats(&r->memory, data->x_shape.dim[1], "sums of channels");
+    return TDM_OK;
+}
+
+static tdm_status backward(run *r) {
+    const op_data *data = r->data;
     tdm_status status = run_pass(r, r->kernel->backward);
     op_memory_check(&r->memory, "backward");
     if (!r->in_place && !r->setting->over_dy)
         check_same(r, r->dy, data->dy, &data->y_shape, r->desc.y_layout, "backward");
-    memcpy(r->args.y, y, (size_t)r->y_count * r->size);
-    free(y);
+    memcpy(r->args.y, r->kept_y, (size_t)r->y_count * r->size);
+    return status;
+}
+
+/* Before forward, or before backward. */
+static tdm_status statistics(run *r) {
+    void *scratch = r->args.dy == NULL ? r->scratch_forward : r->scratch_backward;
+    r->args.scratch = scratch;
+    tdm_status status = run_pass(r, r->kernel->statistics);
+    op_memory_check(&r->memory, "statistics");
+    if (scratch != NULL) memset(scratch, OP_DIRT, r->fit.scratch_bytes);
     return status;
 }
 
@@ -324,6 +349,151 @@ static void collect(op_result *out, const run *r) {
     if (r->args.counter != NULL) out->counter = *r->args.counter;
 }
 
+static void name_run(const run *r) {
+    const op_setting *setting = r->setting;
+    fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s%s%s%s%s%s%s%s\n", r->kernel->op, r->kernel->variant,
+            op_data_name(r->data), (long long)r->rows, (int)setting->layout,
+            setting->precision == TDM_BF16 ? ", bf16" : "", setting->training ? ", training" : "",
+            setting->relu ? ", relu" : "", setting->sums ? ", sums" : "", setting->adds ? ", adds" : "",
+            setting->biased ? ", biased" : "", setting->in_place ? ", in place" : "", setting->odd ? ", odd" : "",
+            setting->graph ? ", captured" : "", setting->replicas > 1 ? ", replicas" : "");
+}
+
+static tdm_status open_run(run *r) {
+    bind(r);
+    if (r->kernel->open == NULL) return TDM_OK;
+    return r->kernel->open(r->setting->device, &r->desc, r->rows, r->setting->training, &r->args.state);
+}
+
+static void close_run(run *r, bool opened) {
+    if (opened && r->kernel->close != NULL) r->kernel->close(r->args.state);
+    op_memory_free(&r->memory);
+    free(r->kept_y);
+}
+
+/* ---- several replicas ---- */
+
+enum { REPLICAS_MAX = 4 };
+
+/* The last replica but one has no rows where there are three, so that one is absent. */
+static int64_t rows_of_replica(int64_t rows, int replicas, int replica) {
+    if (replicas == 3) return replica == 1 ? 0 : replica == 0 ? rows - rows / 2 : rows / 2;
+    return rows / replicas + (replica < rows % replicas);
+}
+
+typedef struct {
+    run of[REPLICAS_MAX];
+    op_data data[REPLICAS_MAX];
+    op_setting setting[REPLICAS_MAX];
+    int count; /* of those with rows */
+} group;
+
+static void open_replica(group *g, const run *whole, int replica, int64_t first, int64_t rows) {
+    const int i = g->count++;
+    op_data *data = &g->data[i];
+    *data = *whole->data;
+    const int64_t x_row = data->x_count / data->test->rows, y_row = data->y_count / data->test->rows;
+    for (int k = 0; k < TDM_MAX_INPUTS; k++)
+        if (data->x[k] != NULL) data->x[k] += first * x_row;
+    data->dy += first * y_row;
+    data->position += first;
+    g->setting[i] = *whole->setting;
+    g->setting[i].rows = rows;
+    run *r = &g->of[i];
+    *r = (run){.kernel = whole->kernel, .data = data, .setting = &g->setting[i]};
+    CHECK(describe(r));
+    CHECK_OK(open_run(r));
+    r->args.replica = replica;
+}
+
+static tdm_status exchange(group *g) {
+    for (int i = 0; i < g->count; i++) {
+        const tdm_status status = statistics(&g->of[i]);
+        if (status != TDM_OK) return status;
+    }
+    for (int i = 0; i < g->count; i++)
+        for (int k = 0; k < g->count; k++) {
+            const size_t bytes = block_bytes(&g->of[i]), at = bytes * (size_t)g->of[k].args.replica;
+            if (i != k) memcpy((char *)g->of[i].args.statistics + at, (char *)g->of[k].args.statistics + at, bytes);
+        }
+    return TDM_OK;
+}
+
+static tdm_status each(group *g, tdm_status (*pass)(run *r)) {
+    tdm_status status = TDM_OK;
+    for (int i = 0; i < g->count && status == TDM_OK; i++) status = pass(&g->of[i]);
+    return status;
+}
+
+/* One replica's results behind those of the ones before; what belongs to parameters is added. */
+static void append(op_result *all, const op_result *one, const op_data *data, const op_result *first) {
+    memcpy(all->y + all->y_count, one->y, (size_t)one->y_count * sizeof *one->y);
+    for (int i = 0; i < TDM_MAX_INPUTS; i++)
+        if (one->dx[i] != NULL)
+            memcpy(all->dx[i] + all->x_count, one->dx[i], (size_t)one->x_count * sizeof *one->dx[i]);
+    all->y_count += one->y_count;
+    all->x_count += one->x_count;
+    for (int i = 0; i < data->infer.param_count; i++)
+        for (int64_t k = 0; one->dparam[i] != NULL && k < data->param_count[i]; k++)
+            all->dparam[i][k] += one->dparam[i][k];
+    /* Replicas that exchanged statistics have the same running ones. */
+    for (int i = 0; i < data->infer.buffer_count; i++)
+        if (one->buffer[i] != NULL)
+            CHECK_INT(memcmp(one->buffer[i], first->buffer[i], (size_t)data->buffer_count[i] * sizeof(float)), 0);
+    CHECK_INT(one->counter, first->counter);
+}
+
+static void collect_all(op_result *out, const group *g, const op_data *data) {
+    op_result one[REPLICAS_MAX] = {{0}};
+    for (int i = 0; i < g->count; i++) collect(&one[i], &g->of[i]);
+    out->y = op_take((size_t)data->y_count * sizeof *out->y);
+    for (int i = 0; i < TDM_MAX_INPUTS; i++)
+        if (one[0].dx[i] != NULL) out->dx[i] = op_take((size_t)data->x_count * sizeof *out->dx[i]);
+    for (int i = 0; i < TDM_MAX_PARAMS; i++)
+        if (one[0].dparam[i] != NULL) out->dparam[i] = op_take((size_t)data->param_count[i] * sizeof(float));
+    for (int i = 0; i < data->infer.buffer_count; i++)
+        if (one[0].buffer[i] != NULL) out->buffer[i] = copy_floats(one[0].buffer[i], data->buffer_count[i]);
+    out->counter = one[0].counter;
+    out->channels = one[0].channels;
+    for (int i = 0; i < g->count; i++) append(out, &one[i], data, &one[0]);
+    for (int i = 0; i < g->count; i++) op_result_close(&one[i]);
+}
+
+static void run_replicas(op_result *out, const run *whole) {
+    group g = {.count = 0};
+    const int64_t rows = whole->setting->rows > 0 ? whole->setting->rows : whole->data->test->rows;
+    const int replicas = whole->setting->replicas;
+    uint64_t present = 0;
+    int64_t first = 0;
+    for (int i = 0; i < replicas; i++) {
+        const int64_t count = rows_of_replica(rows, replicas, i);
+        if (count == 0) continue;
+        open_replica(&g, whole, i, first, count);
+        present |= UINT64_C(1) << i;
+        first += count;
+    }
+    for (int i = 0; i < g.count; i++) g.of[i].args.present = present;
+    out->status = exchange(&g);
+    if (out->status == TDM_OK) out->status = each(&g, forward);
+    if (out->status == TDM_OK) out->status = each(&g, prepare_backward);
+    if (out->status == TDM_OK) out->status = exchange(&g);
+    if (out->status == TDM_OK) out->status = each(&g, backward);
+    if (out->status == TDM_OK) collect_all(out, &g, whole->data);
+    for (int i = 0; i < g.count; i++) close_run(&g.of[i], true);
+}
+
+/* ---- all of it ---- */
+
+static void run_alone(op_result *out, run *r) {
+    out->status = open_run(r);
+    const bool opened = out->status == TDM_OK;
+    if (opened) out->status = forward(r);
+    if (out->status == TDM_OK && r->setting->training) out->status = prepare_backward(r);
+    if (out->status == TDM_OK && r->setting->training) out->status = backward(r);
+    if (out->status == TDM_OK) collect(out, r);
+    close_run(r, opened);
+}
+
 void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const op_setting *setting) {
     *out = (op_result){0};
     int failures = tdm_test_failures;
@@ -333,23 +503,11 @@ void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const
         return;
     }
     out->ran = true;
-    bind(&r);
-    if (kernel->open != NULL)
-        out->status = kernel->open(setting->device, &r.desc, r.rows, setting->training, &r.args.state);
-    if (out->status == TDM_OK) {
-        out->status = forward(&r);
-        if (out->status == TDM_OK && setting->training) out->status = backward(&r);
-        if (out->status == TDM_OK) collect(out, &r);
-        if (kernel->close != NULL) kernel->close(r.args.state);
-    }
-    if (tdm_test_failures != failures)
-        fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s%s%s%s%s%s%s\n", kernel->op, kernel->variant,
-                op_data_name(data), (long long)r.rows, (int)setting->layout,
-                setting->precision == TDM_BF16 ? ", bf16" : "", setting->training ? ", training" : "",
-                setting->relu ? ", relu" : "", setting->sums ? ", sums" : "", setting->adds ? ", adds" : "",
-                setting->biased ? ", biased" : "", setting->in_place ? ", in place" : "", setting->odd ? ", odd" : "",
-                setting->graph ? ", captured" : "");
-    op_memory_free(&r.memory);
+    if (setting->replicas > 1)
+        run_replicas(out, &r);
+    else
+        run_alone(out, &r);
+    if (tdm_test_failures != failures) name_run(&r);
 }
 
 void op_result_close(op_result *result) {

@@ -14,6 +14,7 @@ typedef struct op_setting {
     bool adds;                 /* the further input is added to y; of ops whose y has the shape of x */
     bool over_dy;              /* with adds: its dx lies on dy */
     bool biased;               /* the further parameter is; not in training */
+    int replicas;              /* above 1: so many share the rows and exchange statistics */
     int threads;               /* 0: 1 */
     bool rounds_y;             /* y becomes bf16 before backward reads it: in a run of floats beside one of bf16 */
     int precision;             /* tdm_precision; bf16: the data is rounded already, results are widened */

@@ -62,11 +62,14 @@ void plan_run_pass(plan_run *run, const plan_pass *pass, bool first) {
     CHECK_OK(tdm__replica_begin(replica, &values));
     memset(replica->activation, run->filling, plan->activation_bytes);
     if (first && pass->training) memset(replica->grad, run->filling, plan->param_floats * sizeof(float));
-    CHECK_OK(tdm__exec_forward(replica, &rows, pass->training));
+    int step = 0;
+    CHECK_OK(pass->training ? tdm__exec_forward(replica, &rows, &step) : tdm__exec_evaluate(replica, &rows));
     memcpy(run->output, tdm__exec_output(replica), bytes);
     if (pass->training) {
         memcpy(tdm__exec_output_gradient(replica), pass->d_output, bytes);
-        CHECK_OK(tdm__exec_backward(replica, &rows, first, NULL));
+        step = plan->forward_steps;
+        CHECK_OK(tdm__exec_backward(replica, &rows, first, NULL, &step));
+        CHECK_INT(step, plan->step_count);
     }
     tdm__replica_abandon(replica);
 }

@@ -81,7 +81,7 @@ tdm_graph *plan_graph(const char *text) {
 /* ---- kernels ---- */
 
 typedef struct {
-    bool keeps, turns, refuses, lacks, poor, again;
+    bool keeps, turns, refuses, lacks, poor, again, statistics;
     tdm_layout layout;
     unsigned epilogue;
     int64_t fill, weights, saved, scratch;
@@ -112,6 +112,7 @@ static void read_word(const char *word, offer *o) {
     o->lacks = o->lacks || strcmp(word, "lacks") == 0;
     o->poor = o->poor || strcmp(word, "poor") == 0;
     o->again = o->again || strcmp(word, "again") == 0;
+    o->statistics = o->statistics || strcmp(word, "statistics") == 0;
     if (strcmp(word, "nhwc") == 0) o->layout = TDM_LAYOUT_NHWC;
     if (strcmp(word, "c8") == 0) o->layout = TDM_LAYOUT_C8;
     if (strcmp(word, "c16") == 0) o->layout = TDM_LAYOUT_C16;
@@ -166,7 +167,7 @@ static bool bare_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 }
 
 /* Plans only look whether a kernel has one. */
-static tdm_status recompute(const tdm_kernel_args *args) {
+static tdm_status never_run(const tdm_kernel_args *args) {
     (void)args;
     return TDM_E_INTERNAL;
 }
@@ -179,7 +180,8 @@ static void list_kernels(const tdm_kernel **list, tdm_kernel *kernel,
         const bool reorders = strcmp(op, tdm_builtin_layout_op->name) == 0;
         kernel[count] =
             (tdm_kernel){.op = op, .variant = "fake", .takes_bf16 = true, .fits = reorders ? reorder_fits : its_fits};
-        if (its_fits == fits && offer_of(op).again) kernel[count].recompute = recompute;
+        if (its_fits == fits && offer_of(op).again) kernel[count].recompute = never_run;
+        if (offer_of(op).statistics) kernel[count].statistics = never_run;
         list[count] = &kernel[count];
     }
     list[count] = NULL;
@@ -283,7 +285,7 @@ static void print_bucket(const tdm_plan *plan, int index, tdm_text *out) {
 }
 
 void plan_print_steps(const tdm_plan *plan, tdm_text *out) {
-    static const char kinds[] = "FLABR";
+    static const char kinds[] = "SFLABR";
     for (int i = 0; i < plan->step_count; i++) {
         const tdm_plan_step *step = &plan->steps[i];
         tdm__text_printf(out, "%s%c", i > 0 ? " " : "", kinds[step->kind]);
@@ -312,6 +314,7 @@ static void check_case(const plan_case *c, const char *after, void (*print)(cons
     options.training = !c->predicts;
     options.ingests = c->ingests;
     options.accumulates = c->accumulates;
+    options.replicas = c->replicas;
     options.freeze = &c->freeze;
     options.after = c->after != NULL ? c->after : after;
     if (c->bucket_mb > 0) options.bucket_cap_mb = c->bucket_mb;

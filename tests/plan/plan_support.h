@@ -43,8 +43,8 @@ void plan_print_nodes(const tdm_plan *plan, tdm_text *out);
 /* A line for each node that runs in backward, the last first: "add dv3 -> dv1@ dv2+ ; d:c.weight". '@': lies on dy.
  * '+': added, by way of a temp; '&': added without one. */
 void plan_print_gradients(const tdm_plan *plan, tdm_text *out);
-/* "F conv2d", "L", "A conv2d" (recompute), "B conv2d", "R 0", with blanks between; then the buckets, "| 0: d.weight
- * d.bias (16+16) after 3". */
+/* "F conv2d", "L", "A conv2d" (recompute), "S conv2d" (statistics), "B conv2d", "R 0", with blanks between; then the
+ * buckets, "| 0: d.weight d.bias (16+16) after 3". */
 void plan_print_steps(const tdm_plan *plan, tdm_text *out);
 /* "v1 0-3" for each value that owns bytes, with commas between. */
 void plan_print_lives(const tdm_plan *plan, tdm_text *out);
@@ -54,6 +54,7 @@ void plan_print_lives(const tdm_plan *plan, tdm_text *out);
 typedef struct plan_case {
     const char *title, *graph, *offers;
     bool predicts, ingests, accumulates;
+    int replicas;      /* that exchange statistics; 0: 1 */
     double bucket_mb;  /* 0: that of plan_options */
     tdm_texts freeze;  /* patterns of frozen parameters */
     const char *after; /* a pass; NULL: that of the table */

@@ -68,8 +68,28 @@ static void touch_backward(const tdm_plan *plan, const tdm_plan_node *node, acce
     }
 }
 
+/* Reads what the forward or backward behind it reads. */
+static void touch_statistics(const tdm_plan *plan, const tdm_plan_step *step, accesses *all) {
+    const tdm_plan_node *node = &plan->nodes[step->index];
+    const bool forward = step < plan->steps + plan->forward_steps;
+    const int adds = tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD);
+    for (int k = 0; k < node->desc.input_count && forward; k++) touch(all, node->x[k], false);
+    for (int k = 0; k < node->desc.input_count - adds && !forward; k++)
+        touch(all, in_backward(plan, node->x[k]), false);
+    touch(all, forward ? node->scratch_forward : node->scratch_backward, true);
+    if (forward) return;
+    if ((node->reads & TDM_OP_READS_Y) != 0) touch(all, in_backward(plan, node->y), false);
+    touch(all, node->dy, false);
+    touch(all, node->saved, false);
+    /* A kernel may write the gradient of what it adds already; where it lies on dy, backward reads the same numbers. */
+    const int added = node->desc.input_count - 1;
+    const int gradient = !adds ? -1 : node->dx_adds[added] ? node->dx_temp[added] : node->dx[added];
+    if (gradient >= 0 && tdm__plan_root(plan, gradient) != tdm__plan_root(plan, node->dy)) touch(all, gradient, true);
+}
+
 static accesses accesses_of(const tdm_plan *plan, const tdm_plan_step *step) {
     accesses all = {.count = 0};
+    if (step->kind == TDM_STEP_STATISTICS) touch_statistics(plan, step, &all);
     if (step->kind == TDM_STEP_FORWARD) touch_forward(&plan->nodes[step->index], &all);
     if (step->kind == TDM_STEP_RECOMPUTE) touch_recompute(plan, &plan->nodes[step->index], &all);
     if (step->kind == TDM_STEP_BACKWARD) touch_backward(plan, &plan->nodes[step->index], &all);
@@ -252,6 +272,10 @@ static void check_order(const tdm_plan *plan) {
         if (step->kind == TDM_STEP_LOSS) {
             CHECK_INT(s, plan->forward_steps);
             at = plan->node_count;
+        } else if (step->kind == TDM_STEP_STATISTICS) {
+            const tdm_plan_step *next = &plan->steps[s + 1];
+            CHECK_INT(next->index, step->index);
+            CHECK_INT(next->kind, s < plan->forward_steps ? TDM_STEP_FORWARD : TDM_STEP_BACKWARD);
         } else if (step->kind != TDM_STEP_READY && step->kind != TDM_STEP_RECOMPUTE) {
             CHECK(step->kind == TDM_STEP_FORWARD ? step->index > at : step->index < at);
             CHECK(step->kind == TDM_STEP_FORWARD ? s < plan->forward_steps : s > plan->forward_steps);
@@ -370,6 +394,7 @@ static void check_graph(uint64_t seed, seen *s) {
     tdm_plan_options options = plan_options(plan_kernels(offers));
     options.training = draw_chance(&state, 75);
     options.accumulates = draw_chance(&state, 50);
+    options.replicas = draw_chance(&state, 25) ? 2 : 1;
     options.ingests = draw_chance(&state, 50);
     options.bucket_cap_mb = draw_chance(&state, 50) ? 0.002 : 25;
     tdm_plan *plan = NULL;

@@ -202,8 +202,8 @@ void random_offers(char *out, size_t bytes, uint64_t *state) {
     size_t used = 0;
     out[0] = '\0';
     for (const tdm_kernel *const *k = tdm_builtin_kernels; *k != NULL; k++) {
-        used +=
-            (size_t)snprintf(out + used, bytes - used, "%s: %s", (*k)->op, agree ? "keep" : layouts[draw(state, 5)]);
+        used += (size_t)snprintf(out + used, bytes - used, "%s: statistics %s", (*k)->op,
+                                 agree ? "keep" : layouts[draw(state, 5)]);
         for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
             if (draw_chance(state, 40)) used += (size_t)snprintf(out + used, bytes - used, " %s", words[i]);
         if (strcmp((*k)->op, "conv2d") == 0 && draw_chance(state, 50))

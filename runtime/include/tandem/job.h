@@ -205,6 +205,7 @@ typedef struct tdm_parallel_section {
     bool allow_shared_device;
     int kernels; /* tdm_kernel_choice */
     int64_t stages;
+    bool sync_batchnorm; /* batch norm takes the statistics of all devices' rows */
     tdm_interval verify; /* how often replicas are compared, besides before each evaluation and checkpoint */
     struct {
         int64_t output_device;     /* a member of device_ids */

@@ -70,6 +70,9 @@ typedef struct tdm_infer {
     tdm_param_def param[TDM_MAX_PARAMS], buffer[TDM_MAX_BUFFERS];
     double flops;                                 /* of one forward pass over one row, multiply and add counted apart */
     int64_t least_rows, least_rows_in_evaluation; /* the fewest of a pass, in training and not; 0: any number */
+    /* Doubles that a replica tells the others about its rows, before forward and before backward, if statistics are
+     * those of all replicas (parallel.sync_batchnorm); 0: the op has none. */
+    int64_t statistics;
 } tdm_infer;
 
 enum {
@@ -129,6 +132,7 @@ typedef struct tdm_kernel_desc {
     int64_t weight_channels;
     bool needs_dx[TDM_MAX_INPUTS]; /* false where nothing upstream has parameters */
     bool training;                 /* false: forward alone will run */
+    int replicas;                  /* above 1: statistics are those of so many replicas */
     int threads;                   /* CPU threads the kernel may use */
     bool fast;                     /* algorithms with larger rounding errors are welcome (Winograd) */
     /* tdm_precision of tandem/job.h: what products may round their factors to. bf16: x, y and their gradients are kept
@@ -192,6 +196,10 @@ typedef struct tdm_kernel_args {
     bool training;
     uint64_t seed;   /* of the counter-based generator */
     uint32_t stream; /* the node's own stream in it */
+    /* Where desc->replicas is above 1: a block of tdm_infer.statistics doubles for each replica, in their order. */
+    double *statistics;
+    int replica;      /* whose block is this replica's own */
+    uint64_t present; /* the replicas that have rows in this pass, a bit each; blocks of others are not written */
     const tdm_step_values *values;
     const int64_t *position; /* of each row in the order of samples of this step: same in every mode */
 } tdm_kernel_args;
@@ -224,6 +232,11 @@ typedef struct tdm_kernel {
     void (*close)(void *state);
     tdm_status (*forward)(const tdm_kernel_args *args);
     tdm_status (*backward)(const tdm_kernel_args *args);
+    /* Writes this replica's block of args->statistics: called before forward, and, with args->dy, before backward. Then
+     * the replicas exchange their blocks. In front of backward it may also write the gradient of what TDM_EPILOGUE_ADD
+     * adds; where that lies on dy, backward then reads it as dy. NULL: the kernel is not asked for more than one
+     * replica. */
+    tdm_status (*statistics)(const tdm_kernel_args *args);
     /* Optional: writes the y that forward wrote, to the bit, from x, saved, parameters and buffers, into other memory.
      * It writes nothing else. The plan may then give the memory of y away between forward and backward. Only asked if
      * backward reads all of x, so without TDM_EPILOGUE_ADD. */

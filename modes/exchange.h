@@ -1,0 +1,18 @@
+/* Statistics of all replicas' batches (parallel.sync_batchnorm). Forward and backward stop where replicas exchange
+ * theirs, and go on when this replica has the blocks of all (runtime/exec/replica.h).
+ *
+ * Replicas of one process go in phases: each runs until it stops, then they exchange, then each goes on. A pass without
+ * statistics is one phase. A replica without rows in a pass takes no part. */
+#ifndef TDM_MODES_EXCHANGE_H
+#define TDM_MODES_EXCHANGE_H
+
+#include "modes/parts.h"
+
+/* Says in the rows of `count` replicas which replica each belongs to, and which have rows. */
+void tdm__exchange_mark(tdm_rows *rows, int count);
+/* The first replica that has rows; -1: none. */
+int tdm__exchange_first(const tdm_rows *rows, int count);
+/* Bytes between devices in an optimizer step, of all devices together: each sends its blocks to all others. */
+int64_t tdm__exchange_bytes(const tdm_plan *plan, const tdm_job *job, int replicas);
+
+#endif

@@ -1,0 +1,36 @@
+/* What single's files share. single.c: the mode. single_phases.c: parts that exchange statistics. */
+#ifndef TDM_MODES_SINGLE_H
+#define TDM_MODES_SINGLE_H
+
+#include "modes/exchange.h"
+
+/* What a part has of its own while other parts run: it takes the place of the replica's members of the same names. */
+typedef struct single_part {
+    char *activation, *buffer;
+    float *grad;
+    void *batch_bf16;
+} single_part;
+
+typedef struct single {
+    tdm_mode base;
+    tdm_replica *replica;
+    float *sum;        /* gradients of the parts so far; NULL with one part, and with `part` */
+    char *buffer;      /* part 0's batch-norm statistics; NULL as `sum` */
+    single_part *part; /* where parts go in phases: the first has the replica's own memory; else NULL */
+} single;
+
+/* A step while it is submitted. */
+typedef struct single_step {
+    single *single;
+    const tdm_update *update;
+    int parts;
+    tdm_rows rows[TDM_LIST_MAX]; /* of each part, where the replica sees them */
+} single_step;
+
+tdm_status tdm__single_open_phases(single *s);
+void tdm__single_close_phases(single *s); /* also of a mode that has none */
+/* Forward, loss and backward of all parts. Afterwards the replica has the sum of their gradients and part 0's buffers.
+ */
+tdm_status tdm__single_phases(const single_step *step);
+
+#endif
