@@ -51,7 +51,8 @@ static void check_name(tdm_config *config) {
     for (const char *at = name; *at != '\0'; at++) is_bad = is_bad || (unsigned char)*at < 0x20;
     if (is_bad)
         TDM_FAULT(config, VALUE, tdm__config_position(config, "name"), "name", "it becomes the name of a folder",
-                  "name must have 1 to 128 characters, without '/' and not starting with '.', got '%.160s'", name);
+                  "name must have 1 to 128 bytes, no '/', no control characters, and not begin with '.', got '%.160s'",
+                  name);
 }
 
 static void fill_run_dir(tdm_config *config) {
@@ -332,13 +333,28 @@ static bool is_same_text(const char *a, const char *b) {
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
+static bool are_same_files(const tdm_texts *a, const tdm_texts *b) {
+    for (int i = 0; i < a->count && i < b->count; i++) {
+        if (!is_same_text(a->item[i], b->item[i])) return false;
+    }
+    return a->count == b->count;
+}
+
+static bool are_apart(const tdm_ints *a, const tdm_ints *b) {
+    return a->count == 2 && b->count == 2 && (a->item[1] <= b->item[0] || b->item[1] <= a->item[0]);
+}
+
+/* True if both sections read the same samples before they are split. */
+static bool is_same_data(const tdm_data_spec *a, const tdm_data_spec *b) {
+    return a->format == b->format && !tdm__data_is_made(a->format) && is_same_text(a->images, b->images) &&
+           is_same_text(a->x, b->x) && are_same_files(&a->files, &b->files) && is_same_text(a->path, b->path) &&
+           is_same_text(a->file, b->file) && !are_apart(&a->range, &b->range);
+}
+
 /* Both sections split the same data: if they split it in two ways, some samples would be in both parts. */
 static void check_holdout(tdm_config *config) {
     const tdm_data_spec *train = &config->settings.job.data.train, *eval = &config->settings.job.data.eval;
-    const bool is_one = train->format == eval->format && is_same_text(train->path, eval->path) &&
-                        is_same_text(train->images, eval->images) && is_same_text(train->x, eval->x) &&
-                        !tdm__data_is_made(train->format);
-    if (!is_one || (train->holdout == eval->holdout && train->seed == eval->seed)) return;
+    if (!is_same_data(train, eval) || (train->holdout == eval->holdout && train->seed == eval->seed)) return;
     if (train->holdout == 0.0 && eval->holdout == 0.0) return;
     conflict(config, train->holdout != eval->holdout ? "data.eval.holdout" : "data.eval.seed",
              train->holdout != eval->holdout ? "data.train.holdout" : "data.train.seed",

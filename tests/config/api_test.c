@@ -69,6 +69,25 @@ TEST(cycled_momentum) {
     }
 }
 
+/* Different files, and ranges that do not meet, are different samples: one may be split without the other. */
+TEST(holdouts_of_different_data) {
+#define DATA(train, eval) SMALL "data: {train: {" train "}, eval: {" eval "}}\n"
+    CHECK_GOOD(DATA("format: cifar10, files: [a.bin], holdout: 0.1", "format: cifar10, files: [b.bin]"));
+    CHECK_GOOD(DATA("format: cifar10, files: [a, b], holdout: 0.1", "format: cifar10, files: [a]"));
+    CHECK_GOOD(DATA("format: cifar10, path: there, holdout: 0.1", "format: cifar10, path: there, split: test"));
+    CHECK_GOOD(
+        DATA("format: image_folder, path: p, file: a.csv, holdout: 0.1", "format: image_folder, path: p, file: b.csv"));
+    CHECK_GOOD(DATA("format: csv, path: a, range: [0, 9], holdout: 0.1", "format: csv, path: a, range: [9, 20]"));
+    CHECK_ONE_FAULT(DATA("format: cifar10, files: [a, b], holdout: 0.1", "format: cifar10, files: [a, b]"), "C015",
+                    "split the same samples");
+    CHECK_ONE_FAULT(DATA("format: csv, path: a, range: [0, 9], holdout: 0.1", "format: csv, path: a, range: [8, 20]"),
+                    "C015", "split the same samples");
+    CHECK_ONE_FAULT(
+        DATA("format: image_folder, path: p, file: a.csv, holdout: 0.1", "format: image_folder, path: p, file: a.csv"),
+        "C015", "split the same samples");
+#undef DATA
+}
+
 TEST(overrides) {
     const char *const list[] = {"optimizer.lr=0.5",
                                 "model.layers[0].out=6",
@@ -357,5 +376,6 @@ TEST(memory_runs_out) {
         TDM_E_CONFIG);
 }
 
-TEST_MAIN(RUN(job_and_graph); RUN(cycled_momentum); RUN(overrides); RUN(overrides_of_short_forms); RUN(wrong_overrides);
-          RUN(fault_text); RUN(replacements); RUN(files); RUN(starters); RUN(misuse); RUN(memory_runs_out);)
+TEST_MAIN(RUN(job_and_graph); RUN(cycled_momentum); RUN(holdouts_of_different_data); RUN(overrides);
+          RUN(overrides_of_short_forms); RUN(wrong_overrides); RUN(fault_text); RUN(replacements); RUN(files);
+          RUN(starters); RUN(misuse); RUN(memory_runs_out);)
