@@ -3,7 +3,6 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/system/clock.h"
 
 tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_ops *ops,
                             const tdm_mode_params *params) {
@@ -41,11 +40,8 @@ tdm_status tdm__reducer_gather(tdm_reducer *reducer, tdm_comm *comm, char *block
 tdm_status tdm__reducer_broadcast_host(tdm_reducer *reducer, tdm_arena_kind kind) {
     size_t bytes = 0;
     (void)tdm__replica_arena(reducer->replica, kind, &bytes);
-    int64_t at = tdm__now_ns();
     void *host = NULL;
     TDM_TRY(tdm__replica_fetch(reducer->replica, kind, &host));
     TDM_TRY(tdm_comm_broadcast(reducer->params->comm, (tdm_span){host, bytes, TDM_DTYPE_U8}, 0));
-    TDM_TRY(tdm__replica_put(reducer->replica, kind));
-    reducer->ms += tdm__ms_passed(&at);
-    return TDM_OK;
+    return tdm__replica_put(reducer->replica, kind);
 }

@@ -5,7 +5,6 @@
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/system/clock.h"
 #include "runtime/comm/comm.h"
 
 typedef struct host_reducer {
@@ -21,14 +20,12 @@ static tdm_status reduce_all(tdm_reducer *reducer) {
     const tdm_plan *plan = reducer->params->plan;
     tdm_device *device = reducer->replica->device;
     size_t bytes = plan->trained_floats * sizeof(float);
-    int64_t at = tdm__now_ns();
     TDM_TRY(device->ops->queues->copy(device, NULL, grad, reducer->replica->grad, bytes));
     TDM_TRY(device->ops->queues->finish(device, NULL));
     for (int i = 0; i < plan->bucket_count; i++)
         TDM_TRY(tdm_comm_all_reduce(reducer->params->comm, tdm__bucket_span(reducer, grad, i), TDM_REDUCE_SUM));
     TDM_TRY(device->ops->queues->copy(device, NULL, reducer->replica->grad, grad, bytes));
     TDM_TRY(device->ops->queues->finish(device, NULL));
-    reducer->ms += tdm__ms_passed(&at);
     return TDM_OK;
 }
 

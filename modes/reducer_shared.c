@@ -12,7 +12,7 @@ enum { QUEUED_MAX = 60 }; /* less than a worker's queue holds */
 typedef struct shared_bucket {
     struct shared_reducer *reducer;
     int index;
-    double ms; /* that its all-reduce took */
+    int64_t began, ended; /* its all-reduce, tdm__now_ns */
 } shared_bucket;
 
 typedef struct shared_reducer {
@@ -27,9 +27,9 @@ static tdm_status reduce(void *argument) {
     shared_bucket *bucket = argument;
     const tdm_reducer *reducer = &bucket->reducer->base;
     tdm_span span = tdm__bucket_span(reducer, reducer->replica->grad, bucket->index);
-    int64_t at = tdm__now_ns();
+    bucket->began = tdm__now_ns();
     tdm_status status = tdm_comm_all_reduce(reducer->params->comm, span, TDM_REDUCE_SUM);
-    bucket->ms = tdm__ms_passed(&at);
+    bucket->ended = tdm__now_ns();
     return status;
 }
 
@@ -43,12 +43,24 @@ static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
     return tdm__worker_start(r->worker, reduce, &r->bucket[bucket]);
 }
 
+/* What the all-reduces took until `end`, in milliseconds. */
+static double ms_before(const shared_reducer *r, int64_t end) {
+    double ms = 0;
+    for (int i = 0; i < r->base.params->plan->bucket_count; i++) {
+        const shared_bucket *bucket = &r->bucket[i];
+        const int64_t until = bucket->ended < end ? bucket->ended : end;
+        if (until > bucket->began) ms += (double)(until - bucket->began) / 1e6;
+    }
+    return ms;
+}
+
 /* This wait ends, because every wait inside a collective has the communicator's deadline. */
 static tdm_status join(tdm_reducer *reducer) {
     shared_reducer *r = (shared_reducer *)reducer;
+    const int64_t waits_from = tdm__now_ns();
     r->queued = 0;
     TDM_TRY(tdm__worker_wait(r->worker));
-    for (int i = 0; i < reducer->params->plan->bucket_count; i++) reducer->ms += r->bucket[i].ms;
+    reducer->ms += ms_before(r, waits_from);
     return TDM_OK;
 }
 

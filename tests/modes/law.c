@@ -91,6 +91,7 @@ static int collect(const tdm_event *event, void *user) {
     if (event->kind == TDM_EVENT_STEP && event->step <= LAW_MAX_STEPS) {
         result->loss[event->step - 1] = event->loss;
         result->steps = event->step;
+        result->comm_steps += event->ms.comm >= event->ms.comm_exposed;
     }
     if (event->kind == TDM_EVENT_EVAL) result->eval_loss = event->loss, result->accuracy = event->accuracy;
     return 0;

@@ -13,6 +13,7 @@ typedef struct law_result {
     char params[40];
     double loss[LAW_MAX_STEPS];
     int64_t steps;
+    int64_t comm_steps; /* whose `comm` is at least their `comm_exposed`; a step without the two is none */
     double eval_loss, accuracy;
     float buffers[64]; /* first batch-norm statistics, to see that they are replica 0's */
 } law_result;
