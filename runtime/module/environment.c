@@ -21,6 +21,12 @@
 #include "runtime/base/text/json_write.h"
 #include "runtime/module/module.h"
 
+#ifdef __clang__
+#define COMPILER __VERSION__ /* "Clang 14.0.6" */
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
 typedef struct report {
     tdm_text text;
     tdm_json_out out;  /* writes to `text` */
@@ -99,8 +105,9 @@ static void system_part(report *r) {
         snprintf(text, sizeof text, "%.60s %.120s %.60s", name.sysname, name.release, name.machine);
         put_text(r, "kernel", text);
     }
-    put_text(r, "libc", gnu_get_libc_version());
-    put_text(r, "compiler", __VERSION__);
+    snprintf(text, sizeof text, "glibc %.60s", gnu_get_libc_version());
+    put_text(r, "libc", text);
+    put_text(r, "compiler", COMPILER);
 }
 
 static void isa_list(char *out, size_t bytes) {
@@ -161,11 +168,13 @@ static void memory_part(report *r) {
     }
 }
 
-static void put_limit(report *r, const char *name, int resource) {
+static void put_limit(report *r, const char *name, int resource, bool is_bytes) {
     struct rlimit limit;
     if (getrlimit(resource, &limit) != 0) return;
     if (limit.rlim_cur == RLIM_INFINITY) {
         put_text(r, name, "unlimited");
+    } else if (is_bytes) {
+        put_bytes(r, name, (double)limit.rlim_cur);
     } else {
         put_count(r, name, (long long)limit.rlim_cur);
     }
@@ -173,10 +182,10 @@ static void put_limit(report *r, const char *name, int resource) {
 
 static void limits_part(report *r) {
     section(r, "limits");
-    put_limit(r, "open files", RLIMIT_NOFILE);
-    put_limit(r, "processes", RLIMIT_NPROC);
-    put_limit(r, "locked memory", RLIMIT_MEMLOCK);
-    put_limit(r, "address space", RLIMIT_AS);
+    put_limit(r, "open files", RLIMIT_NOFILE, false);
+    put_limit(r, "processes", RLIMIT_NPROC, false);
+    put_limit(r, "locked memory", RLIMIT_MEMLOCK, true);
+    put_limit(r, "address space", RLIMIT_AS, true);
     int fd = memfd_create("tandem-doctor", MFD_CLOEXEC);
     if (fd < 0) {
         put_fault(r, "shared memory",
@@ -189,31 +198,41 @@ static void limits_part(report *r) {
     if (fd >= 0) close(fd);
 }
 
-/* Modules with kernels, the one for pictures, then the backends that the library does not contain. */
-#define NAME_BUILT_IN(name)
-#define NAME_DEVICE_MODULE(name) #name,
-#define NAME_RESERVED(name) #name,
-#define TDM_BACKEND(key, name, source) NAME_##source(name)
-static const char *const modules[] = {
-    "dnnl",
-    "cuda",
-    "image",
+/* Modules with kernels, the one for pictures, then the backends. */
+static const struct {
+    const char *name;
+    enum { MODULE, BUILT_IN, DEVICE_MODULE, RESERVED } source; /* of a backend, as in backends.def */
+} modules[] = {
+    {"dnnl", MODULE},
+    {"cuda", MODULE},
+    {"image", MODULE},
+#define TDM_BACKEND(key, name, source) {#name, source},
 #include <tandem/sys/backends.def>
-};
 #undef TDM_BACKEND
+};
+
+static tdm_status put_module(report *r, const tdm_host *host, const char *name, const tdm_module **module) {
+    tdm_module_report found = {.usable = false};
+    TDM_TRY(tdm__module_find(module, host, name, NULL, &found));
+    char line[1200];
+    const char *state = found.usable ? "usable" : found.path[0] ? "not usable" : "absent";
+    snprintf(line, sizeof line, "%s: %s%s%s", state, found.text, found.path[0] ? ", " : "", found.path);
+    put_text(r, name, line);
+    return TDM_OK;
+}
 
 /* An absent module is information here. It is an error only for a job that asks for it, and `train` reports it then. */
 static tdm_status modules_part(report *r, const tdm_host *host, const tdm_module **cuda) {
     section(r, "modules");
     for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++) {
-        const tdm_module *module;
-        tdm_module_report found = {.usable = false};
-        TDM_TRY(tdm__module_find(&module, host, modules[i], NULL, &found));
-        if (strcmp(modules[i], "cuda") == 0) *cuda = module;
-        char line[1200];
-        const char *state = found.usable ? "usable" : found.path[0] ? "not usable" : "absent";
-        snprintf(line, sizeof line, "%s: %s%s%s", state, found.text, found.path[0] ? ", " : "", found.path);
-        put_text(r, modules[i], line);
+        const tdm_module *module = NULL;
+        if (modules[i].source == BUILT_IN) continue;
+        if (modules[i].source == RESERVED) {
+            put_text(r, modules[i].name, "not in this build");
+            continue;
+        }
+        TDM_TRY(put_module(r, host, modules[i].name, &module));
+        if (strcmp(modules[i].name, "cuda") == 0) *cuda = module;
     }
     return TDM_OK;
 }

@@ -176,10 +176,13 @@ tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const 
     if (s.found == NULL && report->text[0] == '\0') {
         const char *why = tdm__module_absent(name);
         if (why[0] != '\0')
-            append(report->text, sizeof report->text, "it was not built: %s, and build tandem again; ", why);
-        append(report->text, sizeof report->text,
-               "libtandem-%s.so is in none of %s; install it, or name its folder in %s", name, s.folders,
-               tdm__env_name(TDM_ENV_MODULE_PATH));
+            append(report->text, sizeof report->text,
+                   "it was not built: %s, and build tandem again (libtandem-%s.so is in none of %s)", why, name,
+                   s.folders);
+        else
+            append(report->text, sizeof report->text,
+                   "libtandem-%s.so is in none of %s; install it, or name its folder in %s", name, s.folders,
+                   tdm__env_name(TDM_ENV_MODULE_PATH));
     }
     return TDM_OK;
 }

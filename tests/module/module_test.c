@@ -45,7 +45,7 @@ TEST(absent_module_is_a_list_of_folders) {
     CHECK_HAS(report.text, "TANDEM_MODULE_PATH");
 }
 
-/* A module that this build is without says why, first of all. */
+/* A module that this build is without says why, and gives the one advice that helps. */
 TEST(what_was_not_built_says_why) {
     static const struct {
         const char *name, *why;
@@ -60,7 +60,9 @@ TEST(what_was_not_built_says_why) {
         CHECK(find(absent[i].name, "/no/such/folder", &report) == NULL);
         CHECK(strncmp(report.text, "it was not built: ", 18) == 0);
         CHECK(strncmp(report.text + 18, absent[i].why, strlen(absent[i].why)) == 0);
+        CHECK_HAS(report.text, "and build tandem again (libtandem-");
         CHECK_HAS(report.text, ".so is in none of /no/such/folder");
+        CHECK(strstr(report.text, "install it") == NULL);
     }
 }
 
