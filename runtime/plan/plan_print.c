@@ -20,13 +20,19 @@ static void add_param(char *out, size_t bytes, const tdm_plan *plan, int graph_p
 
 /* One line of the table. */
 typedef struct plan_row {
-    const char *phase, *op;
+    const char *kind, *op;
     char reads[256], writes[256], place[48], notes[96];
 } plan_row;
 
-static void print_row(tdm_text *text, int index, const plan_row *row) {
-    tdm__text_printf(text, "%3d  %-5s  %-18s %-44s %-44s %-14s %s\n", index, row->phase, row->op, row->reads,
+static void print_cells(tdm_text *text, const char *number, const plan_row *row) {
+    tdm__text_printf(text, "%4s  %-5s  %-18s %-44s %-44s %-14s %s\n", number, row->kind, row->op, row->reads,
                      row->writes, row->place, row->notes);
+}
+
+static void print_row(tdm_text *text, int index, const plan_row *row) {
+    char number[12];
+    snprintf(number, sizeof(number), "%d", index);
+    print_cells(text, number, row);
 }
 
 static void set_place(plan_row *row, const tdm_plan *plan, int value) {
@@ -41,7 +47,7 @@ static void set_place(plan_row *row, const tdm_plan *plan, int value) {
 
 static void print_ready(const tdm_plan *plan, int index, int bucket_index, tdm_text *text) {
     const tdm_plan_bucket *bucket = &plan->buckets[bucket_index];
-    plan_row row = {.phase = "ready", .op = "reduce", .place = "grad"};
+    plan_row row = {.kind = "ready", .op = "reduce", .place = "grad"};
     snprintf(row.reads, sizeof(row.reads), "grad[%zu,+%zu)", bucket->offset, bucket->count);
     snprintf(row.writes, sizeof(row.writes), "bucket %d", bucket_index);
     snprintf(row.notes, sizeof(row.notes), "%.2f MiB", (double)bucket->count * 4 / 1048576.0);
@@ -49,16 +55,16 @@ static void print_ready(const tdm_plan *plan, int index, int bucket_index, tdm_t
 }
 
 static void print_loss(const tdm_plan *plan, int index, tdm_text *text) {
-    plan_row row = {.phase = "loss", .op = tdm_builtin_losses[plan->options.loss]->name};
+    plan_row row = {.kind = "loss", .op = tdm_builtin_losses[plan->options.loss]->name};
     snprintf(row.reads, sizeof(row.reads), "%s target", plan->values[plan->output].name);
     if (plan->d_output >= 0) snprintf(row.writes, sizeof(row.writes), "%s", plan->values[plan->d_output].name);
     set_place(&row, plan, plan->d_output >= 0 ? plan->d_output : plan->output);
     print_row(text, index, &row);
 }
 
-static void print_forward(const tdm_plan *plan, int index, const char *phase, const tdm_plan_node *node,
+static void print_forward(const tdm_plan *plan, int index, const char *kind, const tdm_plan_node *node,
                           tdm_text *text) {
-    plan_row row = {.phase = phase, .op = node->op->name};
+    plan_row row = {.kind = kind, .op = node->op->name};
     for (int i = 0; i < node->desc.input_count; i++) add_value(row.reads, sizeof(row.reads), plan, node->x[i]);
     for (int i = 0; i < node->desc.param_count; i++)
         add_param(row.reads, sizeof(row.reads), plan, node->graph_param[i], "");
@@ -73,7 +79,7 @@ static void print_forward(const tdm_plan *plan, int index, const char *phase, co
 
 static void print_recompute(const tdm_plan *plan, int index, const tdm_plan_node *node, tdm_text *text) {
     const int again = tdm__plan_in_backward(plan, node->y);
-    plan_row row = {.phase = "again", .op = node->op->name};
+    plan_row row = {.kind = "again", .op = node->op->name};
     for (int i = 0; i < node->desc.input_count; i++) add_value(row.reads, sizeof(row.reads), plan, node->x[i]);
     add_value(row.reads, sizeof(row.reads), plan, node->saved);
     for (int i = 0; i < node->desc.param_count; i++)
@@ -86,7 +92,7 @@ static void print_recompute(const tdm_plan *plan, int index, const tdm_plan_node
 }
 
 static void print_backward(const tdm_plan *plan, int index, const tdm_plan_node *node, tdm_text *text) {
-    plan_row row = {.phase = "bwd", .op = node->op->name};
+    plan_row row = {.kind = "bwd", .op = node->op->name};
     int first_dx = -1;
     bool adds = false;
     add_value(row.reads, sizeof(row.reads), plan, node->dy);
@@ -206,7 +212,7 @@ static void print_groups(const tdm_plan *plan, tdm_text *out) {
 }
 
 static void print_head(const tdm_plan *plan, tdm_text *out) {
-    static const plan_row columns = {"phase", "op", "reads", "writes", "place", "kernel"};
+    static const plan_row columns = {"kind", "op", "reads", "writes", "place", "kernel"};
     char hash[TDM_HASH_TEXT];
     tdm__hash_print(hash, plan->hash);
     tdm__text_puts(out, "plan");
@@ -217,7 +223,7 @@ static void print_head(const tdm_plan *plan, tdm_text *out) {
                          (long long)tdm_graph_param_count(plan->graph), plan->param_floats * sizeof(float),
                          plan->activation_bytes, plan->bucket_count, hash);
     tdm__text_puts(out, "\n");
-    print_row(out, 0, &columns);
+    print_cells(out, "step", &columns);
 }
 
 void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
