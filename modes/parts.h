@@ -28,9 +28,9 @@ tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options 
 void tdm__close_replica(tdm_replica *replica); /* and its device; NULL is fine */
 /* Evaluation forward of one shard. *output is in host memory and valid until the next. */
 tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output);
-/* Queues, on the device of `to`, copies of parameters, buffers and, with_state, optimizer state. */
-/* Copies what a step has changed: trained parameters and buffers. */
+/* Queues, on the device of `to`, copies of what a step has changed: trained parameters and buffers. */
 tdm_status tdm__copy_trained(tdm_replica *to, const tdm_replica *from);
+/* Queues, on the device of `to`, copies of parameters, buffers and, with_state, optimizer state. */
 tdm_status tdm__copy_replica(tdm_replica *to, const tdm_replica *from, bool with_state);
 
 #endif
