@@ -158,6 +158,9 @@ static void check_schedule(tdm_config *config) {
         break;
     }
     check_changes(config);
+    if (schedule->type == TDM_SCHEDULE_EXPONENTIAL && !is_written(config, "schedule.gamma"))
+        TDM_FAULT(config, MISSING, section_position(config, "schedule"), "schedule.gamma", "write `gamma: 0.95`",
+                  "schedule: type exponential needs `gamma`");
     if (schedule->type != TDM_SCHEDULE_ONECYCLE) return;
     check_onecycle(config);
     check_cycled_momentum(config, "schedule.base_momentum", schedule->base_momentum);
@@ -391,6 +394,12 @@ static void check_metric(tdm_config *config, const char *key, int metric) {
 static void check_metrics(tdm_config *config) {
     const tdm_job *job = &config->settings.job;
     check_metric(config, "checkpoint.keep_best", job->checkpoint.keep_best);
+    if (job->schedule.type == TDM_SCHEDULE_PLATEAU) {
+        check_metric(config, "schedule.metric", job->schedule.metric);
+        if (job->schedule.metric == TDM_METRIC_NONE)
+            conflict(config, "schedule.metric", "schedule.type",
+                     "schedule.type plateau needs a metric, got none; write accuracy, top5 or loss");
+    }
     if (job->train.stop_after == TDM_INT_NULL) return;
     check_metric(config, "train.stop_early.metric", job->train.stop_metric);
     if (job->train.stop_metric == TDM_METRIC_NONE)

@@ -43,6 +43,8 @@ static const foreign_name foreign_keys[] = {
     {"schedule.warmup_steps", "warmup"},
     {"schedule.total", "T_max"},
     {"schedule.min_lr", "eta_min"},
+    {"schedule.t_0", "T_0"},
+    {"schedule.t_mult", "T_mult"},
     {"loss", "criterion loss_fn"},
     {"model", "network"},
     {"model.input", "input_shape"},

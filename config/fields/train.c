@@ -75,14 +75,18 @@ const tdm_field tdm__group_rows[] = {
     {0},
 };
 
-static const char *const schedule_names[] = {"constant", "step", "multistep", "cosine", "onecycle", "linear", NULL};
+static const char *const schedule_names[] = {"constant", "step",        "multistep",       "cosine",  "onecycle",
+                                             "linear",   "exponential", "cosine_restarts", "plateau", NULL};
+const char *const tdm__metric_names[] = {"none", "accuracy", "top5", "loss", NULL};
 static const char *const schedule_units[] = {"epoch", "step", NULL};
 static const char *const anneal_names[] = {"cos", "linear", NULL};
+static const char *const plateau_modes[] = {"auto", "min", "max", NULL};
+static const char *const threshold_modes[] = {"rel", "abs", NULL};
 const tdm_field tdm__schedule_rows[] = {
     {FIELD(ENUM, tdm_schedule_section, type, "constant"), .names = schedule_names, FLAGS(MAIN),
      HELP("how the learning rate changes; the same as PyTorch's schedulers of these names",
           "学习率的变化方式；与 PyTorch 同名调度器一致")},
-    {FIELD(ENUM, tdm_schedule_section, per, "epoch"), .names = schedule_units,
+    {FIELD(ENUM, tdm_schedule_section, per, "epoch"), .names = schedule_units, .types = BIT(TDM_SCHEDULE_PLATEAU) - 1,
      HELP(
          "what the schedule counts; unless written, onecycle counts steps, and cosine and linear do too if train.steps "
          "is given and `total` is not",
@@ -94,8 +98,10 @@ const tdm_field tdm__schedule_rows[] = {
     {FIELD(INT, tdm_schedule_section, step_size, "1"), .types = BIT(TDM_SCHEDULE_STEP), RANGE(1, 9007199254740992.0),
      FLAGS(NEEDED),
      HELP("step: number of epochs or steps between two drops of the learning rate", "step：每隔多少个单位下降一次")},
-    {FIELD(FLOAT, tdm_schedule_section, gamma, "0.1"), .types = BIT(TDM_SCHEDULE_STEP) | BIT(TDM_SCHEDULE_MULTISTEP),
-     RANGE(0, 1e6), HELP("step, multistep: factor of each drop", "step、multistep：每次下降的倍数")},
+    {FIELD(FLOAT, tdm_schedule_section, gamma, "0.1"),
+     .types = BIT(TDM_SCHEDULE_STEP) | BIT(TDM_SCHEDULE_MULTISTEP) | BIT(TDM_SCHEDULE_EXPONENTIAL), RANGE(0, 1e6),
+     HELP("step, multistep: factor of each drop; exponential: of each epoch or step, and must be written",
+          "step、multistep：每次下降的倍数；exponential：每个单位的倍数，必须写明")},
     {FIELD(INTS, tdm_schedule_section, milestones, "null"), .types = BIT(TDM_SCHEDULE_MULTISTEP),
      RANGE(1, 9007199254740992.0), ITEMS(1, TDM_LIST_MAX), FLAGS(NEEDED | NULLABLE),
      HELP("multistep: where the learning rate drops, in rising order", "multistep：下降的位置，递增")},
@@ -104,8 +110,10 @@ const tdm_field tdm__schedule_rows[] = {
      RANGE(1, 9007199254740992.0), FLAGS(NULLABLE),
      HELP("length: cosine T_max, onecycle total_steps, linear total_iters; null: the whole run",
           "长度：cosine 的 T_max、onecycle 的 total_steps、linear 的 total_iters；null 表示整个训练")},
-    {FIELD(FLOAT, tdm_schedule_section, min_lr, "0"), .types = BIT(TDM_SCHEDULE_COSINE), RANGE(0, 1e6),
-     HELP("cosine: learning rate at the end (eta_min)", "cosine：终点学习率（eta_min）")},
+    {FIELD(FLOAT, tdm_schedule_section, min_lr, "0"),
+     .types = BIT(TDM_SCHEDULE_COSINE) | BIT(TDM_SCHEDULE_COSINE_RESTARTS) | BIT(TDM_SCHEDULE_PLATEAU), RANGE(0, 1e6),
+     HELP("cosine, cosine_restarts: learning rate at the end (eta_min); plateau: the smallest",
+          "cosine、cosine_restarts：终点学习率（eta_min）；plateau：最小学习率")},
     {FIELD(FLOAT, tdm_schedule_section, max_lr, "null"), .types = BIT(TDM_SCHEDULE_ONECYCLE), RANGE(0, 1e6),
      FLAGS(NULLABLE),
      HELP("onecycle: learning rate at the peak; null: optimizer.lr", "onecycle：峰值学习率；null 表示 optimizer.lr")},
@@ -135,6 +143,34 @@ const tdm_field tdm__schedule_rows[] = {
      RANGE(0, 1), FLAGS(OPEN_MIN), HELP("linear: where it begins, as a fraction of lr", "linear：起点，占 lr 的比例")},
     {FIELD(FLOAT, tdm_schedule_section, end_factor, "1"), .types = BIT(TDM_SCHEDULE_LINEAR), RANGE(0, 1),
      HELP("linear: where it ends, as a fraction of lr", "linear：终点，占 lr 的比例")},
+    {FIELD(INT, tdm_schedule_section, t_0, "1"), .types = BIT(TDM_SCHEDULE_COSINE_RESTARTS),
+     RANGE(1, 9007199254740992.0), FLAGS(NEEDED),
+     HELP("cosine_restarts: epochs or steps until the first restart", "cosine_restarts：首次重启前的单位数")},
+    {FIELD(INT, tdm_schedule_section, t_mult, "1"), .types = BIT(TDM_SCHEDULE_COSINE_RESTARTS), RANGE(1, MANY),
+     HELP("cosine_restarts: how many times as long each cycle is as the one before",
+          "cosine_restarts：每个周期是前一周期的多少倍")},
+    {FIELD(ENUM, tdm_schedule_section, metric, "loss"), .types = BIT(TDM_SCHEDULE_PLATEAU), .names = tdm__metric_names,
+     HELP("plateau: what it looks at after each evaluation; top5 needs more than 5 classes",
+          "plateau：每次评估后查看的指标；top5 需要多于 5 个类别")},
+    {FIELD(ENUM, tdm_schedule_section, mode, "auto"), .types = BIT(TDM_SCHEDULE_PLATEAU), .names = plateau_modes,
+     HELP("plateau: whether the metric is to fall or to rise; auto: the loss is to fall, accuracies are to rise",
+          "plateau：指标应下降（min）还是上升（max）；auto 表示损失下降、准确率上升")},
+    {FIELD(FLOAT, tdm_schedule_section, factor, "0.1"), .types = BIT(TDM_SCHEDULE_PLATEAU), RANGE(0, 1),
+     FLAGS(OPEN_MAX), HELP("plateau: what a reduction multiplies the learning rate by", "plateau：每次降低时的倍数")},
+    {FIELD(INT, tdm_schedule_section, patience, "10"), .types = BIT(TDM_SCHEDULE_PLATEAU), RANGE(0, MANY),
+     .unit = "evaluations",
+     HELP("plateau: evaluations in a row without an improvement that are let pass; the next one reduces",
+          "plateau：容忍连续多少次评估没有改善，再一次则降低")},
+    {FIELD(FLOAT, tdm_schedule_section, threshold, "1.0e-4"), .types = BIT(TDM_SCHEDULE_PLATEAU), RANGE(0, 1e30),
+     HELP("plateau: an improvement must be larger than this", "plateau：改善须大于此值")},
+    {FIELD(ENUM, tdm_schedule_section, threshold_mode, "rel"), .types = BIT(TDM_SCHEDULE_PLATEAU),
+     .names = threshold_modes,
+     HELP("plateau: whether threshold is a fraction of the best or a difference", "plateau：threshold 是比例还是差值")},
+    {FIELD(INT, tdm_schedule_section, cooldown, "0"), .types = BIT(TDM_SCHEDULE_PLATEAU), RANGE(0, MANY),
+     .unit = "evaluations",
+     HELP("plateau: evaluations after a reduction that do not count", "plateau：降低之后不计入的评估次数")},
+    {FIELD(FLOAT, tdm_schedule_section, eps, "1.0e-8"), .types = BIT(TDM_SCHEDULE_PLATEAU), RANGE(0, 1e6),
+     HELP("plateau: a smaller or equal change of the learning rate is not made", "plateau：不超过此值的变化不执行")},
     {0},
 };
 
@@ -166,7 +202,6 @@ const tdm_field tdm__batch_rows[] = {
           "所有设备每步的样本总数；与 per_device 二选一")},
     {0},
 };
-const char *const tdm__metric_names[] = {"none", "accuracy", "top5", "loss", NULL};
 const tdm_field tdm__stop_early_rows[] = {
     {NAMED(INT, "after", tdm_train_section, stop_after, "null"), RANGE(1, MANY), FLAGS(NULLABLE), .unit = "evaluations",
      HELP("evaluations in a row without an improvement after which the run ends; null: it runs to its last step",

@@ -71,6 +71,10 @@ typedef struct tdm_ckpt_state {
     char best_metric[12], stop_metric[12];
     int64_t best_step, stop_step, stop_waited;
     double best_score, stop_score;
+    /* Of the schedule that looks at evaluations. Metric "": it has no best yet. */
+    char plateau_metric[12];
+    double plateau_best;
+    int64_t plateau_bad, plateau_cooldown, plateau_reductions;
 } tdm_ckpt_state;
 
 typedef struct tdm_ckpt_parts {

@@ -42,6 +42,11 @@ static const struct {
     FIELD(WHOLE, stop_step, true, 0, MOST_COUNTED),
     FIELD(NUMBER, stop_score, true, 0, 0),
     FIELD(WHOLE, stop_waited, true, 0, MOST_COUNTED),
+    FIELD(TEXT, plateau_metric, true, 0, 0),
+    FIELD(NUMBER, plateau_best, true, 0, 0),
+    FIELD(WHOLE, plateau_bad, true, 0, MOST_COUNTED),
+    FIELD(WHOLE, plateau_cooldown, true, 0, MOST_COUNTED),
+    FIELD(WHOLE, plateau_reductions, true, 0, MOST_COUNTED),
 #undef COUNT
 #undef FIELD
 };
@@ -104,6 +109,9 @@ static bool check_ranges(tdm_json *json, const tdm_ckpt_state *s) {
     if (s->best_step > s->step || s->stop_step > s->step || s->stop_waited > s->step)
         return tdm__json_fail(json, "'best_step' %lld, 'stop_step' %lld and 'stop_waited' %lld must be at most 'step'",
                               (long long)s->best_step, (long long)s->stop_step, (long long)s->stop_waited);
+    if (s->plateau_bad > s->step || s->plateau_reductions > s->step)
+        return tdm__json_fail(json, "'plateau_bad' %lld and 'plateau_reductions' %lld must be at most 'step', %lld",
+                              (long long)s->plateau_bad, (long long)s->plateau_reductions, (long long)s->step);
     if (s->epoch > s->step || s->schedule_step > s->step)
         return tdm__json_fail(json, "'epoch' %lld and 'schedule_step' %lld must be at most 'step', %lld",
                               (long long)s->epoch, (long long)s->schedule_step, (long long)s->step);

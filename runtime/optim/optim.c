@@ -19,7 +19,9 @@ unsigned tdm__optim_states(const tdm_job *job) {
     return all;
 }
 
-int tdm__optim_state_count(const tdm_job *job) { return __builtin_popcount(tdm__optim_states(job)); }
+int tdm__optim_state_count(const tdm_job *job) {
+    return __builtin_popcount(tdm__optim_states(job));
+}
 
 tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator) {
     const tdm_optim_def *optim = update->optim;

@@ -54,6 +54,18 @@ static void cosine(tdm_schedule *s) {
         s->lr = (1.0 + cos(M_PI * at / span)) / (1.0 + cos(M_PI * (at - 1.0) / span)) * (s->lr - low) + low;
 }
 
+/* CosineAnnealingWarmRestarts: a cycle begins at base_lr, and each is t_mult times as long as the one before. */
+static void cosine_restarts(tdm_schedule *s) {
+    double low = s->section->min_lr;
+    int64_t length = s->section->t_0, at = s->count;
+    if (s->section->t_mult == 1) at %= length;
+    while (at >= length) {
+        at -= length;
+        if (__builtin_mul_overflow(length, s->section->t_mult, &length)) length = INT64_MAX;
+    }
+    s->lr = low + (s->base_lr - low) * (1.0 + cos(M_PI * (double)at / (double)length)) / 2.0;
+}
+
 static double linear_factor(double start, double end, int64_t total, int64_t at) {
     return 1.0 + (end - start) / ((double)total * start + (double)(at - 1) * (end - start));
 }
@@ -91,7 +103,10 @@ static int64_t next_change(const tdm_schedule *s, int64_t last) {
         return next_milestone(s);
     case TDM_SCHEDULE_COSINE:
         return s->count + 1;
+    case TDM_SCHEDULE_EXPONENTIAL:
+        return s->lr * section->gamma == s->lr ? INT64_MAX : s->count + 1;
     case TDM_SCHEDULE_ONECYCLE:
+    case TDM_SCHEDULE_COSINE_RESTARTS:
         return last;
     case TDM_SCHEDULE_LINEAR:
         return s->count < s->total ? s->count + 1 : INT64_MAX;
@@ -104,6 +119,7 @@ static void change(tdm_schedule *s) {
     const tdm_schedule_section *section = s->section;
     switch (section->type) {
     case TDM_SCHEDULE_STEP:
+    case TDM_SCHEDULE_EXPONENTIAL:
         s->lr *= section->gamma;
         break;
     case TDM_SCHEDULE_MULTISTEP:
@@ -111,6 +127,9 @@ static void change(tdm_schedule *s) {
         break;
     case TDM_SCHEDULE_COSINE:
         cosine(s);
+        break;
+    case TDM_SCHEDULE_COSINE_RESTARTS:
+        cosine_restarts(s);
         break;
     case TDM_SCHEDULE_ONECYCLE:
         onecycle(s);
@@ -175,6 +194,8 @@ static int64_t changes_within(const tdm_schedule *s, int64_t calls) {
     switch (s->section->type) {
     case TDM_SCHEDULE_STEP:
         return s->section->gamma == 1 ? 0 : calls / s->section->step_size;
+    case TDM_SCHEDULE_EXPONENTIAL:
+        return s->section->gamma == 1 ? 0 : calls;
     case TDM_SCHEDULE_COSINE:
         return calls;
     case TDM_SCHEDULE_LINEAR:
@@ -197,6 +218,7 @@ void tdm__schedules_init(tdm_schedules *schedules, const tdm_job *job, double mo
                          int64_t steps_per_epoch) {
     const tdm_optimizer_section *optimizer = &job->optimizer;
     schedules->count = optimizer->groups.count;
+    tdm__plateau_init(&schedules->plateau, &job->schedule);
     tdm__schedule_init(&schedules->own, &job->schedule, optimizer->lr, momentum, steps_total, steps_per_epoch);
     for (int i = 0; i < schedules->count; i++) {
         const double lr = optimizer->groups.item[i].lr;
@@ -210,7 +232,24 @@ void tdm__schedules_step(tdm_schedules *schedules, bool epoch_ended) {
     for (int i = 0; i < schedules->count; i++) tdm__schedule_step(&schedules->group[i], epoch_ended);
 }
 
-void tdm__schedules_seek(tdm_schedules *schedules, int64_t steps, int64_t steps_per_epoch) {
+static void reduce(tdm_schedules *schedules) {
+    const tdm_schedule_section *section = schedules->own.section;
+    schedules->own.lr = tdm__plateau_reduced(section, schedules->own.lr);
+    for (int i = 0; i < schedules->count; i++)
+        schedules->group[i].lr = tdm__plateau_reduced(section, schedules->group[i].lr);
+}
+
+void tdm__schedules_measured(tdm_schedules *schedules, double metric) {
+    const tdm_schedule_section *section = schedules->own.section;
+    if (section->type != TDM_SCHEDULE_PLATEAU || schedules->own.warmup < section->warmup_steps) return;
+    if (tdm__plateau_step(&schedules->plateau, section, metric)) reduce(schedules);
+}
+
+void tdm__schedules_seek(tdm_schedules *schedules, int64_t steps, int64_t steps_per_epoch, const tdm_plateau *plateau) {
     tdm__schedule_seek(&schedules->own, steps, steps_per_epoch);
     for (int i = 0; i < schedules->count; i++) tdm__schedule_seek(&schedules->group[i], steps, steps_per_epoch);
+    if (schedules->own.section->type != TDM_SCHEDULE_PLATEAU) return;
+    schedules->plateau = *plateau;
+    if (schedules->own.warmup < schedules->own.section->warmup_steps) return;
+    for (int64_t i = 0; i < plateau->reductions; i++) reduce(schedules);
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <tandem/job.h>
+#include "runtime/optim/plateau.h"
 
 typedef struct tdm_schedule {
     const tdm_schedule_section *section;
@@ -30,12 +30,16 @@ void tdm__schedule_seek(tdm_schedule *schedule, int64_t steps, int64_t steps_per
  * begins with a learning rate of its own and otherwise follows the same settings. */
 typedef struct tdm_schedules {
     tdm_schedule own, group[TDM_PARAM_GROUPS_MAX];
-    int count; /* of the groups */
+    int count;           /* of the groups */
+    tdm_plateau plateau; /* one for all */
 } tdm_schedules;
 
 void tdm__schedules_init(tdm_schedules *schedules, const tdm_job *job, double momentum, int64_t steps_total,
                          int64_t steps_per_epoch);
 void tdm__schedules_step(tdm_schedules *schedules, bool epoch_ended);
-void tdm__schedules_seek(tdm_schedules *schedules, int64_t steps, int64_t steps_per_epoch);
+/* After an evaluation: plateau may reduce the learning rates. During warm-up it does not look. */
+void tdm__schedules_measured(tdm_schedules *schedules, double metric);
+/* `plateau`: as it was after those steps. */
+void tdm__schedules_seek(tdm_schedules *schedules, int64_t steps, int64_t steps_per_epoch, const tdm_plateau *plateau);
 
 #endif

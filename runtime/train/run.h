@@ -204,6 +204,7 @@ bool tdm__run_is_best(const tdm_run *run);
 /* To and from the state of a checkpoint. A best by another metric than the job's is forgotten. */
 void tdm__run_judged_save(const tdm_run *run, tdm_ckpt_state *state);
 void tdm__run_judged_restore(tdm_run *run, const tdm_ckpt_state *state);
+tdm_plateau tdm__run_plateau(const tdm_run *run, const tdm_ckpt_state *state);
 
 static inline bool tdm__run_has_steps_in_flight(const tdm_run *run) {
     return run->submitted > run->step;

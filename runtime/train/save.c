@@ -297,7 +297,8 @@ static tdm_status set_position(tdm_run *run, const tdm_ckpt_state *state) {
     run->eval_waits = run->save_waits = run->verify_waits = false;
     run->eval_due = state->eval_due != 0;
     tdm__run_judged_restore(run, state);
-    tdm__schedules_seek(&run->schedules, run->step, run->steps_per_epoch);
+    const tdm_plateau plateau = tdm__run_plateau(run, state);
+    tdm__schedules_seek(&run->schedules, run->step, run->steps_per_epoch, &plateau);
     return TDM_OK;
 }
 

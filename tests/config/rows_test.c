@@ -33,9 +33,10 @@ static void base_text(const tdm_section *section, int type, char *out, size_t by
         snprintf(more, sizeof(more), "%s: {groups: [{params: [\"*\"]}]}\n", "optimizer");
     } else if (section->type_key != NULL && !is_spec) {
         const char *name = section->rows[tdm__section_row(section, section->type_key)].names[type];
-        const char *needed = strcmp(name, "step") == 0        ? ", step_size: 1"
-                             : strcmp(name, "multistep") == 0 ? ", milestones: [1]"
-                                                              : "";
+        const char *needed = strcmp(name, "step") == 0              ? ", step_size: 1"
+                             : strcmp(name, "multistep") == 0       ? ", milestones: [1]"
+                             : strcmp(name, "cosine_restarts") == 0 ? ", t_0: 3"
+                                                                    : "";
         snprintf(more, sizeof(more), "%s: {type: %s%s}\n", section->path, name, needed);
     }
     snprintf(out, bytes, "%s%s%srun: {dir: null}\n", SMALL, data, more);
@@ -99,6 +100,7 @@ static void good_value(const tdm_section *section, const tdm_field *row, char *o
         snprintf(out, bytes, "%s",
                  row->names[strcmp(row->key, "precision") == 0       ? 0
                             : strcmp(row->key, "format") == 0        ? 1
+                            : strcmp(row->key, "metric") == 0        ? TDM_METRIC_LOSS
                             : strcmp(section->path, "schedule") == 0 ? 0
                                                                      : 1]);
     else if (row->kind == TDM_FIELD_BOOL)

@@ -172,6 +172,41 @@ TEST(the_wait_survives_an_interruption) {
     tdm_graph_free(graph);
 }
 
+/* Accuracies that are to rise by more than they can: every evaluation after the first reduces. */
+static void make_plateau(tdm_job *job) {
+    make_job(job);
+    job->checkpoint.keep_best = TDM_METRIC_NONE;
+    job->schedule.type = TDM_SCHEDULE_PLATEAU;
+    job->schedule.metric = TDM_METRIC_ACCURACY;
+    job->schedule.factor = 0.5;
+    job->schedule.patience = 0;
+    job->schedule.cooldown = 1;
+    job->schedule.threshold = 2;
+    job->schedule.threshold_mode = TDM_THRESHOLD_ABS;
+}
+
+TEST(plateau_is_equal_in_all_modes_and_after_interruptions) {
+    tdm_job job;
+    tdm_graph *graph = law_graph(1, 1);
+    make_plateau(&job);
+    job.run.dir = NULL;
+    set_mode(&job, TDM_MODE_SINGLE, 2);
+    const law_result straight = law_run_ok(&job, graph);
+    job.schedule.type = TDM_SCHEDULE_CONSTANT;
+    CHECK(strcmp(law_run_ok(&job, graph).params, straight.params) != 0);
+    for (int at = 1; at < STEPS; at++) {
+        make_plateau(&job);
+        fresh_folder();
+        job.train.steps = at;
+        set_mode(&job, at % 3, 2);
+        (void)law_run_ok(&job, graph);
+        job.train.steps = STEPS;
+        set_mode(&job, (at + 1) % 3, 2);
+        CHECK_TEXT(law_run_ok(&job, graph).params, straight.params);
+    }
+    tdm_graph_free(graph);
+}
+
 static void check_refused(const tdm_job *job, const tdm_graph *graph, const char *message) {
     law_result result = law_run(job, graph);
     CHECK_INT(result.status, TDM_E_CONFIG);
@@ -191,9 +226,16 @@ TEST(metrics_that_a_job_lacks) {
     make_early(&job);
     job.train.stop_metric = TDM_METRIC_NONE;
     check_refused(&job, graph, "train.stop_early.metric is none");
+    make_plateau(&job);
+    job.schedule.metric = TDM_METRIC_NONE;
+    check_refused(&job, graph, "schedule.metric is none");
+    make_plateau(&job);
+    job.data.eval.format = TDM_DATA_NONE;
+    check_refused(&job, graph, "schedule: plateau judges evaluations, and the job has no data.eval");
     tdm_graph_free(graph);
 }
 
 TEST_MAIN(RUN(the_best_checkpoint_stays); RUN(interrupted_anywhere_the_best_is_the_same);
-          RUN(a_run_without_improvement_ends); RUN(the_wait_survives_an_interruption); RUN(metrics_that_a_job_lacks);
+          RUN(a_run_without_improvement_ends); RUN(the_wait_survives_an_interruption);
+          RUN(plateau_is_equal_in_all_modes_and_after_interruptions); RUN(metrics_that_a_job_lacks);
           if (folder[0] != '\0') test_folder_remove(folder);)

@@ -6,17 +6,12 @@
 #include "tests/support/tdm_test.h"
 
 enum { COUNT = 53, STEPS = 20 };
-typedef enum {
-    FLAT_SGD = TDM_SGD,
-    FLAT_ADAM = TDM_ADAM,
-    FLAT_ADAMW = TDM_ADAMW,
-    FLAT_RMSPROP = TDM_RMSPROP
-} flat_kind;
+typedef enum { FLAT_SGD = TDM_SGD, FLAT_ADAM = TDM_ADAM, FLAT_ADAMW = TDM_ADAMW, FLAT_RMSPROP = TDM_RMSPROP } flat_kind;
 typedef struct {
     const char *name;
     flat_kind kind;
     double lr, a, b, eps, weight_decay; /* a: momentum or beta1; b: dampening, beta2 or alpha */
-    bool flag, lerp;                      /* flag: nesterov, amsgrad or centered */
+    bool flag, lerp;                    /* flag: nesterov, amsgrad or centered */
     uint32_t first[COUNT], last[COUNT]; /* the parameters after step 1 and step 20 */
 } flat_case;
 
@@ -48,8 +43,7 @@ static inline void optimize(tdm_isa isa, flat_run *run) {
     const tdm_optimizer_section section = section_of(&run->setting);
     const tdm_optim_def *optim = tdm_builtin_optims[section.type];
     const tdm_step_values values = optim_values(optim, &section, section.lr, ++run->step);
-    tdm_optim_args args = {
-        .values = &values, .p = run->p, .g = run->g, .count = run->count};
+    tdm_optim_args args = {.values = &values, .p = run->p, .g = run->g, .count = run->count};
     memcpy(args.state, run->state, sizeof run->state);
     CHECK_OK(optim->cpu[isa](&args));
 }

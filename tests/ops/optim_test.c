@@ -137,5 +137,5 @@ TEST(all_instruction_sets_have_the_same_bits) {
 }
 
 TEST_MAIN(RUN(every_optimizer_has_cases); RUN(definitions); RUN(a_job_keeps_states_that_have_names);
-          RUN(a_job_keeps_the_states_that_it_needs); RUN(without_momentum_sgd_keeps_nothing); RUN(places_are_those_of_the_enum);
-          RUN(all_instruction_sets_have_the_same_bits);)
+          RUN(a_job_keeps_the_states_that_it_needs); RUN(without_momentum_sgd_keeps_nothing);
+          RUN(places_are_those_of_the_enum); RUN(all_instruction_sets_have_the_same_bits);)

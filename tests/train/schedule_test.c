@@ -1,4 +1,6 @@
 /* Schedules against PyTorch's, equal as doubles. */
+#include <math.h>
+
 #include "runtime/optim/schedule.h"
 #include "tests/support/tdm_test.h"
 #include "tests/train/schedule_golden.h"
@@ -75,22 +77,23 @@ static tdm_schedule_section section_of(int type) {
                                   .div_factor = 4,
                                   .final_div_factor = 2,
                                   .start_factor = 0.5,
-                                  .end_factor = 0.25};
+                                  .end_factor = 0.25,
+                                  .t_0 = 2 * ((INT64_C(1) << 53) - 3),
+                                  .t_mult = 1};
 }
 
 /* Where nothing changes nothing is computed. */
 TEST(a_far_place_is_near) {
     const int64_t far = INT64_C(1) << 53;
-    for (int type = TDM_SCHEDULE_CONSTANT; type <= TDM_SCHEDULE_LINEAR; type++) {
+    for (int type = TDM_SCHEDULE_CONSTANT; type <= TDM_SCHEDULE_PLATEAU; type++) {
         if (type == TDM_SCHEDULE_COSINE) continue; /* each value follows from the one before */
         tdm_schedule_section section = section_of(type);
         section.warmup_steps = 3;
         section.milestones = (tdm_ints){2, {7, far - 3}};
-        static const double want[] = {[TDM_SCHEDULE_CONSTANT] = 1,
-                                      [TDM_SCHEDULE_STEP] = 0,
-                                      [TDM_SCHEDULE_MULTISTEP] = 0.25,
-                                      [TDM_SCHEDULE_ONECYCLE] = 0.125,
-                                      [TDM_SCHEDULE_LINEAR] = 0.25};
+        static const double want[] = {
+            [TDM_SCHEDULE_CONSTANT] = 1,          [TDM_SCHEDULE_STEP] = 0,      [TDM_SCHEDULE_MULTISTEP] = 0.25,
+            [TDM_SCHEDULE_ONECYCLE] = 0.125,      [TDM_SCHEDULE_LINEAR] = 0.25, [TDM_SCHEDULE_EXPONENTIAL] = 0,
+            [TDM_SCHEDULE_COSINE_RESTARTS] = 0.5, [TDM_SCHEDULE_PLATEAU] = 1};
         tdm_schedule schedule;
         tdm__schedule_init(&schedule, &section, 1, 0.9, far, 10);
         tdm__schedule_seek(&schedule, far, 10);
@@ -115,6 +118,10 @@ TEST(a_job_whose_changes_are_too_many) {
         {TDM_SCHEDULE_LINEAR, TDM_SCHEDULE_PER_STEP, 200000000, INT64_C(1) << 53, false},
         {TDM_SCHEDULE_STEP, TDM_SCHEDULE_PER_STEP, 0, 1000000000, true},
         {TDM_SCHEDULE_STEP, TDM_SCHEDULE_PER_STEP, 0, 1000000010, false},
+        {TDM_SCHEDULE_EXPONENTIAL, TDM_SCHEDULE_PER_STEP, 0, 100000000, true},
+        {TDM_SCHEDULE_EXPONENTIAL, TDM_SCHEDULE_PER_STEP, 0, 100000001, false},
+        {TDM_SCHEDULE_COSINE_RESTARTS, TDM_SCHEDULE_PER_STEP, 0, INT64_C(1) << 53, true},
+        {TDM_SCHEDULE_PLATEAU, TDM_SCHEDULE_PER_STEP, 0, INT64_C(1) << 53, true},
         {TDM_SCHEDULE_ONECYCLE, TDM_SCHEDULE_PER_STEP, 0, INT64_C(1) << 53, true},
         {TDM_SCHEDULE_CONSTANT, TDM_SCHEDULE_PER_STEP, 0, INT64_C(1) << 53, true},
         {TDM_SCHEDULE_CONSTANT, TDM_SCHEDULE_PER_STEP, 100000001, INT64_C(1) << 53, false},
@@ -130,5 +137,79 @@ TEST(a_job_whose_changes_are_too_many) {
     }
 }
 
+/* ---- plateau ---- */
+
+enum { MEASURED = sizeof(plateau_metric) / sizeof(plateau_metric[0]) };
+
+static tdm_job plateau_job(size_t c) {
+    tdm_job job = {.schedule = plateau_golden[c].section, .optimizer = {.lr = 0.1, .groups.count = 1}};
+    job.optimizer.groups.item[0].lr = 0.013;
+    return job;
+}
+
+TEST(plateau_equals_pytorch) {
+    for (size_t c = 0; c < sizeof(plateau_golden) / sizeof(plateau_golden[0]); c++) {
+        const tdm_job job = plateau_job(c);
+        tdm_schedules all;
+        tdm__schedules_init(&all, &job, 0, 1000, 10);
+        for (int i = 0; i < MEASURED; i++) {
+            tdm__schedules_step(&all, true);
+            tdm__schedules_measured(&all, plateau_metric[i]);
+            if (all.own.lr == plateau_golden[c].want[0][i] && all.group[0].lr == plateau_golden[c].want[1][i]) continue;
+            tdm_test_failures++;
+            fprintf(stderr, "%s, evaluation %d: lr %a and %a, wanted %a and %a\n", plateau_golden[c].name, i,
+                    all.own.lr, all.group[0].lr, plateau_golden[c].want[0][i], plateau_golden[c].want[1][i]);
+            break;
+        }
+    }
+}
+
+/* A resume has what the checkpoint keeps of it, and the number of steps. */
+TEST(plateau_goes_on_from_its_state) {
+    for (size_t c = 0; c < sizeof(plateau_golden) / sizeof(plateau_golden[0]); c++) {
+        const tdm_job job = plateau_job(c);
+        tdm_schedules all, resumed;
+        tdm__schedules_init(&all, &job, 0, 1000, 10);
+        for (int i = 0; i < MEASURED; i++) {
+            tdm__schedules_step(&all, true);
+            tdm__schedules_measured(&all, plateau_metric[i]);
+            tdm__schedules_init(&resumed, &job, 0, 1000, 10);
+            tdm__schedules_seek(&resumed, i + 1, 1, &all.plateau);
+            CHECK(resumed.own.lr == all.own.lr && resumed.group[0].lr == all.group[0].lr);
+            CHECK(memcmp(&resumed.plateau, &all.plateau, sizeof all.plateau) == 0);
+        }
+    }
+}
+
+TEST(plateau_waits_for_the_end_of_warmup) {
+    tdm_job job = plateau_job(0);
+    tdm_schedules all;
+    job.schedule.warmup_steps = 3;
+    job.schedule.warmup_factor = 0.5;
+    job.schedule.patience = 0;
+    tdm__schedules_init(&all, &job, 0, 1000, 10);
+    for (int step = 1; step <= 5; step++) {
+        tdm__schedules_step(&all, false);
+        tdm__schedules_measured(&all, 1.0);
+        CHECK(step < 3 || all.own.lr == (step == 5 ? 0.1 * 0.3 * 0.3 : step == 4 ? 0.1 * 0.3 : 0.1));
+    }
+    CHECK_INT(all.plateau.reductions, 2);
+}
+
+/* Unless it is written, the metric says which way is better. */
+TEST(plateau_mode_auto) {
+    tdm_job job = plateau_job(2); /* patience 0 */
+    job.schedule.mode = TDM_PLATEAU_AUTO;
+    for (int metric = TDM_METRIC_ACCURACY; metric <= TDM_METRIC_LOSS; metric++) {
+        tdm_schedules all;
+        job.schedule.metric = metric;
+        tdm__schedules_init(&all, &job, 0, 1000, 10);
+        tdm__schedules_measured(&all, 0.5);
+        tdm__schedules_measured(&all, 0.6);
+        CHECK_INT(all.plateau.reductions, metric == TDM_METRIC_LOSS);
+    }
+}
+
 TEST_MAIN(RUN(equal_pytorch); RUN(per_epoch_steps_at_the_end_of_epochs); RUN(seeking_is_stepping);
-          RUN(a_far_place_is_near); RUN(a_job_whose_changes_are_too_many);)
+          RUN(a_far_place_is_near); RUN(a_job_whose_changes_are_too_many); RUN(plateau_equals_pytorch);
+          RUN(plateau_goes_on_from_its_state); RUN(plateau_waits_for_the_end_of_warmup); RUN(plateau_mode_auto);)

@@ -10,8 +10,7 @@ enum { SQUARE_AVG = 1, MOMENTUM_BUFFER = 2, GRAD_AVG = 4 };
 
 /* Without momentum there is no buffer, as in PyTorch; a schedule that moves it may bring some. */
 static unsigned states(const tdm_optimizer_section *section, bool cycles) {
-    return SQUARE_AVG | (cycles || section->momentum != 0 ? MOMENTUM_BUFFER : 0u) |
-           (section->centered ? GRAD_AVG : 0u);
+    return SQUARE_AVG | (cycles || section->momentum != 0 ? MOMENTUM_BUFFER : 0u) | (section->centered ? GRAD_AVG : 0u);
 }
 
 static void prepare(const tdm_optim_settings *settings, void *values) {

@@ -11,8 +11,8 @@ typedef enum { PLAIN, CENTERED_FROM_OLD, CENTERED_FROM_NEW } average_form;
 static inline __attribute__((always_inline)) void rmsprop_loop(const tdm_rmsprop_values *values, float *restrict p,
                                                                const float *restrict g, float *restrict v,
                                                                float *restrict buffer, float *restrict average,
-                                                               size_t count, const average_form form,
-                                                               const bool moves, const bool decays) {
+                                                               size_t count, const average_form form, const bool moves,
+                                                               const bool decays) {
     const float step = -values->lr, momentum = values->momentum, eps = values->eps, decay = values->weight_decay;
     const float alpha = values->alpha, weight = values->one_minus_alpha, weight_back = values->one_minus_alpha - 1.0f;
     for (size_t i = 0; i < count; i++) {
@@ -37,9 +37,8 @@ static inline __attribute__((always_inline)) void rmsprop_loop(const tdm_rmsprop
     }
 }
 
-static inline __attribute__((always_inline)) void rmsprop_moves(const tdm_rmsprop_values *values,
-                                                                const tdm_optim_args *args, const average_form form,
-                                                                const bool moves) {
+static inline __attribute__((always_inline)) void
+rmsprop_moves(const tdm_rmsprop_values *values, const tdm_optim_args *args, const average_form form, const bool moves) {
     float *v = args->state[0], *buffer = args->state[1], *average = args->state[2];
     if (values->weight_decay != 0.0f) {
         rmsprop_loop(values, args->p, args->g, v, buffer, average, args->count, form, moves, true);

@@ -125,7 +125,7 @@ typedef struct tdm_optimizer_section {
     double lr;
     double momentum, dampening; /* sgd; rmsprop: momentum */
     bool nesterov;
-    tdm_floats betas; /* adam, adamw: two numbers */
+    tdm_floats betas;        /* adam, adamw: two numbers */
     double eps;              /* adam, adamw, rmsprop */
     double weight_decay;     /* NaN: PyTorch's default, 0.01 for adamw, else 0 */
     int form;                /* tdm_adam_form: rounds as torch >= 2.1, or as 1.13 */
@@ -141,25 +141,38 @@ typedef enum tdm_schedule_kind {
     TDM_SCHEDULE_MULTISTEP,
     TDM_SCHEDULE_COSINE,
     TDM_SCHEDULE_ONECYCLE,
-    TDM_SCHEDULE_LINEAR
+    TDM_SCHEDULE_LINEAR,
+    TDM_SCHEDULE_EXPONENTIAL,
+    TDM_SCHEDULE_COSINE_RESTARTS,
+    TDM_SCHEDULE_PLATEAU
 } tdm_schedule_kind;
 typedef enum tdm_schedule_unit { TDM_SCHEDULE_PER_EPOCH, TDM_SCHEDULE_PER_STEP } tdm_schedule_unit;
+/* auto: the loss is to fall, the others are to rise. */
+typedef enum tdm_plateau_mode { TDM_PLATEAU_AUTO, TDM_PLATEAU_MIN, TDM_PLATEAU_MAX } tdm_plateau_mode;
+typedef enum tdm_threshold_mode { TDM_THRESHOLD_REL, TDM_THRESHOLD_ABS } tdm_threshold_mode;
 typedef struct tdm_schedule_section {
     int type;             /* tdm_schedule_kind */
     int per;              /* tdm_schedule_unit: how often scheduler.step() is called */
     int64_t warmup_steps; /* steps of linear warm-up; then the schedule begins (SequentialLR) */
     double warmup_factor; /* the factor of the first step: LinearLR's start_factor */
     int64_t step_size;    /* step */
-    double gamma;         /* step, multistep */
+    double gamma;         /* step, multistep, exponential */
     tdm_ints milestones;  /* multistep */
     int64_t total;        /* cosine T_max, onecycle total_steps, linear total_iters; TDM_INT_NULL: the whole run */
-    double min_lr;        /* cosine eta_min */
+    double min_lr;        /* cosine, cosine_restarts: eta_min; plateau */
     double max_lr;        /* onecycle; NaN: optimizer.lr */
     double pct_start, div_factor, final_div_factor; /* onecycle */
     int anneal;                                     /* onecycle: 0 cos, 1 linear */
     bool cycle_momentum, three_phase;               /* onecycle */
     double base_momentum, max_momentum;             /* onecycle: for sgd's momentum, or adam's beta1 */
     double start_factor, end_factor;                /* linear */
+    int64_t t_0, t_mult;                            /* cosine_restarts: length of the first cycle; its growth */
+    int metric, mode; /* plateau: tdm_metric, not TDM_METRIC_NONE; tdm_plateau_mode. It steps at evaluations */
+    double factor;    /* plateau: of a reduction */
+    int64_t patience, cooldown; /* plateau */
+    double threshold;           /* plateau: a smaller or equal improvement is none */
+    int threshold_mode;         /* plateau: tdm_threshold_mode */
+    double eps;                 /* plateau: smaller or equal reductions are not made */
 } tdm_schedule_section;
 
 /* What an evaluation is judged by. tdm_scores has the numbers. */

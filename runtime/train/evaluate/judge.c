@@ -50,6 +50,8 @@ void tdm__run_judge(tdm_run *run) {
     run->best_before = run->best;
     if (keep != TDM_METRIC_NONE) judge(run, &run->best, keep, 0);
     if (train->stop_after != TDM_INT_NULL) judge(run, &run->early, train->stop_metric, train->stop_min_delta);
+    if (run->job->schedule.type == TDM_SCHEDULE_PLATEAU)
+        tdm__schedules_measured(&run->schedules, number_of(&run->scores, run->job->schedule.metric));
     find_end(run);
 }
 
@@ -59,6 +61,16 @@ bool tdm__run_is_best(const tdm_run *run) {
 
 /* ---- checkpoints ---- */
 
+static void save_plateau(const tdm_run *run, tdm_ckpt_state *state) {
+    const tdm_plateau *plateau = &run->schedules.plateau;
+    state->plateau_bad = plateau->bad;
+    state->plateau_cooldown = plateau->cooldown;
+    state->plateau_reductions = plateau->reductions;
+    if (!isfinite(plateau->best)) return;
+    strncpy(state->plateau_metric, names[run->job->schedule.metric], sizeof(state->plateau_metric) - 1);
+    state->plateau_best = plateau->best;
+}
+
 void tdm__run_judged_save(const tdm_run *run, tdm_ckpt_state *state) {
     const tdm_job *job = run->job;
     if (run->best.step > 0) {
@@ -66,6 +78,7 @@ void tdm__run_judged_save(const tdm_run *run, tdm_ckpt_state *state) {
         state->best_step = run->best.step;
         state->best_score = run->best.score;
     }
+    if (job->schedule.type == TDM_SCHEDULE_PLATEAU) save_plateau(run, state);
     if (run->early.step == 0 && run->early.waited == 0) return;
     strncpy(state->stop_metric, names[job->train.stop_metric], sizeof(state->stop_metric) - 1);
     state->stop_step = run->early.step;
@@ -83,6 +96,18 @@ void tdm__run_judged_restore(tdm_run *run, const tdm_ckpt_state *state) {
         run->early = (tdm_judged){.score = state->stop_score, .step = state->stop_step, .waited = state->stop_waited};
     run->best_before = run->best;
     find_end(run);
+}
+
+/* Another metric than the checkpoint's has no best yet. */
+tdm_plateau tdm__run_plateau(const tdm_run *run, const tdm_ckpt_state *state) {
+    const tdm_schedule_section *section = &run->job->schedule;
+    tdm_plateau plateau;
+    tdm__plateau_init(&plateau, section);
+    plateau.bad = state->plateau_bad;
+    plateau.cooldown = state->plateau_cooldown;
+    plateau.reductions = state->plateau_reductions;
+    if (strcmp(state->plateau_metric, names[section->metric]) == 0) plateau.best = state->plateau_best;
+    return plateau;
 }
 
 /* ---- the job ---- */
@@ -107,6 +132,11 @@ tdm_status tdm__run_check_metrics(const tdm_run *run) {
     if (run->options.predicts) return TDM_OK;
     if (job->checkpoint.keep_best != TDM_METRIC_NONE)
         TDM_TRY(check_metric(run, "checkpoint.keep_best", job->checkpoint.keep_best));
+    if (job->schedule.type == TDM_SCHEDULE_PLATEAU) {
+        if (job->schedule.metric == TDM_METRIC_NONE)
+            TDM_FAIL(TDM_E_CONFIG, "schedule.metric is none; write accuracy, top5 or loss");
+        TDM_TRY(check_metric(run, "schedule: plateau", job->schedule.metric));
+    }
     if (job->train.stop_after == TDM_INT_NULL) return TDM_OK;
     if (job->train.stop_metric == TDM_METRIC_NONE)
         TDM_FAIL(TDM_E_CONFIG, "train.stop_early.metric is none; write accuracy, top5 or loss");
