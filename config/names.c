@@ -23,6 +23,7 @@ static const foreign_name foreign_keys[] = {
     {"train.steps", "max_steps num_steps max_iter max_iters iterations total_steps"},
     {"train.accumulate", "gradient_accumulation_steps accumulate_grad_batches grad_accum"},
     {"train.clip_grad_norm", "max_grad_norm gradient_clip_val clip_grad grad_clip"},
+    {"train.clip_grad_value", "clip_value clipvalue"},
     {"train.precision", "amp fp16 bf16 dtype mixed_precision"},
     {"train.recompute", "checkpointing activation_checkpointing gradient_checkpointing remat"},
     {"data.workers", "j num_workers dataloader_num_workers loaders"},

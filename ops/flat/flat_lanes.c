@@ -34,6 +34,10 @@ static void scale(float *x, float factor, size_t count) {
     for (size_t i = 0; i < count; i++) x[i] *= factor;
 }
 
+static void clamp(float *x, float most, size_t count) {
+    for (size_t i = 0; i < count; i++) x[i] = x[i] < -most ? -most : x[i] > most ? most : x[i];
+}
+
 /* Number i goes to lane i mod LANES; the lanes are added as a binary tree. A float's square is exact in double. */
 static double sum_squares(const float *x, size_t count) {
     double lane[LANES] = {0};
@@ -74,6 +78,7 @@ const tdm_flat_kernels TDM_ISA_NAME(tdm__flat) = {
     .variant = TDM_ISA_TEXT,
     .sum = sum,
     .scale = scale,
+    .clamp = clamp,
     .sum_squares = sum_squares,
     .lerp = lerp,
     .to_bf16 = to_bf16,

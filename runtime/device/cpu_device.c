@@ -196,6 +196,15 @@ static tdm_status cpu_clip(tdm_device *device, const tdm_step_values *values, fl
     return run_loop(device, scale_part, (flat_loop){.out = g, .weight = factor < 1.0f ? factor : 1.0f}, count);
 }
 
+static void clamp_part(void *loop, size_t begin, size_t end) {
+    const flat_loop *l = loop;
+    l->flat->clamp(l->out + begin, l->weight, end - begin);
+}
+
+static tdm_status cpu_clamp(tdm_device *device, const tdm_step_values *values, float *g, size_t count) {
+    return run_loop(device, clamp_part, (flat_loop){.out = g, .weight = values->clip_value}, count);
+}
+
 static void average_part(void *loop, size_t begin, size_t end) {
     const flat_loop *l = loop;
     l->flat->lerp(l->out + begin, l->in + begin, l->weight, end - begin);
@@ -237,6 +246,7 @@ static tdm_status cpu_add_bf16(tdm_device *device, void *out, const void *what, 
 static const tdm_arena_ops arena_ops = {
     .sum = cpu_sum,
     .clip = cpu_clip,
+    .clamp = cpu_clamp,
     .average = cpu_average,
     .to_bf16 = cpu_to_bf16,
     .from_bf16 = cpu_from_bf16,

@@ -20,7 +20,7 @@ typedef struct tdm_update {
     double lr, momentum;                   /* of this step: schedules may change both (one-cycle) */
     double group_lr[TDM_PARAM_GROUPS_MAX]; /* of this step, for each of the optimizer's groups */
     int64_t t;                             /* optimizer steps done before this one + 1 */
-    double clip_norm;                      /* NaN: none */
+    double clip_norm, clip_value;          /* NaN: none */
     float average_weight;                  /* of tdm_step_values */
     bool stop;                             /* this process has been asked to stop after this step */
 } tdm_update;

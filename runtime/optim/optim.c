@@ -29,7 +29,8 @@ tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator)
     tdm_step_values values = {.step = (uint64_t)update->t,
                               .loss_seed = (float)(1.0 / (double)denominator),
                               .clip_norm = (float)update->clip_norm,
-                              .average_weight = update->average_weight};
+                              .average_weight = update->average_weight,
+                              .clip_value = (float)update->clip_value};
     const tdm_optim_settings settings = {.section = section,
                                          .lr = update->lr,
                                          .momentum = update->momentum,
@@ -96,6 +97,8 @@ tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
     if (!isnan(update->clip_norm))
         TDM_TRY(ops->arenas->clip(device, r->block->values, r->grad, r->plan->trained_floats, r->ranges,
                                   r->plan->trained_count, &r->block->outcome.grad_norm));
+    if (!isnan(update->clip_value))
+        TDM_TRY(ops->arenas->clamp(device, r->block->values, r->grad, r->plan->trained_floats));
     if (ops->enter != NULL) TDM_TRY(ops->enter(device));
     for (int i = 0; i < r->plan->run_count; i++) TDM_TRY(step_run(r, &r->plan->runs[i], update));
     if (tdm__replica_lends(r)) TDM_TRY(tdm__replica_params_changed(r));

@@ -12,9 +12,9 @@ int tdm__optim_state_count(const tdm_job *job);
 tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator);
 /* The same for each of the optimizer's groups, too. */
 tdm_values tdm__optim_all_values(const tdm_update *update, int64_t denominator);
-/* Puts on the replica's queue: clipping by norm if update->clip_norm is set, then one step over each run of the plan,
- * then the average of the parameters if the replica has one. The numbers come from the values that the step was begun
- * with. */
+/* Puts on the replica's queue: clipping by norm and by value where update says so, then one step over each run of the
+ * plan, then the average of the parameters if the replica has one. The numbers come from the values that the step was
+ * begun with. */
 tdm_status tdm__optim_step(tdm_replica *replica, const tdm_update *update);
 
 #endif

@@ -115,6 +115,7 @@ static tdm_status submit_step(tdm_run *run) {
                          .momentum = run->schedules.own.momentum,
                          .t = run->submitted + 1,
                          .clip_norm = run->job->train.clip_grad_norm,
+                         .clip_value = run->job->train.clip_grad_value,
                          .average_weight = tdm__average_weight(&run->job->train, run->submitted + 1),
                          .stop = atomic_load(&run->stop) != 0};
     for (int i = 0; i < run->schedules.count; i++) update.group_lr[i] = run->schedules.group[i].lr;

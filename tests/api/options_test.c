@@ -121,6 +121,7 @@ TEST(values_out_of_range_are_named) {
     WRONG(train.precision, 9, "train.precision");
     WRONG(train.clip_grad_norm, INFINITY, "train.clip_grad_norm");
     WRONG(train.clip_grad_norm, -1, "train.clip_grad_norm");
+    WRONG(train.clip_grad_value, 0, "train.clip_grad_value");
     WRONG(optimizer.type, -1, "optimizer.type");
     WRONG(optimizer.type, 1000000, "optimizer.type");
     WRONG(optimizer.lr, NAN, "optimizer.lr");
@@ -129,7 +130,7 @@ TEST(values_out_of_range_are_named) {
     WRONG(optimizer.betas.item[1], 2, "optimizer.betas");
     WRONG(optimizer.betas.item[0], 1, "optimizer.betas item 1 must be a number of at least 0 and below 1, got '1'");
     WRONG(optimizer.form, -1, "optimizer.form");
-    WRONG(schedule.type, 6, "schedule.type");
+    WRONG(schedule.type, 99, "schedule.type");
     WRONG(loss.kind, 1000, "loss.type");
     WRONG(loss.kind, -1, "loss.type");
     WRONG(loss.label_smoothing, 1.5, "loss.label_smoothing");

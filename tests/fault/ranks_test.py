@@ -303,6 +303,7 @@ DIFFERENCES = [
     ("train.batch", ("train.batch={global: 26}",)),
     ("train.accumulate", ("train.accumulate=2",)),
     ("train.clip_grad_norm", ("train.clip_grad_norm=1",)),
+    ("train.clip_grad_value", ("train.clip_grad_value=1",)),
     ("data.train.samples", ("data.train.samples=252",)),
     ("data.train.seed", ("data.train.seed=11",)),
     ("data.eval", ("data.eval.samples=42",)),

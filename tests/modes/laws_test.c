@@ -237,6 +237,21 @@ TEST(accumulation_is_equal_in_all_modes) {
     tdm_graph_free(graph);
 }
 
+TEST(clipping_by_value_is_equal_in_all_modes) {
+    tdm_job job;
+    law_job(&job);
+    tdm_graph *graph = law_graph(1, 1);
+    law_result plain = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+    job.train.clip_grad_value = 0.01;
+    law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+    law_result dp = run_as(&job, graph, TDM_MODE_DP, 2);
+    law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 2);
+    law_check_same(&single, &dp);
+    law_check_same(&single, &ddp);
+    CHECK(strcmp(plain.params, single.params) != 0);
+    tdm_graph_free(graph);
+}
+
 TEST(small_buckets_are_equal) {
     tdm_job job;
     law_job(&job);
@@ -306,5 +321,5 @@ TEST_MAIN(RUN(modes_are_equal); RUN(exposed_time_is_part_of_comm); RUN(a_run_rep
           RUN(loader_threads_change_nothing); RUN(mixed_samples_are_equal); RUN(threads_change_nothing);
           RUN(recomputing_changes_nothing); RUN(bf16_is_equal_in_all_modes); RUN(variants_of_dp_are_equal);
           RUN(cutting_the_batch_changes_only_rounding); RUN(accumulation_is_equal_in_all_modes);
-          RUN(small_buckets_are_equal); RUN(frozen_parameters_are_equal_in_all_modes);
-          RUN(groups_are_equal_in_all_modes);)
+          RUN(clipping_by_value_is_equal_in_all_modes); RUN(small_buckets_are_equal);
+          RUN(frozen_parameters_are_equal_in_all_modes); RUN(groups_are_equal_in_all_modes);)

@@ -222,6 +222,31 @@ TEST(clip) {
     check_clips(NULL, 0, 0);
 }
 
+static void check_clamp(size_t count, bool odd) {
+    op_memory m = {.device = device, .odd = odd};
+    tdm_step_values *values = op_memory_new(&m, sizeof *values, "the values");
+    float *g = op_memory_floats(&m, (int64_t)count, "the gradients"), *want = calloc(count + 1, sizeof *want);
+    numbers(5, g, count, 1);
+    if (count > 3) g[2] = NAN, g[3] = -INFINITY;
+    memcpy(want, g, count * sizeof *g);
+    *values = (tdm_step_values){.clip_value = 0.5f};
+    CHECK_OK(cpu->ops->arenas->clamp(cpu, values, want, count));
+    op_memory_send(&m);
+    CHECK_OK(device->ops->arenas->clamp(device, op_memory_there(&m, values), op_memory_there(&m, g), count));
+    op_memory_fetch(&m);
+    op_memory_check(&m, "clamp");
+    CHECK(memcmp(g, want, count * sizeof *g) == 0);
+    op_memory_free(&m);
+    free(want);
+}
+
+TEST(clamp) {
+    for (size_t count = 1; count < 1500; count = count * 5 + 3) {
+        check_clamp(count, false);
+        check_clamp(count, true);
+    }
+}
+
 TEST_MAIN({
     device = cuda_open();
     CHECK_OK(tdm_cpu_device.open(&cpu, tdm_host_default(), &(tdm_device_options){.index = 0}));
@@ -229,6 +254,7 @@ TEST_MAIN({
     RUN(averages_are_the_cpus);
     RUN(sum_adds_in_order_and_in_place);
     RUN(clip);
+    RUN(clamp);
     cpu->ops->close(cpu);
     device->ops->close(device);
 })

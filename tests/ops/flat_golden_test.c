@@ -72,6 +72,20 @@ TEST(sum_adds_in_order_and_in_place) {
     }
 }
 
+TEST(clamp_keeps_what_is_not_a_number) {
+    static float x[3][MANY];
+    const tdm_flat_kernels *flat[3];
+    const int variant_count = variants(flat);
+    for (int k = 0; k < variant_count; k++) {
+        optim_numbers(3, x[k], MANY, 1.7f);
+        x[k][1] = INFINITY, x[k][2] = -INFINITY, x[k][3] = NAN;
+        flat[k]->clamp(x[k], 0.75f, MANY);
+        CHECK(x[k][1] == 0.75f && x[k][2] == -0.75f && isnan(x[k][3]));
+        for (int i = 4; i < MANY; i++) CHECK(x[k][i] <= 0.75f && x[k][i] >= -0.75f);
+        CHECK(memcmp(x[k], x[0], sizeof x[k]) == 0);
+    }
+}
+
 TEST(scale_and_sum_squares_are_the_same_in_all_variants) {
     static float x[MANY], scaled[3][MANY];
     const tdm_flat_kernels *flat[3];
@@ -130,4 +144,4 @@ TEST(bf16) {
 }
 
 TEST_MAIN(RUN(bf16); RUN(optimizers_equal_pytorch); RUN(sum_adds_in_order_and_in_place);
-          RUN(scale_and_sum_squares_are_the_same_in_all_variants);)
+          RUN(clamp_keeps_what_is_not_a_number); RUN(scale_and_sum_squares_are_the_same_in_all_variants);)

@@ -75,6 +75,9 @@ CASES = {
                        optimizer=dict(type="sgd", lr=0.05, momentum=0.9, weight_decay=1e-3,
                                       groups=[dict(params=["1.*"], lr=0.01), dict(params="*.bias", weight_decay=0.0)]),
                        layers=[FLATTEN, ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
+    "rmsprop": dict(input=[1, 8, 8], loss="cross_entropy", batch=16, samples=203, clip_grad_norm=1.0, clip_grad_value=0.1,
+                    optimizer=dict(type="rmsprop", lr=1e-3, momentum=0.9, centered=True, eps=1e-3, weight_decay=1e-3),
+                    layers=[FLATTEN, ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
     # torchvision's network as model.builtin has it, with the names that it has there. With a larger lr 20 batch norms of small
     # images are chaotic: at 1e-3 one unit in the last place of the weights is 4 % of the loss after 20 steps, here 2e-4
     "resnet18": dict(input=[3, 16, 16], builtin="resnet18", classes=10, loss="cross_entropy", batch=8, samples=67,
@@ -100,6 +103,7 @@ FIXTURES = {
     "frozen": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
     "groups": [("single", 1, ""), ("ddp", 3, "")],
     "sgd_groups": [("single", 1, "")],
+    "rmsprop": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
 }
 # networks of model.builtin, in fixtures/networks
 NETWORK_STEPS = 20
@@ -149,7 +153,7 @@ def yaml_lines(case, mode, world, scatter, seed, steps=STEPS):
     c = CASES[case]
     data = dict(format="synthetic", samples=c["samples"])
     train = dict(steps=steps, batch=dict(per_device=c["batch"]))
-    train.update({k: c[k] for k in ("accumulate", "clip_grad_norm") if k in c})
+    train.update({k: c[k] for k in ("accumulate", "clip_grad_norm", "clip_grad_value") if k in c})
     loss = dict(type=c["loss"], label_smoothing=c["label_smoothing"]) if "label_smoothing" in c else c["loss"]
     parallel = dict(mode=mode, device="cpu", device_ids=list(range(world)), threads_per_device=1)
     if scatter:

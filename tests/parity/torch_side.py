@@ -143,7 +143,8 @@ def param_groups(case, net):
 
 def optimizer(case, params):
     s = {k: tuple(v) if isinstance(v, list) else v for k, v in cases.CASES[case]["optimizer"].items() if k != "groups"}
-    return {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[s.pop("type")](params, **s)
+    return {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
+            "rmsprop": torch.optim.RMSprop}[s.pop("type")](params, **s)
 
 
 def scheduler(case, opt, steps):
@@ -251,6 +252,9 @@ def update(case, model, opt, sched):
     clip = cases.CASES[case].get("clip_grad_norm")
     if clip is not None:
         nn.utils.clip_grad_norm_(model.parameters(), clip)
+    clip = cases.CASES[case].get("clip_grad_value")
+    if clip is not None:
+        nn.utils.clip_grad_value_(model.parameters(), clip)
     opt.step()
     if sched is not None:
         sched.step()

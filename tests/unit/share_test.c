@@ -43,7 +43,7 @@ TEST(each_number_once) {
 }
 
 typedef struct {
-    float sum[COUNT], clipped[COUNT], average[COUNT], wide[COUNT];
+    float sum[COUNT], clipped[COUNT], clamped[COUNT], average[COUNT], wide[COUNT];
     uint16_t narrow[COUNT];
     double norm;
 } results;
@@ -57,13 +57,14 @@ static void run_loops(tdm_device_threads threads, results *out) {
     for (int i = 0; i < COUNT; i++) {
         a[i] = (float)(i % 977) * 0.37f - 100.0f;
         b[i] = (float)(i % 461) * -1.1f + 7.0f;
-        out->clipped[i] = out->average[i] = a[i] + 1.0f;
+        out->clipped[i] = out->clamped[i] = out->average[i] = a[i] + 1.0f;
     }
     const float *const source[3] = {a, b, a};
     const tdm_flat_range range = {.offset = 0, .count = COUNT};
-    const tdm_step_values values = {.clip_norm = 2.0f, .average_weight = 0.3f};
+    const tdm_step_values values = {.clip_norm = 2.0f, .average_weight = 0.3f, .clip_value = 50.0f};
     CHECK_OK(ops->sum(device, out->sum, source, 3, COUNT));
     CHECK_OK(ops->clip(device, &values, out->clipped, COUNT, &range, 1, &out->norm));
+    CHECK_OK(ops->clamp(device, &values, out->clamped, COUNT));
     CHECK_OK(ops->average(device, &values, out->average, b, COUNT));
     CHECK_OK(ops->to_bf16(device, out->narrow, a, COUNT));
     CHECK_OK(ops->add_bf16(device, out->narrow, out->narrow, COUNT));
@@ -77,7 +78,7 @@ TEST(parts_change_nothing) {
     run_loops((tdm_device_threads){NULL, 1}, &alone);
     parts_done = 0;
     run_loops((tdm_device_threads){in_parts, 2}, &shared);
-    CHECK_INT(parts_done, 12);
+    CHECK_INT(parts_done, 14);
     CHECK(memcmp(&alone, &shared, sizeof(alone)) == 0);
 }
 

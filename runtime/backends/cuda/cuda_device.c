@@ -163,6 +163,7 @@ static tdm_status enter(tdm_device *device) {
 static const tdm_arena_ops arena_ops = {
     .sum = tdm__cuda_sum,
     .clip = tdm__cuda_clip,
+    .clamp = tdm__cuda_clamp,
     .average = tdm__cuda_average,
     .to_bf16 = tdm__cuda_to_bf16,
     .add_bf16 = tdm__cuda_add_bf16,

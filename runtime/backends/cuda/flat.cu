@@ -154,6 +154,17 @@ struct clip_item {
     }
 };
 
+struct clamp_item {
+    const tdm_step_values *values;
+    float *g;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        const float most = values->clip_value;
+        pack<float, WIDE> v = load<WIDE>(g, i);
+        for (int k = 0; k < WIDE; k++) v.at[k] = v.at[k] < -most ? -most : v.at[k] > most ? most : v.at[k];
+        store(g, i, v);
+    }
+};
+
 /* ---- average ---- */
 
 /* The weight is read in device memory, so that a captured step serves every weight. */
@@ -205,6 +216,11 @@ tdm_status tdm__cuda_average(tdm_device *device, const tdm_step_values *values, 
     TDM_CUDA_ENTER(device);
     const average_item item = {values, average, p};
     return each(tdm__cuda_device(device), item, (int64_t)count, is_aligned(average) && is_aligned(p));
+}
+
+tdm_status tdm__cuda_clamp(tdm_device *device, const tdm_step_values *values, float *g, size_t count) {
+    TDM_CUDA_ENTER(device);
+    return each(tdm__cuda_device(device), clamp_item{values, g}, (int64_t)count, is_aligned(g));
 }
 
 tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,

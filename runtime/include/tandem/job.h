@@ -198,6 +198,7 @@ typedef struct tdm_train_section {
     double ema_decay;                 /* of the moving average of the parameters; NaN: there is none */
     bool ema_warmup;                  /* the decay is at most (1 + n) / (10 + n) after n updates */
     int64_t ema_every;                /* steps between two updates of the average */
+    double clip_grad_value;           /* NaN: none; after clip_grad_norm */
 } tdm_train_section;
 
 typedef enum tdm_mode_kind { TDM_MODE_SINGLE, TDM_MODE_DP, TDM_MODE_DDP } tdm_mode_kind;

@@ -50,6 +50,8 @@ typedef struct tdm_arena_ops {
      * the ranges' 2-norms. Writes it to *norm, in the device's memory. */
     tdm_status (*clip)(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
                        const tdm_flat_range *ranges, int range_count, double *norm);
+    /* torch.nn.utils.clip_grad_value_: g between -values->clip_value and values->clip_value. */
+    tdm_status (*clamp)(tdm_device *device, const tdm_step_values *values, float *g, size_t count);
 
     /* average = torch.lerp(average, p, values->average_weight); nothing if that weight is 0. */
     tdm_status (*average)(tdm_device *device, const tdm_step_values *values, float *average, const float *p,

@@ -167,6 +167,7 @@ typedef struct tdm_step_values {
     float clip_norm; /* largest norm of the gradients; NaN: any */
     /* How far the average of the parameters moves towards them after this step, 0 to 1; 0: it stays. */
     float average_weight;
+    float clip_value; /* largest absolute value of a gradient; NaN: any */
     /* The optimizer's own: its `prepare` writes them, its kernels read them, nobody else looks (tandem/sys/optim.h). */
     uint64_t optim[TDM_OPTIM_BYTES / sizeof(uint64_t)];
 } tdm_step_values;
@@ -302,6 +303,7 @@ typedef struct tdm_flat_kernels {
     /* out = ((source[0] + source[1]) + source[2]) + ...; out may be any of the sources. */
     void (*sum)(float *out, const float *const *source, int source_count, size_t count);
     void (*scale)(float *x, float factor, size_t count);
+    void (*clamp)(float *x, float most, size_t count);   /* torch.clamp(x, -most, most): a NaN stays one */
     double (*sum_squares)(const float *x, size_t count); /* lanes of double, fixed order */
     /* torch.lerp(x, end, weight) into x: fmaf from the nearer end. */
     void (*lerp)(float *x, const float *end, float weight, size_t count);
