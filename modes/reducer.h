@@ -41,7 +41,7 @@ struct tdm_reducer {
     const tdm_mode_params *params;
     tdm_replica *replica;
     const char *backend; /* "shm", "nccl"; "here": one rank */
-    double ms;           /* of collectives of this step that it did not wait for: TDM_PHASE_COMM_EXPOSED lacks them */
+    double ms;           /* that this step's collectives took behind or inside forward and backward */
 };
 
 tdm_status tdm__reducer_open_alone(tdm_reducer **out, const tdm_mode_params *params);

@@ -117,7 +117,7 @@ static void print_backward(const tdm_plan *plan, int index, const tdm_plan_node 
 }
 
 static void print_statistics(const tdm_plan *plan, int index, const tdm_plan_node *node, tdm_text *text) {
-    plan_row row = {.phase = "stats", .op = node->op->name};
+    plan_row row = {.kind = "stats", .op = node->op->name};
     if (index > plan->forward_steps) {
         add_value(row.reads, sizeof(row.reads), plan, node->dy);
         add_value(row.reads, sizeof(row.reads), plan, node->saved);
