@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Checks that pages name only files and functions that exist. Prints the others; exit status 1 if there is
-one. Names of an example (`lion`, `huber`, `tsv`, `gelu`) and patterns (noun_verb, VERB) are not looked for."""
+"""Checks that pages name only files and functions that exist, and that both README list every layer, loss, optimizer
+and schedule. Prints what is wrong; exit status 1 if there is something. Names of an example (`lion`, `huber`, `tsv`,
+`celu`) and patterns (noun_verb, VERB) are not looked for."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EXAMPLE = re.compile(r"lion|huber|tsv|gelu|noun|VERB|^[_.]")
+EXAMPLE = re.compile(r"lion|huber|tsv|celu|noun|VERB|^[_.]")
 ROOMS = ("runtime", "modes", "ops", "config", "tools", "tests", "samples")
 SOURCE = re.compile(r"\.(c|h|cu|cpp|def|inc|sh|py|cmake|yaml)$")
 
@@ -25,6 +26,23 @@ def check_file(where, path):
         bad.append(f"{where}: there is no file {path}")
 
 
+def check_lists(page, heading):
+    """The section `heading` of the page names whatever the tables have."""
+    section = text[page].split(f"\n## {heading}\n", 1)[-1].split("\n## ", 1)[0]
+    listed = set(re.findall(r"[a-z][a-z0-9_]*", section))
+    for file in ("ops/ops.def", "ops/losses.def", "ops/optims.def"):
+        for name in re.findall(r"^TDM_\w+\((\w+)\)", text[file], re.M):
+            if name not in listed:
+                bad.append(f"{page}: '{heading}' does not list {name} of {file}")
+    file = "config/fields/train.c"
+    schedules = re.search(r"schedule_names\[\] = \{(.*?)\}", text[file], re.S).group(1)
+    for name in re.findall(r'"(\w+)"', schedules):
+        if name not in listed:
+            bad.append(f"{page}: '{heading}' does not list the schedule {name} of {file}")
+
+
+check_lists("README.md", "What is here today")
+check_lists("README.zh-CN.md", "目前具备")
 for file, page in text.items():
     if not file.endswith(".md"):
         continue

@@ -51,7 +51,8 @@ completed "--mode" tandem train job.yaml --mo
 completed "dp ddp" tandem train job.yaml --mode d
 completed "dp ddp" tandem train job.yaml --mode = d
 completed "optimizer.type=" tandem train job.yaml optimizer.t
-completed "adam adamw" tandem train job.yaml optimizer.type = a
+optims=$(sed -n 's/^TDM_OPTIM(\(a[a-z0-9_]*\))$/\1/p' "$(dirname "$0")/../../ops/optims.def")
+completed "$(echo $optims)" tandem train job.yaml optimizer.type = a
 completed "auto ref fast" tandem train job.yaml parallel.kernels =
 completed "true false" tandem train job.yaml data.shuffle =
 completed "" tandem train job.yaml optimizer.lr =

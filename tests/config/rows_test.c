@@ -315,7 +315,7 @@ TEST(explain_finds_what_is_meant) {
     CHECK_HAS(text, "checkpoint.every");
     tdm_free(text);
     REQUIRE_OK(tdm_config_explain("momentum", TDM_ENGLISH, &text));
-    CHECK_HAS(text, "only for  sgd, rmsprop\n");
+    CHECK_HAS(text, "only for  sgd, rmsprop"); /* and what has been added since */
     tdm_free(text);
     REQUIRE_OK(tdm_config_explain("layers", TDM_CHINESE, &text));
     CHECK_HAS(text, "卷积");

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# tools/new_op on a copy of the sources: an op, an optimizer and a loss are one folder and one line each, which configure,
-# build (for the emulated CUDA, too) and pass the tests of their kind; wrong names are refused.
+# tools/new_op on a copy of the sources: an op, an activation, an optimizer and a loss are one folder and one line each,
+# which are formatted, configure, build (for the emulated CUDA, too) and pass the tests of their kind; wrong names are
+# refused.
 #   new_op_test.sh SOURCE_FOLDER BUILD_FOLDER CMAKE COMPILER
 set -euo pipefail
 source=$1 build=$2 cmake=$3 compiler=$4
@@ -12,15 +13,24 @@ mkdir "$work/tree"
 cp -R "$source"/{CMakeLists.txt,config,modes,ops,runtime,samples,tests,tools} "$work/tree/"
 cd "$work/tree"
 tools/new_op probe_op >/dev/null
+tools/new_op --activation probe_plain >/dev/null
+tools/new_op --activation probe_attr alpha >/dev/null
 tools/new_op --optim probe_optim >/dev/null
 tools/new_op --loss probe_loss >/dev/null
 diff -rq "$source/ops" ops >../changes || true
-[ "$(wc -l <../changes)" = 6 ] || fail "more than a folder and a line each: $(cat ../changes)"
-for list in ops optims losses; do
-    [ "$(diff "$source/ops/$list.def" ops/$list.def | grep -c '^>')" = 1 ] || fail "$list.def has more than one line more"
+[ "$(wc -l <../changes)" = 8 ] || fail "more than a folder and a line each: $(cat ../changes)"
+for list in ops:3 optims:1 losses:1; do
+    [ "$(diff "$source/ops/${list%:*}.def" ops/${list%:*}.def | grep -c '^>')" = ${list#*:} ] || fail "${list%:*}.def has other lines"
 done
-! grep -rwE 'relu|sgd|mse' ops/probe_op ops/optim/probe_optim ops/loss/probe_loss || fail "a copy has the name of what it was copied from"
-for kind in '' --optim --loss; do
+copies=(ops/probe_{op,plain,attr} ops/optim/probe_optim ops/loss/probe_loss)
+! grep -rwE 'relu|silu|leaky_relu|sgd|mse|TDM_(OPS_)?(RELU|SILU|LEAKY_RELU|SGD|MSE)_H|negative_slope|also_called' "${copies[@]}" ||
+    fail "a copy has the name of what it was copied from"
+grep -q ' alpha;' ops/probe_attr/probe_attr.h || fail "probe_attr has no attribute alpha"
+if command -v clang-format >/dev/null; then
+    find "${copies[@]}" -name '*.[ch]' -exec clang-format --dry-run -Werror {} + || fail "a copy is not formatted"
+fi
+! tools/new_op --activation probe_act Alpha 2>/dev/null || fail "new_op took the attribute Alpha"
+for kind in '' --activation --optim --loss; do
     for wrong in probe_op relu mse adam probe_optim Probe_op 'a b' ../x ''; do
         ! tools/new_op $kind "$wrong" 2>/dev/null || fail "new_op $kind took '$wrong'"
     done
@@ -29,13 +39,13 @@ done
 # The lists that CMake makes have it; a program of the new table, its kernels and the test links with the library as it is.
 "$cmake" -S . -B ../build -G Ninja -DCMAKE_C_COMPILER="$compiler" -DTDM_WITH_CUDA=OFF -DTDM_WITH_NCCL=OFF >../log 2>&1 ||
     fail "it does not configure: $(cat ../log)"
-for row in cuda_kernels:TDM_KERNEL:probe_op cuda_optims:TDM_OPTIM:probe_optim cuda_losses:TDM_LOSS:probe_loss; do
+for row in {cuda,dnnl}_kernels:TDM_KERNEL:probe_{plain,attr} cuda_kernels:TDM_KERNEL:probe_op cuda_optims:TDM_OPTIM:probe_optim cuda_losses:TDM_LOSS:probe_loss; do
     IFS=: read -r file macro name <<<"$row"
-    grep -qx "$macro($name)" ../build/generated/ops/$file.def || fail "the CUDA module does not know $name"
+    grep -qx "$macro($name)" ../build/generated/ops/$file.def || fail "$file.def does not know $name"
 done
-mapfile -t objects < <(grep -oE '^build [^ ]*(/ops/ops\.c|(probe_op|probe_op_ref|probe_optim|probe_optim_lanes|probe_loss)\.(c|cu))\.o:' ../build/build.ninja |
+mapfile -t objects < <(grep -oE '^build [^ ]*(/ops/ops\.c|(probe_(op|plain|attr)(_ref)?|probe_optim|probe_optim_lanes|probe_loss)\.(c|cu))\.o:' ../build/build.ninja |
     sed 's/^build //; s/:$//')
-for file in probe_op_ref.c probe_optim_lanes.c probe_loss.c; do
+for file in probe_{op,plain,attr}_ref.c probe_optim_lanes.c probe_loss.c; do
     grep -q "/$file\.o" <<<"${objects[*]}" || fail "the build does not know $file"
 done
 "$cmake" --build ../build --target "${objects[@]}" >../log 2>&1 || fail "it does not build: $(tail -20 ../log)"
