@@ -45,6 +45,7 @@ static void put_list(tdm_json_out *to, const tdm_field *row, const char *type, i
         tdm__json_put(to, "{");
         if (row->names != NULL) put_names(to, "enum", row->names, ~0u);
         if (row->names != NULL) tdm__json_put(to, "} {");
+        if (row->kind == TDM_FIELD_PAIR) tdm__json_put(to, "type:string pattern:%s } {", "^[0-9]+x[0-9]+$");
     }
     tdm__json_put(to, "type:array");
     put_scalar(to, "items", row, type);

@@ -278,11 +278,23 @@ TEST(enums) {
 TEST(pairs) {
     CHECK_TEXT(round_trip("kernel", "5"), "[5, 5]");
     CHECK_TEXT(round_trip("kernel", "[3, 1]"), "[3, 1]");
-    CHECK_TEXT(refusal("kernel", "[3]"), "must be one integer or a list of two, got a list of 1");
-    CHECK_TEXT(refusal("kernel", "[]"), "must be one integer or a list of two, got a list of 0");
-    CHECK_TEXT(refusal("kernel", "[1, 2, 3]"), "must be one integer or a list of two, got a list of 3");
+    CHECK_TEXT(round_trip("kernel", "3x1"), "[3, 1]");
+    CHECK_TEXT(round_trip("kernel", "10x12"), "[10, 12]");
+    CHECK_TEXT(refusal("kernel", "3x0"), "must be an integer of at least 1, got '0'");
+    CHECK_TEXT(refusal("kernel", "03x1"),
+               "must be an integer of at least 1, got '03': leading zeros are not allowed; write 3");
+    CHECK_TEXT(refusal("kernel", "3x99999999999999999999"),
+               "must be an integer of at least 1, got '99999999999999999999'");
+    CHECK_TEXT(refusal("kernel", "3x1x1"),
+               "must be an integer of at least 1, got '3x1x1'; two are written [3, 5] or 3x5");
+    CHECK_TEXT(refusal("kernel", "3X1"), "must be an integer of at least 1, got '3X1'; two are written [3, 5] or 3x5");
+    CHECK_TEXT(refusal("kernel", "x3"), "must be an integer of at least 1, got 'x3'");
+    CHECK_TEXT(refusal("kernel", "[3x1, 2]"), "must be an integer of at least 1, got '3x1'");
+    CHECK_TEXT(refusal("kernel", "[3]"), "must be one integer, or two as [3, 5] or 3x5, got a list of 1");
+    CHECK_TEXT(refusal("kernel", "[]"), "must be one integer, or two as [3, 5] or 3x5, got a list of 0");
+    CHECK_TEXT(refusal("kernel", "[1, 2, 3]"), "must be one integer, or two as [3, 5] or 3x5, got a list of 3");
     CHECK_TEXT(refusal("kernel", "[3, 0]"), "must be an integer of at least 1, got '0'");
-    CHECK_TEXT(refusal("kernel", "null"), "must be one integer or a list of two, got null");
+    CHECK_TEXT(refusal("kernel", "null"), "must be one integer, or two as [3, 5] or 3x5, got null");
 }
 
 TEST(lists) {
@@ -369,7 +381,7 @@ TEST(descriptions) {
     CHECK_TEXT(described("rate", false), "number, above 0");
     CHECK_TEXT(described("clip", false), "number, above 0, at most 10, or null");
     CHECK_TEXT(described("type", false), "one of sgd, adam, adamw");
-    CHECK_TEXT(described("kernel", false), "one integer or a list of two, at least 1");
+    CHECK_TEXT(described("kernel", false), "one integer, or two as [3, 5] or 3x5, at least 1");
     CHECK_TEXT(described("ids", false), "list of integers, at least 1 of them, at most 4 of them, at least 0");
     CHECK_TEXT(described("betas", false), "list of numbers, exactly 2, 0 to 1");
     CHECK_TEXT(described("log", false), "interval such as 50 steps, 1 epoch or 30m, or never");

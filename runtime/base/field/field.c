@@ -257,11 +257,32 @@ static bool read_list(const tdm_field *row, void *value, const tdm_written *writ
     return true;
 }
 
+enum { HALF = 24 }; /* bytes: more digits than any integer has */
+
+/* Splits `3x5`. False if the text is not of that form. */
+static bool split_pair(const char *text, char halves[2][HALF]) {
+    const size_t first = strspn(text, "0123456789");
+    if (first == 0 || first >= HALF || text[first] != 'x') return false;
+    const char *rest = text + first + 1;
+    const size_t second = strspn(rest, "0123456789");
+    if (second == 0 || second >= HALF || rest[second] != '\0') return false;
+    memcpy(halves[0], text, first);
+    halves[0][first] = '\0';
+    memcpy(halves[1], rest, second + 1);
+    return true;
+}
+
 static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *written, tdm_text *why) {
     int64_t pair[2];
+    char halves[2][HALF];
     if (written->is_list && written->count != 2) {
-        tdm__text_printf(why, "must be one integer or a list of two, got a list of %d", written->count);
+        tdm__text_printf(why, "must be %s, got a list of %d", tdm__field_traits[TDM_FIELD_PAIR].name, written->count);
         return false;
+    }
+    if (!written->is_list && split_pair(written->item[0], halves)) {
+        if (!read_int(row, halves[0], &pair[0], why) || !read_int(row, halves[1], &pair[1], why)) return false;
+        memcpy(value, pair, sizeof(pair));
+        return true;
     }
     for (int i = 0; row->names != NULL && !written->is_list && row->names[i] != NULL; i++) {
         if (strcmp(written->item[0], row->names[i]) != 0) continue;
@@ -269,6 +290,10 @@ static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *w
         return true;
     }
     if (!read_int(row, written->item[0], &pair[0], why)) {
+        const size_t digits = strspn(written->item[0], "0123456789");
+        const char after = written->item[0][digits];
+        if (!written->is_list && digits > 0 && after != 0 && strchr("xX*,; ", after) != NULL)
+            tdm__text_puts(why, "; two are written [3, 5] or 3x5");
         for (int i = 0; row->names != NULL && row->names[i] != NULL; i++)
             tdm__text_printf(why, "%s %s", i == 0 ? "; it may also be" : " or", row->names[i]);
         return false;
