@@ -14,7 +14,7 @@ tdm_status tdm__window_infer(const tdm_infer *infer, const tdm_window *window, i
     int64_t padded[2], reach[2];
     for (int axis = 0; axis < 2; axis++) {
         padded[axis] = infer->input[0].dim[1 + axis] + 2 * window->padding[axis];
-        reach[axis] = window->dilation[axis] * (window->kernel[axis] - 1) + 1;
+        reach[axis] = tdm__window_reach(window, axis);
     }
     if (reach[0] > padded[0] || reach[1] > padded[1]) {
         bool dilated = window->dilation[0] != 1 || window->dilation[1] != 1;
@@ -31,13 +31,28 @@ tdm_status tdm__window_infer(const tdm_infer *infer, const tdm_window *window, i
 static tdm_status infer_ceil(const tdm_infer *infer, const tdm_window *window, int64_t out[2]) {
     for (int axis = 0; axis < 2; axis++) {
         const int64_t in = infer->input[0].dim[1 + axis], stride = window->stride[axis];
-        const int64_t room = in + 2 * window->padding[axis] - window->kernel[axis] + stride - 1;
+        const int64_t room = in + 2 * window->padding[axis] - tdm__window_reach(window, axis) + stride - 1;
         if (room < 0)
             TDM_INFER_FAIL(infer, "%s: no window %lldx%lld fits into the input %lldx%lld", infer->layer,
-                           (long long)window->kernel[0], (long long)window->kernel[1],
+                           (long long)tdm__window_reach(window, 0), (long long)tdm__window_reach(window, 1),
                            (long long)infer->input[0].dim[1], (long long)infer->input[0].dim[2]);
         out[axis] = room / stride + 1;
         if ((out[axis] - 1) * stride >= in + window->padding[axis]) out[axis]--;
+    }
+    return TDM_OK;
+}
+
+/* The points of a dilated window may all lie beside a small image, where PyTorch's maximum is -inf. */
+static tdm_status check_not_empty(const tdm_infer *infer, const tdm_window *window, const int64_t out[2]) {
+    for (int axis = 0; axis < 2; axis++) {
+        const int64_t in = infer->input[0].dim[1 + axis];
+        for (int64_t at = 0; at < out[axis] && window->dilation[axis] > 1; at++) {
+            const tdm_window_part part = tdm__window_part(window, axis, at, in);
+            if (part.begin >= part.end)
+                TDM_INFER_FAIL(infer, "%s: with dilation %lldx%lld some window has no point of the input %lldx%lld",
+                               infer->layer, (long long)window->dilation[0], (long long)window->dilation[1],
+                               (long long)infer->input[0].dim[1], (long long)infer->input[0].dim[2]);
+        }
     }
     return TDM_OK;
 }
@@ -52,6 +67,7 @@ tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_pool_attrs *pool) {
                            (long long)window.padding[1]);
     int64_t out[2];
     TDM_TRY(pool->ceil_mode ? infer_ceil(infer, &window, out) : tdm__window_infer(infer, &window, out));
+    TDM_TRY(check_not_empty(infer, &window, out));
     infer->output = (tdm_shape){3, {infer->input[0].dim[0], out[0], out[1]}};
     infer->flops =
         (double)(window.kernel[0] * window.kernel[1]) * (double)infer->output.dim[0] * (double)out[0] * (double)out[1];

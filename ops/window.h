@@ -9,6 +9,7 @@ typedef struct tdm_pool_attrs {
     int64_t kernel[2];
     int64_t stride[2]; /* null: the kernel size */
     int64_t padding[2];
+    int64_t dilation[2]; /* 0 where the layer has no such key: 1 */
     bool ceil_mode;
 } tdm_pool_attrs;
 
@@ -29,21 +30,29 @@ typedef struct tdm_pool_attrs {
 static inline tdm_window tdm__pool_window(const tdm_pool_attrs *pool) {
     const int64_t *kernel = pool->kernel, *stride = pool->stride;
     const bool is_null = stride[0] < 1; /* a null pair never holds a valid stride */
-    return (tdm_window){.kernel = {kernel[0], kernel[1]},
-                        .stride = {is_null ? kernel[0] : stride[0], is_null ? kernel[1] : stride[1]},
-                        .padding = {pool->padding[0], pool->padding[1]},
-                        .dilation = {1, 1}};
+    return (tdm_window){
+        .kernel = {kernel[0], kernel[1]},
+        .stride = {is_null ? kernel[0] : stride[0], is_null ? kernel[1] : stride[1]},
+        .padding = {pool->padding[0], pool->padding[1]},
+        .dilation = {pool->dilation[0] > 0 ? pool->dilation[0] : 1, pool->dilation[1] > 0 ? pool->dilation[1] : 1}};
 }
 
-/* The part of a window that is inside the image, along one axis. */
+/* From a window's first point to behind its last, along one axis. */
+static inline int64_t tdm__window_reach(const tdm_window *window, int axis) {
+    return window->dilation[axis] * (window->kernel[axis] - 1) + 1;
+}
+
+/* The part of a window that is inside the image, along one axis. Its points are one dilation apart. */
 typedef struct tdm_window_part {
     int64_t corner, begin, end; /* input coordinates; corner: the window's first point, perhaps in the padding */
 } tdm_window_part;
 
 /* Returns that of output `at` of an axis with `in` points. */
 static inline tdm_window_part tdm__window_part(const tdm_window *window, int axis, int64_t at, int64_t in) {
-    const int64_t corner = at * window->stride[axis] - window->padding[axis], end = corner + window->kernel[axis];
-    return (tdm_window_part){corner, corner > 0 ? corner : 0, end < in ? end : in};
+    const int64_t corner = at * window->stride[axis] - window->padding[axis], step = window->dilation[axis];
+    const int64_t begin = corner < 0 ? corner + (step - 1 - corner) / step * step : corner;
+    const int64_t end = corner + tdm__window_reach(window, axis);
+    return (tdm_window_part){corner, begin, end < in ? end : in};
 }
 
 /* The share in a mean of window `corner` of an axis with `in` points if padding counts: the part of the window that is
@@ -58,8 +67,8 @@ tdm_status tdm__infer_check_image(const tdm_infer *infer);
 /* Computes height and width of the output. Fails if the kernel is larger than the padded input. */
 tdm_status tdm__window_infer(const tdm_infer *infer, const tdm_window *window, int64_t out[2]);
 /* Infers the output of a pooling layer: with ceil_mode as many windows as begin inside the input or the padding before
- * it (torch's pooling_output_shape). Also checks PyTorch's rule that the padding is at most half the kernel, so that no
- * window is empty. */
+ * it (torch's pooling_output_shape). Also checks PyTorch's rule that the padding is at most half the kernel, and that
+ * no window is empty. */
 tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_pool_attrs *pool);
 
 #endif

@@ -7,6 +7,8 @@
 static const tdm_field fields[] = {
     POOL_FIELDS(tdm_maxpool2d_attrs, "padding on each side; it is never the maximum",
                 "每侧填充的点数，填充点不参与取最大值"),
+    {FIELD_IN(PAIR, tdm_maxpool2d_attrs, pool, dilation, "1"), RANGE(1, TDM_MAX_WINDOW),
+     HELP("distance between the points of the window", "窗口各点之间的间距")},
     {0},
 };
 

@@ -59,19 +59,24 @@ template <int WIDE, class Offset> struct winners {
 template <int WIDE, class Offset, class Index, class Number>
 __device__ inline void meet_window(winners<WIDE, Offset> *w, const pool &g, const Number *x, const point<Index> &at,
                                    Index top, Index left) {
-    const Index packs = (Index)(g.x.inner / WIDE), width = (Index)g.windows.window.kernel[1];
-    const Index past_row = top + (Index)g.windows.window.kernel[0], past_column = left + width;
-    const Index end_row = past_row < (Index)g.x.height ? past_row : (Index)g.x.height;
-    const Index end_column = past_column < (Index)g.x.width ? past_column : (Index)g.x.width;
-    for (Index row = top > 0 ? top : 0; row < end_row; row++) {
-        for (Index column = left > 0 ? left : 0; column < end_column; column++) {
+    const Index packs = (Index)(g.x.inner / WIDE);
+    const Index kernel[2] = {(Index)g.windows.window.kernel[0], (Index)g.windows.window.kernel[1]};
+    const Index step[2] = {(Index)g.windows.window.dilation[0], (Index)g.windows.window.dilation[1]};
+    for (Index r = 0; r < kernel[0]; r++) {
+        const Index row = top + r * step[0];
+        if (row < 0) continue;
+        if (row >= (Index)g.x.height) break;
+        for (Index c = 0; c < kernel[1]; c++) {
+            const Index column = left + c * step[1];
+            if (column < 0) continue;
+            if (column >= (Index)g.x.width) break;
             const Index from = pack_at(g.x, packs, at.plane, row, column, at.inner);
-            w->meet(load<WIDE>(x, from), (Offset)((row - top) * width + (column - left)));
+            w->meet(load<WIDE>(x, from), (Offset)(r * kernel[1] + c));
         }
     }
 }
 
-/* The same for KERNEL x KERNEL points. Issues all loads before it uses the first. */
+/* The same for KERNEL x KERNEL neighbouring points. Issues all loads before it uses the first. */
 template <int KERNEL, int WIDE, class Offset, class Index, class Number>
 __device__ inline void meet_square(winners<WIDE, Offset> *w, const pool &g, const Number *x, const point<Index> &at,
                                    Index top, Index left) {
@@ -168,22 +173,34 @@ __global__ void pool_backward_apart(apart<Number, Offset, Index> windows) {
 
 /* ---- backward, windows that overlap or leave points out: a thread has one point of the input ---- */
 
+/* Whether the window has a point at this distance from its corner; if so, *distance becomes the index of the point. */
+template <class Index> __device__ inline bool is_tap(Index *distance, Index dilation) {
+    if (dilation == 1) return true;
+    const Index whole = *distance / dilation, rest = *distance - whole * dilation;
+    *distance = whole;
+    return rest == 0;
+}
+
 /* dx = the sum of dy over the windows that this point has won */
 template <int WIDE, class Number, class Offset, class Index>
 __global__ void pool_backward(pool g, const Number *dy, const Offset *saved, Number *dx) {
     const Index total = (Index)g.index.total, step = (Index)thread_count(), packs = (Index)(g.y.inner / WIDE);
     const Index width = (Index)g.windows.window.kernel[1];
+    const Index dilation[2] = {(Index)g.windows.window.dilation[0], (Index)g.windows.window.dilation[1]};
     for (Index i = (Index)thread_index(); i < total; i += step) {
         const point<Index> at = point_at(g.index, i);
         const reach<Index> rows = g.windows.windows_of(0, at.row), columns = g.windows.windows_of(1, at.column);
         pack<float, WIDE> sum = {};
         for (Index p = rows.first; p < rows.end; p++) {
-            const Index row = at.row - g.windows.corner(0, p);
+            Index row = at.row - g.windows.corner(0, p);
+            if (!is_tap(&row, dilation[0])) continue;
             for (Index q = columns.first; q < columns.end; q++) {
+                Index column = at.column - g.windows.corner(1, q);
+                if (!is_tap(&column, dilation[1])) continue;
                 const Index from = pack_at(g.y, packs, at.plane, p, q, at.inner);
                 const pack<Offset, WIDE> winner = load<WIDE>(saved, from);
                 const pack<float, WIDE> d = load<WIDE>(dy, from);
-                const Offset offset = (Offset)(row * width + (at.column - g.windows.corner(1, q)));
+                const Offset offset = (Offset)(row * width + column);
                 for (int k = 0; k < WIDE; k++)
                     if (winner.at[k] == offset) sum.at[k] += d.at[k];
             }
@@ -199,10 +216,14 @@ tdm_window window_of(const tdm_kernel_desc *desc) {
     return tdm__pool_window(&attrs->pool);
 }
 
+bool is_dilated(const tdm_window &window) {
+    return window.dilation[0] != 1 || window.dilation[1] != 1;
+}
+
 bool lie_apart(const tdm_window &window) {
     for (int axis = 0; axis < 2; axis++)
         if (window.stride[axis] != window.kernel[axis] || window.padding[axis] != 0) return false;
-    return true;
+    return !is_dilated(window);
 }
 
 /* The planes of windows side by side that cover all of x, each with the channels of x. */
@@ -259,8 +280,9 @@ template <int WIDE, class Number, class Offset, class Index>
 tdm_status launch_forward(const tdm_kernel_args *args, pool g) {
     const int64_t *kernel = g.windows.window.kernel;
     auto start = pool_forward<WIDE, Number, Offset, Index, 0>;
-    if (kernel[0] == 2 && kernel[1] == 2) start = pool_forward<WIDE, Number, Offset, Index, 2>;
-    if (kernel[0] == 3 && kernel[1] == 3) start = pool_forward<WIDE, Number, Offset, Index, 3>;
+    const bool near = !is_dilated(g.windows.window);
+    if (near && kernel[0] == 2 && kernel[1] == 2) start = pool_forward<WIDE, Number, Offset, Index, 2>;
+    if (near && kernel[0] == 3 && kernel[1] == 3) start = pool_forward<WIDE, Number, Offset, Index, 3>;
     Offset *saved = args->training ? (Offset *)args->saved : NULL;
     g.index = plane_index_of(g.y, WIDE);
     TDM_LAUNCH(start, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g,

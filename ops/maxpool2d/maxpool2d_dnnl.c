@@ -13,6 +13,10 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
         snprintf(fit->why, sizeof fit->why, "channels are not in blocks of 8 or 16");
         return false;
     }
+    if (attrs->pool.dilation[0] > 1 || attrs->pool.dilation[1] > 1) {
+        snprintf(fit->why, sizeof fit->why, "dilation");
+        return false;
+    }
     if (!tdm__maxpool2d_fits_byte(attrs)) {
         snprintf(fit->why, sizeof fit->why, "window of more than 255 points");
         return false;

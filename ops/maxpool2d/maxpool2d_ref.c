@@ -41,7 +41,8 @@ static clip clip_of(const pool *g, int64_t p, int64_t q) {
 }
 
 static int64_t offset_of(const pool *g, const clip *c, int64_t row, int64_t column) {
-    return (row - c->rows.corner) * g->window.kernel[1] + (column - c->columns.corner);
+    return (row - c->rows.corner) / g->window.dilation[0] * g->window.kernel[1] +
+           (column - c->columns.corner) / g->window.dilation[1];
 }
 
 /* The maxima of `count` channels in the window, and where they are; `x` is the window's plane, from the first of these
@@ -51,10 +52,11 @@ static inline __attribute__((always_inline)) void find_largest(const pool *g, co
     const float *first = x + (c->rows.begin * g->x.width + c->columns.begin) * g->x.inner;
     memcpy(best, first, (size_t)count * sizeof *best);
     for (int64_t j = 0; j < count; j++) winner[j] = (int32_t)offset_of(g, c, c->rows.begin, c->columns.begin);
-    for (int64_t row = c->rows.begin; row < c->rows.end; row++) {
-        for (int64_t column = c->columns.begin; column < c->columns.end; column++) {
+    const int64_t down = g->window.dilation[0], across = g->window.dilation[1];
+    for (int64_t row = c->rows.begin; row < c->rows.end; row += down) {
+        int32_t offset = (int32_t)offset_of(g, c, row, c->columns.begin);
+        for (int64_t column = c->columns.begin; column < c->columns.end; column += across, offset++) {
             const float *v = x + (row * g->x.width + column) * g->x.inner;
-            const int32_t offset = (int32_t)offset_of(g, c, row, column);
             for (int64_t j = 0; j < count; j++) {
                 const bool wins = (v[j] > best[j]) | (v[j] != v[j]);
                 best[j] = wins ? v[j] : best[j];
@@ -114,8 +116,8 @@ static tdm_status backward(const tdm_kernel_args *args) {
                 for (int64_t j = 0; j < inner; j++) {
                     int64_t offset =
                         g.small ? ((const uint8_t *)args->saved)[at + j] : ((const int32_t *)args->saved)[at + j];
-                    int64_t row = c.rows.corner + offset / g.window.kernel[1];
-                    int64_t column = c.columns.corner + offset % g.window.kernel[1];
+                    int64_t row = c.rows.corner + offset / g.window.kernel[1] * g.window.dilation[0];
+                    int64_t column = c.columns.corner + offset % g.window.kernel[1] * g.window.dilation[1];
                     dx[(row * g.x.width + column) * inner + j] += args->dy[at + j];
                 }
             }

@@ -70,6 +70,8 @@ TEST(output_shapes) {
     check_output("conv2d", "out=8 kernel=3 padding=1 stride=2", IMAGE(3, 10, 11), "8x5x6");
     check_output("conv2d", "out=8 kernel=[3,5] dilation=[2,1] padding=[0,2]", IMAGE(3, 10, 11), "8x6x11");
     check_output("maxpool2d", "kernel=2", IMAGE(3, 5, 4), "3x2x2");
+    check_output("maxpool2d", "kernel=3x2 stride=2 padding=1 dilation=2x3", IMAGE(3, 9, 8), "3x4x4");
+    check_output("maxpool2d", "kernel=3 stride=2 dilation=2 ceil_mode=true", IMAGE(3, 8, 9), "3x3x3");
     check_output("conv2d", "out=8 kernel=[4,1] dilation=3 padding=same", IMAGE(3, 5, 11), "8x5x11");
     check_output("conv2d", "out=8 kernel=3 stride=2 padding=valid", IMAGE(3, 10, 11), "8x4x5");
     check_output("maxpool2d", "kernel=3 stride=2 padding=1", IMAGE(3, 112, 112), "3x56x56");
@@ -148,6 +150,12 @@ TEST(refusals) {
                   "conv2d 'body.0': `in` says 4 channels, but its input 3x8x8 has 3; correct it or leave it out");
     check_refused("maxpool2d", "kernel=3 padding=2", IMAGE(3, 8, 8),
                   "maxpool2d 'body.0': padding may be at most half the kernel 3x3, got 2x2");
+    check_refused("maxpool2d", "kernel=3 padding=2 dilation=2", IMAGE(3, 8, 8),
+                  "maxpool2d 'body.0': padding may be at most half the kernel 3x3, got 2x2");
+    check_refused("maxpool2d", "kernel=3 dilation=4", IMAGE(3, 8, 9),
+                  "maxpool2d 'body.0': kernel 9x9 (spread by its dilation) is larger than the input 8x9");
+    check_refused("maxpool2d", "kernel=2 padding=1 dilation=2", IMAGE(3, 1, 4),
+                  "maxpool2d 'body.0': with dilation 2x2 some window has no point of the input 1x4");
     check_refused("maxpool2d", "kernel=9 stride=1 ceil_mode=true", IMAGE(3, 8, 8),
                   "maxpool2d 'body.0': no window 9x9 fits into the input 8x8");
     check_refused("avgpool2d", "kernel=9", IMAGE(3, 8, 8),

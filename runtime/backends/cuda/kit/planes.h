@@ -66,8 +66,10 @@ struct sliding {
     template <class Index> __device__ Index corner(int axis, Index at) const {
         return at * (Index)window.stride[axis] - (Index)window.padding[axis];
     }
+    /* The windows whose points begin at or before `at` and end at or behind it. */
     template <class Index> __device__ reach<Index> windows_of(int axis, Index at) const {
-        const Index padded = at + (Index)window.padding[axis], past = padded - (Index)window.kernel[axis];
+        const Index length = (Index)(window.dilation[axis] * (window.kernel[axis] - 1) + 1);
+        const Index padded = at + (Index)window.padding[axis], past = padded - length;
         const Index end = quotient(stride[axis], padded) + 1, most = (Index)out[axis];
         return {past < 0 ? (Index)0 : quotient(stride[axis], past) + 1, end < most ? end : most};
     }
