@@ -5,7 +5,7 @@
 
 typedef struct {
     tdm_infer infer;
-    _Alignas(16) char attrs[256];
+    _Alignas(16) char attrs[1024];
     tdm_status status;
 } layer;
 
@@ -83,6 +83,9 @@ TEST(output_shapes) {
     check_output("avgpool2d", "kernel=[2,3] stride=[1,3]", IMAGE(3, 5, 9), "3x4x3");
     check_output("adaptive_avgpool2d", "out=[1,7]", IMAGE(3, 5, 4), "3x1x7");
     check_output("batchnorm2d", "", IMAGE(3, 5, 4), "3x5x4");
+    check_output("layernorm", "", IMAGE(3, 5, 4), "3x5x4");
+    check_output("layernorm", "normalized_shape=[5,4]", IMAGE(3, 5, 4), "3x5x4");
+    check_output("groupnorm", "groups=3", FLAT(9), "9");
     check_output("relu", "", IMAGE(3, 5, 4), "3x5x4");
     static const char *const activations[] = {"leaky_relu", "sigmoid", "tanh", "silu", "gelu", "hardswish", "identity"};
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
@@ -123,6 +126,20 @@ TEST(parameters) {
     CHECK_TEXT(l.infer.buffer[2].suffix, "num_batches_tracked");
     CHECK(l.infer.buffer[2].is_counter && l.infer.buffer[2].shape.ndim == 0);
 
+    infer(&l, "layernorm", "normalized_shape=[5,5]", &image, 1);
+    REQUIRE(l.status == TDM_OK && l.infer.param_count == 2);
+    CHECK_TEXT(tdm__shape_text(&l.infer.param[0].shape).text, "5x5");
+    CHECK_INT(l.infer.param[0].init, TDM_INIT_ONES);
+    CHECK_INT(l.infer.param[1].init, TDM_INIT_ZEROS);
+    infer(&l, "layernorm", "bias=false", &image, 1);
+    CHECK_INT(l.infer.param_count, 1);
+    CHECK_TEXT(tdm__shape_text(&l.infer.param[0].shape).text, "5");
+    infer(&l, "layernorm", "elementwise_affine=false", &image, 1);
+    CHECK_INT(l.infer.param_count, 0);
+    infer(&l, "groupnorm", "groups=2", &image, 1);
+    REQUIRE(l.status == TDM_OK && l.infer.param_count == 2);
+    CHECK_TEXT(tdm__shape_text(&l.infer.param[1].shape).text, "4");
+
     infer(&l, "batchnorm2d", "affine=false track_running_stats=false", &image, 1);
     CHECK_INT(l.infer.param_count + l.infer.buffer_count, 0);
 }
@@ -160,6 +177,12 @@ TEST(refusals) {
                   "maxpool2d 'body.0': no window 9x9 fits into the input 8x8");
     check_refused("avgpool2d", "kernel=9", IMAGE(3, 8, 8),
                   "avgpool2d 'body.0': kernel 9x9 is larger than the input 8x8");
+    check_refused("layernorm", "normalized_shape=[3,5]", IMAGE(3, 5, 4),
+                  "layernorm 'body.0': normalized_shape must be the last dimensions of the input 3x5x4, got 3x5");
+    check_refused("layernorm", "normalized_shape=[1,3,5,4]", IMAGE(3, 5, 4),
+                  "layernorm 'body.0': normalized_shape must be the last dimensions of the input 3x5x4, got 1x3x5x4");
+    check_refused("groupnorm", "groups=2", IMAGE(3, 5, 4),
+                  "groupnorm 'body.0': groups must divide the channels of the input, got 2 groups and 3 channels");
     check_refused("batchnorm2d", "", FLAT(8),
                   "batchnorm2d 'body.0' needs an input of channels x height x width, got 8");
     check_refused("linear", "out=16777216", FLAT(16777216),

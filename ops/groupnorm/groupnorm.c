@@ -1,0 +1,50 @@
+/* groupnorm: definition. torch.nn.GroupNorm. */
+#include "ops/groupnorm/groupnorm.h"
+
+#include "ops/ops.h"
+#include "runtime/base/field/field_rows.h"
+
+static const tdm_field fields[] = {
+    {FIELD(INT, tdm_groupnorm_attrs, groups, NULL), RANGE(1, TDM_MAX_FEATURES), FLAGS(REQUIRED | MAIN),
+     HELP("groups of channels, each normalised by itself; 1: all channels together",
+          "各自归一化的通道分组数；1 表示所有通道一起")},
+    {FIELD(FLOAT, tdm_groupnorm_attrs, eps, "1.0e-5"), RANGE(0, 1), FLAGS(OPEN_MIN),
+     HELP("added to the variance", "加到方差上的小量")},
+    {FIELD(BOOL, tdm_groupnorm_attrs, affine, "true"),
+     HELP("whether weight and bias are learned, one for each channel", "是否为每个通道学习缩放与偏移")},
+    {FIELD(INT, tdm_groupnorm_attrs, in, "null"), RANGE(1, TDM_MAX_FEATURES), FLAGS(NULLABLE),
+     HELP("channels of the input; taken from the previous layer, checked if given",
+          "输入通道数；可由上一层得知，写出则检查")},
+    {0},
+};
+
+static tdm_status infer(tdm_infer *infer) {
+    const tdm_groupnorm_attrs *attrs = infer->attrs;
+    const int64_t channels = infer->input[0].dim[0];
+    TDM_TRY(tdm__infer_check_in(infer, attrs->in, channels, "channels"));
+    if (channels % attrs->groups != 0)
+        TDM_INFER_FAIL(infer, "%s: groups must divide the channels of the input, got %lld groups and %lld channels",
+                       infer->layer, (long long)attrs->groups, (long long)channels);
+    if (attrs->affine) {
+        const tdm_shape per_channel = {1, {channels}};
+        infer->param[0] = (tdm_param_def){.suffix = "weight", .shape = per_channel, .init = TDM_INIT_ONES};
+        infer->param[1] = (tdm_param_def){.suffix = "bias", .shape = per_channel, .init = TDM_INIT_ZEROS};
+        infer->param_count = 2;
+    }
+    infer->output = infer->input[0];
+    infer->flops = 6.0 * (double)tdm__shape_count(&infer->output); /* mean 1, variance 3, scale and shift 2 */
+    return TDM_OK;
+}
+
+const tdm_op_def tdm__groupnorm_op = {
+    .name = "groupnorm",
+    .also_called = "gn group_norm",
+    .doc = "normalises each group of channels of a row (torch.nn.GroupNorm)",
+    .doc_zh = "对每个样本的各通道组分别归一化（torch.nn.GroupNorm）",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .attrs = fields,
+    .attrs_bytes = sizeof(tdm_groupnorm_attrs),
+    .flags = TDM_OP_READS_X,
+    .infer = infer,
+};
