@@ -3,11 +3,12 @@
 
     make_op_fixtures.py [NAME...]        (torch 2.x; one thread, so that sums are repeatable; no name: all)
 
-fixtures/NAME.py has the cases, a list CASES of dicts. Of an op: attrs, rows, inputs (1), shape of one row, module,
-training (True). What is tried instead of normal numbers and first weights: change_input(x) and change_module(module).
-Of a loss: LOSS, HAS_LABELS where targets are labels, and in a case rows, width, scale of the outputs (1), settings
-(keys of section `loss`), ignored (labels that are), and mixed: whether the others are mixed (tandem/sys/label.h).
-Each file is drawn from a seed of its own, a hash of the name, so a new one changes no other.
+fixtures/NAME.py has the cases, a list CASES of dicts. Of an op: attrs, rows, inputs (1), shape of one row, other (the
+shape of every input but the first, if they differ), module, training (True). What is tried instead of normal numbers
+and first weights: change_input(x) and change_module(module). Of a loss: LOSS, HAS_LABELS where targets are labels, and
+in a case rows, width, scale of the outputs (1), settings (keys of section `loss`), ignored (labels that are), and
+mixed: whether the others are mixed (tandem/sys/label.h). Each file is drawn from a seed of its own, a hash of the name,
+so a new one changes no other.
 
 All numbers are the bits of float32. For an op they come in this order: inputs, parameters, float buffers, gradient of
 the output (training only), output, and (training only) gradients of inputs, gradients of parameters, buffers
@@ -37,10 +38,15 @@ def float_buffers(module):
     return [b for b in module.buffers() if b.dtype == torch.float32]
 
 
-def op_row(about, rows, shape, module, attrs="", inputs=1, training=True):
+def shape_text(shape):
+    return f"{{{len(shape)}, {{{', '.join(map(str, shape))}}}}}"
+
+
+def op_row(about, rows, shape, module, attrs="", inputs=1, other=None, training=True):
     first = len(words)
     change = about.get("change_input", lambda x: x)
-    x = [change(torch.randn(rows, *shape)).requires_grad_() for _ in range(inputs)]
+    shapes = [shape] + [other or shape] * (inputs - 1)
+    x = [change(torch.randn(rows, *s)).requires_grad_() for s in shapes]
     with torch.no_grad():
         about.get("change_module", lambda module: None)(module)
     module.train(training)
@@ -53,10 +59,9 @@ def op_row(about, rows, shape, module, attrs="", inputs=1, training=True):
     put(y)
     if training:
         put(*[t.grad for t in x], *[p.grad for p in module.parameters()], *float_buffers(module))
-    dims = ", ".join(str(d) for d in shape)
     text = f'"{attrs}"' if attrs else "NULL"
-    return (f'    {{{{.attrs = {text}, .rows = {rows}, .input = {{{len(shape)}, {{{dims}}}}}, '
-            f'.inputs = {inputs}}}, {"true" if training else "false"}, {first}, {len(words) - first}}},')
+    return (f'    {{{{.attrs = {text}, .rows = {rows}, .input = {shape_text(shape)}, '
+            f'{f".other = {shape_text(other)}, " if other else ""}.inputs = {inputs}}}, {"true" if training else "false"}, {first}, {len(words) - first}}},')
 
 
 def mix(first, width, ignore):

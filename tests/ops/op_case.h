@@ -9,6 +9,7 @@ typedef struct op_case {
     const char *attrs; /* "out=4 kernel=[3,2]", as in a YAML file but without blanks in a value; NULL: none */
     int64_t rows;      /* the most there will be; fewer are tried too */
     tdm_shape input;   /* of every input, without rows */
+    tdm_shape other;   /* of every input but the first, if those have another */
     int inputs;        /* 0 means 1 */
     bool kinks;        /* the op has some: slopes are taken where no two numbers change order or sign */
     bool large;        /* takes paths of the CUDA kernel that only large shapes take; other kernels do not run it */

@@ -72,7 +72,7 @@ static bool equal_floats(const float *a, const float *b, int64_t count) {
 
 static bool equal_bits(const op_data *data, const op_result *a, const op_result *b) {
     bool equal = equal_floats(a->y, b->y, a->y_count) && equal_floats(a->sums, b->sums, a->channels);
-    for (int i = 0; i < TDM_MAX_INPUTS; i++) equal = equal && equal_floats(a->dx[i], b->dx[i], a->x_count);
+    for (int i = 0; i < TDM_MAX_INPUTS; i++) equal = equal && equal_floats(a->dx[i], b->dx[i], a->x_count[i]);
     for (int i = 0; i < data->infer.param_count; i++)
         equal = equal && equal_floats(a->dparam[i], b->dparam[i], data->param_count[i]);
     for (int i = 0; i < data->infer.buffer_count; i++)

@@ -90,16 +90,17 @@ static void check_case(const tdm_kernel *kernel, op_data *data) {
     op_setting setting = {.training = true, .seed = 3, .step = 4, .stream = 5};
     float step = data->test->kinks ? 1.0f / 64 : 1.0f / 16; /* the wider, the less the rounding of y matters */
     for (int i = 0; i < inputs; i++) {
-        if (data->test->kinks && data->x_count % 7919 != 0)
-            spread(data->x[i], data->x_count);
+        const int64_t count = op_data_count(data, i);
+        if (data->test->kinks && count % 7919 != 0)
+            spread(data->x[i], count);
         else
-            coarse(data->x[i], data->x_count);
+            coarse(data->x[i], count);
     }
     op_result result;
     op_run(&result, kernel, data, &setting);
     CHECK_INT(result.status, TDM_OK);
     for (int i = 0; i < inputs; i++)
-        check_slopes("x", kernel, data, &setting, data->x[i], result.dx[i], data->x_count, step, 2e-5);
+        check_slopes("x", kernel, data, &setting, data->x[i], result.dx[i], op_data_count(data, i), step, 2e-5);
     for (int i = 0; i < data->infer.param_count; i++)
         check_slopes(data->infer.param[i].suffix, kernel, data, &setting, data->param[i], result.dparam[i],
                      data->param_count[i], step, 2e-5);
@@ -269,8 +270,9 @@ TEST(layouts_by_hand) {
 
 /* What lies between vendor kernels must not force reorders. */
 TEST(simple_kernels_keep_the_layout) {
-    static const char *const names[] = {"relu",    "add",  "maxpool2d", "avgpool2d", "adaptive_avgpool2d", "leaky_relu",
-                                        "sigmoid", "tanh", "silu",      "gelu",      "hardswish"};
+    static const char *const names[] = {"relu",       "add",     "maxpool2d", "avgpool2d", "adaptive_avgpool2d",
+                                        "leaky_relu", "sigmoid", "tanh",      "silu",      "gelu",
+                                        "hardswish",  "concat",  "upsample",  "dropout2d", "adaptive_maxpool2d"};
     const int64_t attrs[16] = {2, 2, 2, 2};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         tdm_shape shape = {4, {2, 16, 4, 4}};

@@ -68,7 +68,7 @@ static void relu_reference(op_result *want, const op_data *data) {
     for (int64_t i = 0; i < want->y_count; i++) masked.dy[i] = want->y[i] <= 0.0f ? 0.0f : data->dy[i];
     op_run(&gradient, op_reference(data->def->name), &masked, &(op_setting){.training = true});
     for (int i = 0; i < data->infer.input_count; i++)
-        memcpy(want->dx[i], gradient.dx[i], (size_t)want->x_count * sizeof *want->dx[i]);
+        memcpy(want->dx[i], gradient.dx[i], (size_t)want->x_count[i] * sizeof *want->dx[i]);
     op_result_close(&gradient);
     free(masked.dy);
 }
@@ -132,7 +132,7 @@ static void check_sums(const op_data *data, const op_result *got) {
     REQUIRE(got->sums != NULL);
     for (int64_t c = 0; c < got->channels; c++) {
         double sum = 0;
-        for (int64_t i = c * points; i < got->x_count; i += got->channels * points)
+        for (int64_t i = c * points; i < got->x_count[0]; i += got->channels * points)
             for (int64_t k = 0; k < points; k++) sum += (double)got->dx[0][i + k];
         CHECK((double)got->sums[c] == sum);
     }

@@ -55,6 +55,16 @@ static tdm_shape with_rows(int64_t rows, const tdm_shape *shape) {
     return out;
 }
 
+tdm_shape op_data_shape(const op_data *data, int input) {
+    const bool is_other = input > 0 && input < data->infer.input_count && data->test->other.ndim > 0;
+    return is_other ? with_rows(data->test->rows, &data->test->other) : data->x_shape;
+}
+
+int64_t op_data_count(const op_data *data, int input) {
+    const tdm_shape shape = op_data_shape(data, input);
+    return tdm__shape_count(&shape);
+}
+
 static float *normal(tdm_rng *rng, int64_t count) {
     float *out = op_take((size_t)count * sizeof *out);
     tdm__rng_normal(rng, out, (size_t)count, 0, 1);
@@ -64,7 +74,7 @@ static float *normal(tdm_rng *rng, int64_t count) {
 static void fill(op_data *data, uint64_t seed) {
     tdm_rng rng;
     tdm__rng_seed(&rng, seed, TDM_RNG_TORCH_AVX2);
-    for (int i = 0; i < data->infer.input_count; i++) data->x[i] = normal(&rng, data->x_count);
+    for (int i = 0; i < data->infer.input_count; i++) data->x[i] = normal(&rng, op_data_count(data, i));
     data->dy = normal(&rng, data->y_count);
     for (int i = 0; i < data->infer.param_count; i++) {
         data->param_count[i] = tdm__shape_count(&data->infer.param[i].shape);
@@ -92,7 +102,8 @@ bool op_data_open(op_data *data, const char *op, const op_case *test, uint64_t s
     data->attrs = op_take(data->def->attrs_bytes);
     if (!set_attrs(data, test->attrs)) return false;
     data->infer = (tdm_infer){.attrs = data->attrs, .input_count = test->inputs > 0 ? test->inputs : 1, .layer = op};
-    for (int i = 0; i < data->infer.input_count; i++) data->infer.input[i] = test->input;
+    for (int i = 0; i < data->infer.input_count; i++)
+        data->infer.input[i] = i > 0 && test->other.ndim > 0 ? test->other : test->input;
     if (tdm__op_infer(data->def, &data->infer) != TDM_OK) {
         fprintf(stderr, "%s\n", tdm_error_message());
         return false;
@@ -124,7 +135,7 @@ void op_round(float *numbers, int64_t count) {
 
 void op_data_round(op_data *data) {
     for (int i = 0; i < TDM_MAX_INPUTS; i++)
-        if (data->x[i] != NULL) op_round(data->x[i], data->x_count);
+        if (data->x[i] != NULL) op_round(data->x[i], op_data_count(data, i));
     for (int i = 0; i < TDM_MAX_PARAMS; i++)
         if (data->param[i] != NULL) op_round(data->param[i], data->param_count[i]);
     op_round(data->dy, data->y_count);

@@ -10,7 +10,7 @@ typedef struct op_data {
     const tdm_op_def *def;
     void *attrs;
     tdm_infer infer;
-    tdm_shape x_shape, y_shape; /* with rows */
+    tdm_shape x_shape, y_shape; /* with rows; x: the first input */
     int64_t x_count, y_count;   /* all rows */
     /* One more input, and one more parameter with a number for each channel, where there is room: for epilogues. */
     float *x[TDM_MAX_INPUTS], *dy, *param[TDM_MAX_PARAMS], *buffer[TDM_MAX_BUFFERS];
@@ -22,6 +22,10 @@ typedef struct op_data {
  * not valid. */
 bool op_data_open(op_data *data, const char *op, const op_case *test, uint64_t seed);
 void op_data_close(op_data *data);
+
+/* Of any input, with rows. */
+tdm_shape op_data_shape(const op_data *data, int input);
+int64_t op_data_count(const op_data *data, int input);
 
 /* Channels of the shape divide into the layout's blocks. */
 bool op_layout_applies(tdm_layout layout, const tdm_shape *shape);

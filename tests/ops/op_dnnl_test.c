@@ -59,7 +59,7 @@ static bool same(const op_data *data, const op_result *a, const op_result *b) {
     const size_t number = sizeof(float);
     if (!a->ran || !b->ran || a->status != TDM_OK || b->status != TDM_OK) return false;
     bool equal = memcmp(a->y, b->y, (size_t)a->y_count * number) == 0 &&
-                 memcmp(a->dx[0], b->dx[0], (size_t)a->x_count * number) == 0;
+                 memcmp(a->dx[0], b->dx[0], (size_t)a->x_count[0] * number) == 0;
     for (int i = 0; i < data->infer.param_count; i++)
         equal = equal && memcmp(a->dparam[i], b->dparam[i], (size_t)data->param_count[i] * number) == 0;
     for (int i = 0; i < data->infer.buffer_count; i++)
@@ -192,7 +192,7 @@ TEST(directly_or_by_onednn_the_bits_are_equal) {
     op_run(&some, find("conv2d"), &data, &setting);
     REQUIRE(all.ran && some.ran);
     CHECK(memcmp(some.y, all.y, (size_t)some.y_count * sizeof(float)) == 0);
-    CHECK(memcmp(some.dx[0], all.dx[0], (size_t)some.x_count * sizeof(float)) == 0);
+    CHECK(memcmp(some.dx[0], all.dx[0], (size_t)some.x_count[0] * sizeof(float)) == 0);
     op_result_close(&some);
     op_result_close(&all);
     op_data_close(&data);

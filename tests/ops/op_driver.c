@@ -26,10 +26,10 @@ typedef struct {
     tdm_kernel_fit fit;
     tdm_kernel_args args;
     op_memory memory;
-    int64_t rows, x_count, y_count; /* numbers of this run's rows */
-    size_t size;                    /* bytes of a number of x, y, dy and dx */
-    void *x[TDM_MAX_INPUTS], *dy;   /* as the kernel sees them */
-    void *kept_y;                   /* of forward, during backward */
+    int64_t rows, x_count[TDM_MAX_INPUTS], y_count; /* numbers of this run's rows */
+    size_t size;                                    /* bytes of a number of x, y, dy and dx */
+    void *x[TDM_MAX_INPUTS], *dy;                   /* as the kernel sees them */
+    void *kept_y;                                   /* of forward, during backward */
     void *scratch_forward, *scratch_backward;
     bool in_place;
 } run;
@@ -64,20 +64,21 @@ static bool describe(run *r) {
     if (r->desc.replicas > 1 && r->kernel->statistics == NULL) return false;
     if (r->desc.input_count > TDM_MAX_INPUTS || r->desc.param_count > TDM_MAX_PARAMS) return false;
     for (int i = 0; i < r->desc.input_count; i++) {
-        r->desc.x[i] = data->x_shape;
+        r->desc.x[i] = op_data_shape(data, i);
+        if (!op_layout_applies(r->setting->layout, &r->desc.x[i])) return false;
         r->desc.x_layout[i] = r->setting->layout;
         r->desc.needs_dx[i] = r->setting->training && !r->setting->without_dx;
     }
     for (int i = 0; i < data->infer.param_count; i++) r->desc.param[i] = data->infer.param[i].shape;
     if (r->setting->biased)
         r->desc.param[data->infer.param_count] = (tdm_shape){1, {data->param_count[data->infer.param_count]}};
-    if (!op_layout_applies(r->setting->layout, &data->x_shape) || !ask(r) ||
-        !take_in(r, r->setting->biased, TDM_EPILOGUE_BIAS) || !take_in(r, r->setting->adds, TDM_EPILOGUE_ADD) ||
-        !take_in(r, r->setting->relu, TDM_EPILOGUE_RELU) || !take_in(r, r->setting->sums, TDM_EPILOGUE_SUM_DX))
+    if (!ask(r) || !take_in(r, r->setting->biased, TDM_EPILOGUE_BIAS) ||
+        !take_in(r, r->setting->adds, TDM_EPILOGUE_ADD) || !take_in(r, r->setting->relu, TDM_EPILOGUE_RELU) ||
+        !take_in(r, r->setting->sums, TDM_EPILOGUE_SUM_DX))
         return false;
     for (int i = 0; i < r->desc.input_count; i++) {
         r->desc.x_layout[i] = r->fit.x_layout[i];
-        if (!op_layout_applies(r->fit.x_layout[i], &data->x_shape)) return false;
+        if (!op_layout_applies(r->fit.x_layout[i], &r->desc.x[i])) return false;
     }
     r->desc.y_layout = r->fit.y_layout;
     r->desc.weight_channels = r->fit.weight_channels;
@@ -145,7 +146,7 @@ static size_t block_bytes(const run *r) {
 static void bind(run *r) {
     const op_data *data = r->data;
     r->rows = r->setting->rows > 0 ? r->setting->rows : data->test->rows;
-    r->x_count = data->x_count / data->test->rows * r->rows;
+    for (int i = 0; i < r->desc.input_count; i++) r->x_count[i] = op_data_count(data, i) / data->test->rows * r->rows;
     r->y_count = data->y_count / data->test->rows * r->rows;
     r->size = r->desc.precision == TDM_BF16 ? sizeof(uint16_t) : sizeof(float);
     r->memory = (op_memory){.device = r->setting->device, .odd = r->setting->odd};
@@ -163,8 +164,8 @@ static void bind(run *r) {
                               .stream = r->setting->stream,
                               .position = position};
     for (int i = 0; i < r->desc.input_count; i++) {
-        args->x[i] = r->x[i] = op_memory_numbers(&r->memory, r->x_count, r->size, "x");
-        give(r, r->x[i], data->x[i], &data->x_shape, r->desc.x_layout[i]);
+        args->x[i] = r->x[i] = op_memory_numbers(&r->memory, r->x_count[i], r->size, "x");
+        give(r, r->x[i], data->x[i], &r->desc.x[i], r->desc.x_layout[i]);
     }
     args->y = r->in_place ? r->x[0] : op_memory_numbers(&r->memory, r->y_count, r->size, "y");
     bind_params(r);
@@ -258,7 +259,7 @@ static tdm_status forward(run *r) {
     tdm_status status = run_pass(r, r->kernel->forward);
     op_memory_check(&r->memory, "forward");
     for (int i = r->in_place ? 1 : 0; i < r->desc.input_count; i++)
-        check_same(r, r->x[i], r->data->x[i], &r->data->x_shape, r->desc.x_layout[i], "forward");
+        check_same(r, r->x[i], r->data->x[i], &r->desc.x[i], r->desc.x_layout[i], "forward");
     return status;
 }
 
@@ -266,7 +267,7 @@ static tdm_status forward(run *r) {
 static void forget(run *r, const void *y_kept) {
     unsigned flags = r->data->def->flags;
     const int kept = (flags & TDM_OP_READS_X) != 0 ? r->data->infer.input_count : 0;
-    for (int i = kept; i < r->desc.input_count; i++) memset(r->x[i], OP_DIRT, (size_t)r->x_count * r->size);
+    for (int i = kept; i < r->desc.input_count; i++) memset(r->x[i], OP_DIRT, (size_t)r->x_count[i] * r->size);
     if ((flags & TDM_OP_READS_Y) != 0 || tdm_has_epilogue(&r->desc, TDM_EPILOGUE_RELU))
         memcpy(r->args.y, y_kept, (size_t)r->y_count * r->size);
     else
@@ -303,7 +304,7 @@ static tdm_status prepare_backward(run *r) {
     give(r, r->dy, data->dy, &data->y_shape, r->desc.y_layout);
     for (int i = 0; i < r->desc.input_count && !r->setting->without_dx; i++) {
         const bool over = (r->in_place && i == 0) || (r->setting->over_dy && i == r->desc.input_count - 1);
-        r->args.dx[i] = over ? r->dy : op_memory_numbers(&r->memory, r->x_count, r->size, "dx");
+        r->args.dx[i] = over ? r->dy : op_memory_numbers(&r->memory, r->x_count[i], r->size, "dx");
     }
     if (tdm_has_epilogue(&r->desc, TDM_EPILOGUE_SUM_DX))
         r->args.channel_sums = op_memory_floats(&r->memory, data->x_shape.dim[1], "sums of channels");
@@ -332,12 +333,12 @@ static tdm_status statistics(run *r) {
 
 static void collect(op_result *out, const run *r) {
     const op_data *data = r->data;
-    out->x_count = r->x_count;
+    memcpy(out->x_count, r->x_count, sizeof out->x_count);
     out->y_count = r->y_count;
     out->channels = data->x_shape.dim[1];
     out->y = plain_copy(r, r->args.y, &data->y_shape, r->desc.y_layout);
     for (int i = 0; i < r->desc.input_count; i++)
-        if (r->args.dx[i] != NULL) out->dx[i] = plain_copy(r, r->args.dx[i], &data->x_shape, r->desc.x_layout[i]);
+        if (r->args.dx[i] != NULL) out->dx[i] = plain_copy(r, r->args.dx[i], &r->desc.x[i], r->desc.x_layout[i]);
     if (r->args.channel_sums != NULL) out->sums = copy_floats(r->args.channel_sums, out->channels);
     for (int i = 0; i < r->desc.param_count; i++)
         if (r->args.dparam[i] != NULL) {
@@ -392,10 +393,9 @@ static void open_replica(group *g, const run *whole, int replica, int64_t first,
     const int i = g->count++;
     op_data *data = &g->data[i];
     *data = *whole->data;
-    const int64_t x_row = data->x_count / data->test->rows, y_row = data->y_count / data->test->rows;
     for (int k = 0; k < TDM_MAX_INPUTS; k++)
-        if (data->x[k] != NULL) data->x[k] += first * x_row;
-    data->dy += first * y_row;
+        if (data->x[k] != NULL) data->x[k] += first * (op_data_count(data, k) / data->test->rows);
+    data->dy += first * (data->y_count / data->test->rows);
     data->position += first;
     g->setting[i] = *whole->setting;
     g->setting[i].rows = rows;
@@ -430,9 +430,9 @@ static void append(op_result *all, const op_result *one, const op_data *data, co
     memcpy(all->y + all->y_count, one->y, (size_t)one->y_count * sizeof *one->y);
     for (int i = 0; i < TDM_MAX_INPUTS; i++)
         if (one->dx[i] != NULL)
-            memcpy(all->dx[i] + all->x_count, one->dx[i], (size_t)one->x_count * sizeof *one->dx[i]);
+            memcpy(all->dx[i] + all->x_count[i], one->dx[i], (size_t)one->x_count[i] * sizeof *one->dx[i]);
     all->y_count += one->y_count;
-    all->x_count += one->x_count;
+    for (int i = 0; i < TDM_MAX_INPUTS; i++) all->x_count[i] += one->x_count[i];
     for (int i = 0; i < data->infer.param_count; i++)
         for (int64_t k = 0; one->dparam[i] != NULL && k < data->param_count[i]; k++)
             all->dparam[i][k] += one->dparam[i][k];
@@ -448,7 +448,7 @@ static void collect_all(op_result *out, const group *g, const op_data *data) {
     for (int i = 0; i < g->count; i++) collect(&one[i], &g->of[i]);
     out->y = op_take((size_t)data->y_count * sizeof *out->y);
     for (int i = 0; i < TDM_MAX_INPUTS; i++)
-        if (one[0].dx[i] != NULL) out->dx[i] = op_take((size_t)data->x_count * sizeof *out->dx[i]);
+        if (one[0].dx[i] != NULL) out->dx[i] = op_take((size_t)op_data_count(data, i) * sizeof *out->dx[i]);
     for (int i = 0; i < TDM_MAX_PARAMS; i++)
         if (one[0].dparam[i] != NULL) out->dparam[i] = op_take((size_t)data->param_count[i] * sizeof(float));
     for (int i = 0; i < data->infer.buffer_count; i++)
@@ -550,7 +550,7 @@ static bool sums_near(const op_data *data, const op_result *got, const op_result
     const int64_t channels = got->channels, points = data->x_shape.dim[2] * data->x_shape.dim[3];
     for (int64_t c = 0; c < channels && got->sums != NULL; c++) {
         double sum = 0, most = 0;
-        for (int64_t i = c * points; i < want->x_count; i += channels * points) {
+        for (int64_t i = c * points; i < want->x_count[0]; i += channels * points) {
             for (int64_t k = 0; k < points; k++) {
                 sum += (double)want->dx[0][i + k];
                 most += fabs((double)want->dx[0][i + k]);
@@ -569,7 +569,7 @@ static bool results_near(const op_data *data, const op_result *got, const op_res
     bool all = near("y", got->y, want->y, want->y_count, tolerance, bf16);
     for (int i = 0; i < TDM_MAX_INPUTS; i++)
         if (got->dx[i] != NULL && want->dx[i] != NULL)
-            all = near("dx", got->dx[i], want->dx[i], want->x_count, tolerance, bf16) && all;
+            all = near("dx", got->dx[i], want->dx[i], want->x_count[i], tolerance, bf16) && all;
     all = sums_near(data, got, want) && all;
     for (int i = 0; i < data->infer.param_count; i++)
         if (want->dparam[i] != NULL)

@@ -28,7 +28,7 @@ typedef struct op_setting {
 typedef struct op_result {
     bool ran; /* false: the kernel does not fit, `why` says why, or the layout does not apply */
     char why[96];
-    int64_t y_count, x_count, channels;
+    int64_t y_count, x_count[TDM_MAX_INPUTS], channels;
     float *y, *dx[TDM_MAX_INPUTS], *dparam[TDM_MAX_PARAMS], *buffer[TDM_MAX_BUFFERS];
     float *sums; /* of dx[0], one for each of `channels`; NULL: not asked for */
     int64_t counter;

@@ -68,12 +68,12 @@ static float *read_new(reader *from, int64_t count) {
 
 static void read_results(reader *from, op_result *want, const op_data *data) {
     want->y_count = data->y_count;
-    want->x_count = data->x_count;
+    for (int i = 0; i < data->infer.input_count; i++) want->x_count[i] = op_data_count(data, i);
     want->y = read_new(from, data->y_count);
 }
 
 static void read_gradients(reader *from, op_result *want, const op_data *data) {
-    for (int i = 0; i < data->infer.input_count; i++) want->dx[i] = read_new(from, data->x_count);
+    for (int i = 0; i < data->infer.input_count; i++) want->dx[i] = read_new(from, op_data_count(data, i));
     for (int i = 0; i < data->infer.param_count; i++) want->dparam[i] = read_new(from, data->param_count[i]);
     for (int i = 0; i < data->infer.buffer_count; i++)
         if (data->buffer[i] != NULL) want->buffer[i] = read_new(from, data->buffer_count[i]);
@@ -83,7 +83,7 @@ static void check_op(const fixture_list *list, const op_fixture *fixture) {
     op_data data;
     REQUIRE(op_data_open(&data, list->name, &fixture->test, 1));
     reader from = {list->words, fixture->first, fixture->first + fixture->count};
-    for (int i = 0; i < data.infer.input_count; i++) read_floats(&from, data.x[i], data.x_count);
+    for (int i = 0; i < data.infer.input_count; i++) read_floats(&from, data.x[i], op_data_count(&data, i));
     for (int i = 0; i < data.infer.param_count; i++) read_floats(&from, data.param[i], data.param_count[i]);
     for (int i = 0; i < data.infer.buffer_count; i++)
         if (data.buffer[i] != NULL) read_floats(&from, data.buffer[i], data.buffer_count[i]);
