@@ -63,12 +63,15 @@ static const foreign_name foreign_keys[] = {
 
 static const foreign_name foreign_attrs[] = {
     {"out", "out_channels out_features filters units output_size"},
-    {"in", "in_channels in_features num_features"},
+    {"in", "in_channels in_features num_features num_channels"},
     {"kernel", "kernel_size"},
     {"stride", "strides"},
     {"padding", "pad"},
     {"input", "inputs from"},
-    {"p", "probability rate"},
+    {"p", "probability rate drop_prob"},
+    {"groups", "num_groups"},
+    {"scale", "scale_factor"},
+    {"dim", "axis"},
     {NULL, NULL},
 };
 

@@ -94,4 +94,28 @@ TEST(batches_do_not_matter) {
     op_data_close(&data);
 }
 
-TEST_MAIN(RUN(formula); RUN(everything_that_may_matters); RUN(share_is_p); RUN(batches_do_not_matter);)
+/* dropout2d: the mask of as many elements as there are channels, each for all points of its channel. */
+TEST(channels_are_dropped_whole) {
+    enum { CHANNELS = 24, POINTS = 6 };
+    op_case test = {.attrs = "p=0.25", .rows = 2, .input = {3, {CHANNELS, 3, 2}}};
+    op_data data;
+    op_result out;
+    REQUIRE(op_data_open(&data, "dropout2d", &test, 1));
+    op_run(&out, op_reference("dropout2d"), &data, &(op_setting){.training = true, .seed = 42, .step = 7, .stream = 3});
+    for (int n = 0; n < 2; n++) {
+        uint8_t keep[CHANNELS];
+        tdm__dropout_mask(
+            keep, CHANNELS,
+            &(tdm_dropout_draw){.p = 0.25, .seed = 42, .step = 7, .stream = 3, .position = data.position[n]});
+        for (int i = 0; i < CHANNELS * POINTS; i++) {
+            const int at = n * CHANNELS * POINTS + i;
+            const float factor = keep[i / POINTS] ? 1.0f / 0.75f : 0.0f;
+            CHECK(out.y[at] == data.x[0][at] * factor && out.dx[0][at] == data.dy[at] * factor);
+        }
+    }
+    op_result_close(&out);
+    op_data_close(&data);
+}
+
+TEST_MAIN(RUN(formula); RUN(everything_that_may_matters); RUN(share_is_p); RUN(batches_do_not_matter);
+          RUN(channels_are_dropped_whole);)

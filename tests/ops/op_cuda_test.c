@@ -246,7 +246,8 @@ TEST(batchnorm_of_large_means) {
 /* ---- what the plan asks ---- */
 
 TEST(layouts_that_are_kept) {
-    static const char *const names[] = {"relu", "add", "maxpool2d", "avgpool2d", "adaptive_avgpool2d", "batchnorm2d"};
+    static const char *const names[] = {"relu",        "add",    "maxpool2d", "avgpool2d", "adaptive_avgpool2d",
+                                        "batchnorm2d", "concat", "upsample",  "dropout2d", "adaptive_maxpool2d"};
     const int64_t attrs[16] = {2, 2, 2, 2};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         tdm_shape shape = {4, {2, 16, 4, 4}};

@@ -83,6 +83,12 @@ TEST(output_shapes) {
     check_output("avgpool2d", "kernel=[2,3] stride=[1,3]", IMAGE(3, 5, 9), "3x4x3");
     check_output("adaptive_avgpool2d", "out=[1,7]", IMAGE(3, 5, 4), "3x1x7");
     check_output("batchnorm2d", "", IMAGE(3, 5, 4), "3x5x4");
+    check_output("dropout2d", "", IMAGE(3, 5, 4), "3x5x4");
+    check_output("adaptive_maxpool2d", "out=1x7", IMAGE(3, 5, 4), "3x1x7");
+    check_output("upsample", "scale=2", IMAGE(3, 5, 4), "3x10x8");
+    check_output("upsample", "scale=0.5", IMAGE(3, 5, 4), "3x2x2");
+    check_output("upsample", "scale=1.7", IMAGE(3, 5, 4), "3x8x6");
+    check_output("upsample", "size=7x2 mode=bilinear align_corners=true", IMAGE(3, 5, 4), "3x7x2");
     check_output("layernorm", "", IMAGE(3, 5, 4), "3x5x4");
     check_output("layernorm", "normalized_shape=[5,4]", IMAGE(3, 5, 4), "3x5x4");
     check_output("groupnorm", "groups=3", FLAT(9), "9");
@@ -177,6 +183,17 @@ TEST(refusals) {
                   "maxpool2d 'body.0': no window 9x9 fits into the input 8x8");
     check_refused("avgpool2d", "kernel=9", IMAGE(3, 8, 8),
                   "avgpool2d 'body.0': kernel 9x9 is larger than the input 8x8");
+    check_refused("dropout2d", "", FLAT(8), "dropout2d 'body.0' needs an input of channels x height x width, got 8");
+    check_refused("adaptive_maxpool2d", "out=1", IMAGE(1, 65536, 65536),
+                  "adaptive_maxpool2d 'body.0': its input may have at most 2147483647 points, got 1x65536x65536");
+    check_refused("upsample", "", IMAGE(3, 5, 4),
+                  "upsample 'body.0' needs `scale` or `size`, and not both, got neither");
+    check_refused("upsample", "scale=2 size=3", IMAGE(3, 5, 4),
+                  "upsample 'body.0' needs `scale` or `size`, and not both, got both");
+    check_refused("upsample", "scale=2 align_corners=true", IMAGE(3, 5, 4),
+                  "upsample 'body.0': align_corners is for `mode: bilinear`; remove it, or choose that mode");
+    check_refused("upsample", "scale=0.2", IMAGE(3, 5, 4),
+                  "upsample 'body.0': with scale 0.2 its input 3x5x4 would have an output of 0 points along the width");
     check_refused("layernorm", "normalized_shape=[3,5]", IMAGE(3, 5, 4),
                   "layernorm 'body.0': normalized_shape must be the last dimensions of the input 3x5x4, got 3x5");
     check_refused("layernorm", "normalized_shape=[1,3,5,4]", IMAGE(3, 5, 4),
@@ -205,4 +222,29 @@ TEST(add_wants_one_shape) {
     CHECK_TEXT(tdm__shape_text(&l.infer.output).text, "64x8x8");
 }
 
-TEST_MAIN(RUN(output_shapes); RUN(parameters); RUN(refusals); RUN(add_wants_one_shape);)
+TEST(concat_wants_one_shape_but_for_dim) {
+    layer l;
+    tdm_shape input[3] = {IMAGE(64, 8, 8), IMAGE(32, 8, 8), IMAGE(3, 8, 8)};
+    infer(&l, "concat", "", input, 3);
+    CHECK_OK(l.status);
+    CHECK_TEXT(tdm__shape_text(&l.infer.output).text, "99x8x8");
+    infer(&l, "concat", "dim=2", input, 2);
+    CHECK_TEXT(tdm_error_message(),
+               "concat 'body.0' needs inputs of the same shape, except along dim 2, got 64x8x8 and, as "
+               "input 2, 32x8x8");
+    infer(&l, "concat", "dim=0", input, 3);
+    CHECK_TEXT(tdm_error_message(),
+               "concat 'body.0': dim must be 1 to 3 for inputs such as 64x8x8 (0 is the batch), got 0");
+    infer(&l, "concat", "dim=-4", input, 3);
+    CHECK_TEXT(tdm_error_message(),
+               "concat 'body.0': dim must be 1 to 3 for inputs such as 64x8x8 (0 is the batch), got -4");
+    input[1] = FLAT(32);
+    infer(&l, "concat", "", input, 2);
+    CHECK_INT(l.status, TDM_E_CONFIG);
+    tdm_shape wide[2] = {IMAGE(8, 3, 5), IMAGE(8, 3, 2)};
+    infer(&l, "concat", "dim=-1", wide, 2);
+    CHECK_TEXT(tdm__shape_text(&l.infer.output).text, "8x3x7");
+}
+
+TEST_MAIN(RUN(output_shapes); RUN(parameters); RUN(refusals); RUN(add_wants_one_shape);
+          RUN(concat_wants_one_shape_but_for_dim);)

@@ -1,0 +1,57 @@
+/* upsample: definition. torch.nn.Upsample. */
+#include "ops/upsample/upsample.h"
+
+#include "ops/ops.h"
+#include "ops/window.h"
+#include "runtime/base/field/field_rows.h"
+
+static const char *const mode_names[] = {"nearest", "bilinear", NULL};
+static const tdm_field fields[] = {
+    {FIELD(FLOAT, tdm_upsample_attrs, scale, "null"), RANGE(0, TDM_MAX_WINDOW), FLAGS(NULLABLE | MAIN | OPEN_MIN),
+     HELP("how many times the height and width of the input those of the output are, rounded down",
+          "输出的高和宽为输入的多少倍，向下取整")},
+    {FIELD(PAIR, tdm_upsample_attrs, size, "null"), RANGE(1, TDM_MAX_FEATURES), FLAGS(NULLABLE),
+     HELP("height and width of the output, instead of scale", "输出的高和宽，代替 scale")},
+    {FIELD(ENUM, tdm_upsample_attrs, mode, "nearest"), .names = mode_names,
+     HELP("the nearest point of the input, or between four points", "取输入中最近的点，或在四点之间插值")},
+    {FIELD(BOOL, tdm_upsample_attrs, align_corners, "false"),
+     HELP("bilinear: whether the corners of input and output are the same points",
+          "bilinear 时输入与输出的四角是否为相同的点")},
+    {0},
+};
+
+static tdm_status infer(tdm_infer *infer) {
+    const tdm_upsample_attrs *attrs = infer->attrs;
+    const bool has_scale = !isnan(attrs->scale), has_size = attrs->size[0] > 0;
+    TDM_TRY(tdm__infer_check_image(infer));
+    if (has_scale == has_size)
+        TDM_INFER_FAIL(infer, "%s needs `scale` or `size`, and not both, got %s", infer->layer,
+                       has_scale ? "both" : "neither");
+    if (attrs->align_corners && attrs->mode != TDM_UPSAMPLE_BILINEAR)
+        TDM_INFER_FAIL(infer, "%s: align_corners is for `mode: bilinear`; remove it, or choose that mode",
+                       infer->layer);
+    infer->output = infer->input[0];
+    for (int axis = 0; axis < 2; axis++) {
+        const double points =
+            has_scale ? floor((double)infer->input[0].dim[1 + axis] * attrs->scale) : (double)attrs->size[axis];
+        if (points < 1.0 || points > 9007199254740992.0)
+            TDM_INFER_FAIL(infer, "%s: with scale %g its input %s would have an output of %.0f points along %s",
+                           infer->layer, attrs->scale, tdm__shape_text(&infer->input[0]).text, points,
+                           axis == 0 ? "the height" : "the width");
+        infer->output.dim[1 + axis] = (int64_t)points;
+    }
+    infer->flops = attrs->mode == TDM_UPSAMPLE_BILINEAR ? 9.0 * (double)tdm__shape_count(&infer->output) : 0.0;
+    return TDM_OK;
+}
+
+const tdm_op_def tdm__upsample_op = {
+    .name = "upsample",
+    .also_called = "interpolate resize upsample2d",
+    .doc = "enlarges height and width, by the nearest point or bilinearly (torch.nn.Upsample)",
+    .doc_zh = "放大高和宽，取最近点或双线性插值（torch.nn.Upsample）",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .attrs = fields,
+    .attrs_bytes = sizeof(tdm_upsample_attrs),
+    .infer = infer,
+};
