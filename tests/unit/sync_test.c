@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "runtime/base/status.h"
+#include "runtime/base/system/gate.h"
 #include "tests/support/tdm_failing_host.h"
 #include "tests/support/tdm_test.h"
 
@@ -141,5 +142,62 @@ TEST(no_memory) {
     CHECK(worker == NULL);
 }
 
-TEST_MAIN(RUN(in_order); RUN(failure_travels_and_skips); RUN(full_queue); RUN(close_runs_what_is_queued);
-          RUN(signals_stay_out); RUN(no_memory);)
+/* ---- gates ---- */
+
+typedef struct gate_user {
+    tdm_gate *gate;
+    int seen; /* written before the counter is raised */
+    bool whole;
+} gate_user;
+
+static tdm_status raise_twice(void *argument) {
+    gate_user *user = argument;
+    user->seen = 1;
+    tdm__gate_raise(user->gate, 1, 1);
+    user->whole = tdm__gate_wait(user->gate, 0, 5);
+    user->seen = 2;
+    tdm__gate_raise(user->gate, 1, 2);
+    return TDM_OK;
+}
+
+TEST(a_gate_counts) {
+    tdm_worker *worker = NULL;
+    gate_user user = {.seen = 0};
+    CHECK_OK(tdm__gate_open(&user.gate, tdm_host_default(), 2));
+    CHECK_OK(tdm__worker_open(&worker, tdm_host_default(), "gate"));
+    for (int round = 0; round < 50; round++) {
+        tdm__gate_reset(user.gate);
+        CHECK_OK(tdm__worker_start(worker, raise_twice, &user));
+        CHECK(tdm__gate_wait(user.gate, 1, 1));
+        CHECK_INT(user.seen, 1);
+        tdm__gate_raise(user.gate, 0, 7);
+        CHECK(tdm__gate_wait(user.gate, 1, 2));
+        CHECK_INT(user.seen, 2);
+        CHECK(tdm__gate_wait(user.gate, 0, -1)); /* no wait at all */
+        CHECK_OK(tdm__worker_wait(worker));
+        CHECK(user.whole);
+    }
+    tdm__worker_close(worker);
+    tdm__gate_close(user.gate);
+}
+
+TEST(a_broken_gate_lets_everybody_go) {
+    tdm_worker *worker = NULL;
+    gate_user user = {.whole = true};
+    CHECK_OK(tdm__gate_open(&user.gate, tdm_host_default(), 2));
+    CHECK_OK(tdm__worker_open(&worker, tdm_host_default(), "gate"));
+    CHECK_OK(tdm__worker_start(worker, raise_twice, &user));
+    CHECK(tdm__gate_wait(user.gate, 1, 1));
+    tdm__gate_break(user.gate);
+    CHECK_OK(tdm__worker_wait(worker));
+    CHECK(!user.whole);
+    CHECK(!tdm__gate_wait(user.gate, 0, 5));
+    tdm__gate_reset(user.gate);
+    CHECK(tdm__gate_wait(user.gate, 0, 0));
+    tdm__worker_close(worker);
+    tdm__gate_close(user.gate);
+    tdm__gate_close(NULL);
+}
+
+TEST_MAIN(RUN(a_gate_counts); RUN(a_broken_gate_lets_everybody_go); RUN(in_order); RUN(failure_travels_and_skips);
+          RUN(full_queue); RUN(close_runs_what_is_queued); RUN(signals_stay_out); RUN(no_memory);)
