@@ -34,9 +34,8 @@ static const char *quote(tdm_config *config, const char *key) {
                      tdm__position_line(&config->faults, at));
 }
 
-/* The fault points to `key` and quotes `other`; the other way round if `key` has its default. A refused value has its
- * own fault already: the default in its place must not cause a second one. */
-static void conflict(tdm_config *config, const char *key, const char *other, const char *message) {
+/* A refused value has its own fault already: the default in its place must not cause a second one. */
+void tdm__conflict(tdm_config *config, const char *key, const char *other, const char *message) {
     if (tdm__config_is_bad(config, key) || tdm__config_is_bad(config, other)) return;
     bool points_to_key = is_written(config, key);
     TDM_FAULT(config, CONFLICT, tdm__config_position(config, points_to_key ? key : other), key,
@@ -100,7 +99,7 @@ static void check_optimizer(tdm_config *config) {
     const tdm_optim_def *optim = tdm_builtin_optims[optimizer->type];
     if (isnan(optimizer->weight_decay)) optimizer->weight_decay = optim->weight_decay;
     for (const tdm_optim_conflict *row = optim->conflict; row->key != NULL; row++) {
-        if (row->is_met(optimizer)) conflict(config, row->key, row->other, row->message);
+        if (row->is_met(optimizer)) tdm__conflict(config, row->key, row->other, row->message);
     }
 }
 
@@ -109,8 +108,8 @@ static void check_cycled_momentum(tdm_config *config, const char *key, double mo
     const tdm_job *job = &config->settings.job;
     const tdm_optim_def *optim = tdm_builtin_optims[job->optimizer.type];
     if (!job->schedule.cycle_momentum || !optim->moves_beta1 || momentum < 1.0) return;
-    conflict(config, key, "optimizer.type",
-             TDM_WORDS(config, "%s is beta1 of %s and must be below 1, got %.17g", key, optim->name, momentum));
+    tdm__conflict(config, key, "optimizer.type",
+                  TDM_WORDS(config, "%s is beta1 of %s and must be below 1, got %.17g", key, optim->name, momentum));
 }
 
 static void check_onecycle(tdm_config *config) {
@@ -121,11 +120,11 @@ static void check_onecycle(tdm_config *config) {
     if (schedule->total == TDM_INT_NULL || length == TDM_INT_NULL) return;
     if (per_step && length > schedule->warmup_steps) length -= schedule->warmup_steps;
     if (schedule->total >= length) return;
-    conflict(config, "schedule.total", per_step ? "train.steps" : "train.epochs",
-             TDM_WORDS(config,
-                       "schedule.total of onecycle must cover the %lld %s of the run, got %lld; the schedule "
-                       "has no values after its end",
-                       (long long)length, per_step ? "steps" : "epochs", (long long)schedule->total));
+    tdm__conflict(config, "schedule.total", per_step ? "train.steps" : "train.epochs",
+                  TDM_WORDS(config,
+                            "schedule.total of onecycle must cover the %lld %s of the run, got %lld; the schedule "
+                            "has no values after its end",
+                            (long long)length, per_step ? "steps" : "epochs", (long long)schedule->total));
 }
 
 /* The run's length is known without data only in part: an epoch has at least one step. */
@@ -139,8 +138,8 @@ static void check_changes(tdm_config *config) {
     tdm__schedule_init(&schedule, &job->schedule, 0, 0, steps, steps_per_epoch);
     const char *fault = tdm__schedule_fault(&schedule, steps, steps_per_epoch);
     if (fault == NULL) return;
-    conflict(config, is_written(config, "schedule.type") ? "schedule.type" : "schedule.warmup_steps",
-             by_steps ? "train.steps" : "train.epochs", fault);
+    tdm__conflict(config, is_written(config, "schedule.type") ? "schedule.type" : "schedule.warmup_steps",
+                  by_steps ? "train.steps" : "train.epochs", fault);
 }
 
 static void check_schedule(tdm_config *config) {
@@ -196,15 +195,15 @@ static void check_devices(tdm_config *config) {
     if (!is_written(config, "parallel.dp.output_device") && ids->count > 0)
         parallel->dp.output_device = ids->item[0];
     else if (!has_id(ids, ids->count, parallel->dp.output_device))
-        conflict(config, "parallel.dp.output_device", "parallel.device_ids",
-                 TDM_WORDS(config, "parallel.dp.output_device must be one of device_ids [%s], got %lld",
-                           id_list(config, ids), (long long)parallel->dp.output_device));
+        tdm__conflict(config, "parallel.dp.output_device", "parallel.device_ids",
+                      TDM_WORDS(config, "parallel.dp.output_device must be one of device_ids [%s], got %lld",
+                                id_list(config, ids), (long long)parallel->dp.output_device));
 }
 
 static void check_batch(tdm_config *config) {
     const tdm_train_section *train = &config->settings.job.train;
     const tdm_parallel_section *parallel = &config->settings.job.parallel;
-    int64_t devices = parallel->mode == TDM_MODE_SINGLE ? 1 : parallel->device_ids.count;
+    int64_t devices = parallel->mode == TDM_MODE_SINGLE ? 1 : tdm__job_replicas(&config->settings.job);
     int64_t per_device = train->per_device;
     if (devices < 1) return;
     if (train->global_batch != TDM_INT_NULL) {
@@ -212,21 +211,23 @@ static void check_batch(tdm_config *config) {
         if (train->global_batch % devices != 0) {
             long long down = (long long)(per_device * devices), up = down + (long long)devices;
             const char *try = down > 0 ? TDM_WORDS(config, "%lld or %lld", down, up) : TDM_WORDS(config, "%lld", up);
-            conflict(config, "train.batch.global", "parallel.device_ids",
-                     TDM_WORDS(config,
-                               "train.batch.global must be a multiple of the %lld devices of parallel.device_ids, got "
-                               "%lld; write %s",
-                               (long long)devices, (long long)train->global_batch, try));
+            tdm__conflict(
+                config, "train.batch.global", "parallel.device_ids",
+                TDM_WORDS(config,
+                          "train.batch.global must be a multiple of the %lld devices of parallel.device_ids, got "
+                          "%lld; write %s",
+                          (long long)devices, (long long)train->global_batch, try));
             return;
         }
     }
     if (per_device != TDM_INT_NULL && train->accumulate > per_device)
-        conflict(config, "train.accumulate",
-                 train->per_device != TDM_INT_NULL ? "train.batch.per_device" : "train.batch.global",
-                 TDM_WORDS(config,
-                           "train.accumulate splits the %lld samples of a device into %lld micro-batches; write at "
-                           "most %lld",
-                           (long long)per_device, (long long)train->accumulate, (long long)per_device));
+        tdm__conflict(
+            config, "train.accumulate",
+            train->per_device != TDM_INT_NULL ? "train.batch.per_device" : "train.batch.global",
+            TDM_WORDS(config,
+                      "train.accumulate splits the %lld samples of a device into %lld micro-batches; write at "
+                      "most %lld",
+                      (long long)per_device, (long long)train->accumulate, (long long)per_device));
 }
 
 static void check_ddp(tdm_config *config) {
@@ -242,8 +243,9 @@ static void check_ddp(tdm_config *config) {
         TDM_FAULT(config, VALUE, tdm__config_position(config, "parallel.ddp.init_method"), "parallel.ddp.init_method",
                   "", "parallel.ddp.init_method must be env, tcp://host:port or file:///path, got '%s'", method);
     if (parallel->ddp.average == TDM_AVERAGE_RANKS && parallel->mode != TDM_MODE_DDP && parallel->device_ids.count > 1)
-        conflict(config, "parallel.ddp.average", "parallel.mode",
-                 "parallel.ddp.average: ranks needs mode ddp or a single device; single and dp average over samples");
+        tdm__conflict(
+            config, "parallel.ddp.average", "parallel.mode",
+            "parallel.ddp.average: ranks needs mode ddp or a single device; single and dp average over samples");
 }
 
 static void check_parallel(tdm_config *config) {
@@ -252,8 +254,8 @@ static void check_parallel(tdm_config *config) {
     check_batch(config);
     check_ddp(config);
     if (config->settings.job.train.precision == TDM_TF32 && parallel->device == TDM_DEVICE_CPU)
-        conflict(config, "train.precision", "parallel.device",
-                 "train.precision tf32 needs a CUDA device, and parallel.device is cpu; write f32");
+        tdm__conflict(config, "train.precision", "parallel.device",
+                      "train.precision tf32 needs a CUDA device, and parallel.device is cpu; write f32");
 }
 
 /* ---- data ---- */
@@ -272,8 +274,8 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
     }
     if (spec->path == NULL) return;
     if (spec->files.count > 0) {
-        conflict(config, path_key, files_key,
-                 TDM_WORDS(config, "%s must have either files or path, got both", section));
+        tdm__conflict(config, path_key, files_key,
+                      TDM_WORDS(config, "%s must have either files or path, got both", section));
         return;
     }
     bool is_test = spec->split == TDM_SPLIT_TEST || (spec->split == TDM_SPLIT_AUTO && is_eval);
@@ -327,9 +329,9 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
                   "%s must be [first, end) with first below end, got [%lld, %lld)", range_key,
                   (long long)spec->range.item[0], (long long)spec->range.item[1]);
     if (tdm__data_is_made(spec->format) && spec->range.item[1] > spec->samples)
-        conflict(config, range_key, tdm__fault_key(&config->faults, section, "samples"),
-                 TDM_WORDS(config, "%s ends at %lld, but there are %lld samples", range_key,
-                           (long long)spec->range.item[1], (long long)spec->samples));
+        tdm__conflict(config, range_key, tdm__fault_key(&config->faults, section, "samples"),
+                      TDM_WORDS(config, "%s ends at %lld, but there are %lld samples", range_key,
+                                (long long)spec->range.item[1], (long long)spec->samples));
 }
 
 static bool is_same_text(const char *a, const char *b) {
@@ -359,18 +361,18 @@ static void check_holdout(tdm_config *config) {
     const tdm_data_spec *train = &config->settings.job.data.train, *eval = &config->settings.job.data.eval;
     if (!is_same_data(train, eval) || (train->holdout == eval->holdout && train->seed == eval->seed)) return;
     if (train->holdout == 0.0 && eval->holdout == 0.0) return;
-    conflict(config, train->holdout != eval->holdout ? "data.eval.holdout" : "data.eval.seed",
-             train->holdout != eval->holdout ? "data.train.holdout" : "data.train.seed",
-             "data.train and data.eval split the same samples; write the same holdout and seed in both");
+    tdm__conflict(config, train->holdout != eval->holdout ? "data.eval.holdout" : "data.eval.seed",
+                  train->holdout != eval->holdout ? "data.train.holdout" : "data.train.seed",
+                  "data.train and data.eval split the same samples; write the same holdout and seed in both");
 }
 
 static void check_normalize(tdm_config *config) {
     const tdm_transform_spec *transform = &config->settings.job.data.transform;
     if (transform->mean.count == 0 || transform->stdev.count == 0 || transform->mean.count == transform->stdev.count)
         return;
-    conflict(config, "data.transform.std", "data.transform.mean",
-             TDM_WORDS(config, "normalize must have as many values in std as in mean, got %d and %d",
-                       transform->stdev.count, transform->mean.count));
+    tdm__conflict(config, "data.transform.std", "data.transform.mean",
+                  TDM_WORDS(config, "normalize must have as many values in std as in mean, got %d and %d",
+                            transform->stdev.count, transform->mean.count));
 }
 
 static void check_mixing(tdm_config *config) {
@@ -387,8 +389,9 @@ static void check_mixing(tdm_config *config) {
 static void check_metric(tdm_config *config, const char *key, int metric) {
     if (metric != TDM_METRIC_ACCURACY && metric != TDM_METRIC_TOP5) return;
     if (tdm_job_has_labels(&config->settings.job)) return;
-    conflict(config, key, "loss.type",
-             TDM_WORDS(config, "%s needs samples with labels, and the loss compares with numbers; write loss", key));
+    tdm__conflict(
+        config, key, "loss.type",
+        TDM_WORDS(config, "%s needs samples with labels, and the loss compares with numbers; write loss", key));
 }
 
 static void check_metrics(tdm_config *config) {
@@ -397,14 +400,14 @@ static void check_metrics(tdm_config *config) {
     if (job->schedule.type == TDM_SCHEDULE_PLATEAU) {
         check_metric(config, "schedule.metric", job->schedule.metric);
         if (job->schedule.metric == TDM_METRIC_NONE)
-            conflict(config, "schedule.metric", "schedule.type",
-                     "schedule.type plateau needs a metric, got none; write accuracy, top5 or loss");
+            tdm__conflict(config, "schedule.metric", "schedule.type",
+                          "schedule.type plateau needs a metric, got none; write accuracy, top5 or loss");
     }
     if (job->train.stop_after == TDM_INT_NULL) return;
     check_metric(config, "train.stop_early.metric", job->train.stop_metric);
     if (job->train.stop_metric == TDM_METRIC_NONE)
-        conflict(config, "train.stop_early.metric", "train.stop_early.after",
-                 "train.stop_early needs a metric, got none; write accuracy, top5 or loss");
+        tdm__conflict(config, "train.stop_early.metric", "train.stop_early.after",
+                      "train.stop_early needs a metric, got none; write accuracy, top5 or loss");
 }
 
 tdm_status tdm__check_settings(tdm_config *config) {

@@ -164,12 +164,12 @@ static void print_section(const tdm_section *section, tdm_settings *settings, td
 }
 
 void tdm_job_predicts(tdm_job *job) {
-    const int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
     if (job->train.per_device == TDM_INT_NULL) /* the default of eval.batch depends on it */
-        job->train.per_device = job->train.global_batch / devices;
+        job->train.per_device = job->train.global_batch / tdm__job_replicas(job);
     job->train.global_batch = TDM_INT_NULL;
     job->parallel.mode = TDM_MODE_SINGLE;
     job->parallel.device_ids = (tdm_ints){.count = 1};
+    job->parallel.stages = 1; /* predictions need far less memory */
     job->parallel.dp.output_device = 0;
     job->data.drop_last = false;
     job->checkpoint.resume = "never";

@@ -9,22 +9,18 @@
 #define BIT(value) (1u << (value))
 
 #define LACK_BUILT_IN(key, name)
-#define LACK_DEVICE_MODULE(key, name) \
-    {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), #name, NULL, NULL, "write auto or shm"},
-#define LACK_RESERVED(key, name) \
-    {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), NULL, NULL, NULL, "write auto or shm"},
+#define LACK_DEVICE_MODULE(key, name) {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), #name, "write auto or shm"},
+#define LACK_RESERVED(key, name) {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), NULL, "write auto or shm"},
 #define TDM_BACKEND(key, name, source) LACK_##source(key, name)
 #define FORMAT_LACK_BUILT_IN(key)
-#define FORMAT_LACK_RESERVED(key)                                                               \
-    {"data.train", "format", BIT(TDM_DATA_##key), NULL, NULL, NULL, "convert the data to npy"}, \
-        {"data.eval", "format", BIT(TDM_DATA_##key), NULL, NULL, NULL, "convert the data to npy"},
+#define FORMAT_LACK_RESERVED(key)                                                   \
+    {"data.train", "format", BIT(TDM_DATA_##key), NULL, "convert the data to npy"}, \
+        {"data.eval", "format", BIT(TDM_DATA_##key), NULL, "convert the data to npy"},
 #define TDM_FORMAT(key, name, source) FORMAT_LACK_##source(key)
 static const tdm_lack lacks[] = {
 #include <tandem/sys/formats.def>
-    {"train", "precision", BIT(TDM_TF32), "cuda", NULL, NULL, "write f32"},
-    {"parallel", "device", BIT(TDM_DEVICE_CUDA), "cuda", NULL, NULL, "write auto or cpu"},
-    {"parallel", "stages", 0, NULL, "above 1 (model parallel inside a replica)", "大于 1（副本内的模型并行）",
-     "write stages: 1"},
+    {"train", "precision", BIT(TDM_TF32), "cuda", "write f32"},
+    {"parallel", "device", BIT(TDM_DEVICE_CUDA), "cuda", "write auto or cpu"},
 #include <tandem/sys/backends.def>
 };
 #undef TDM_BACKEND
@@ -50,11 +46,9 @@ bool tdm__lacks(const tdm_field *row) {
     return next_of(row, NULL) != NULL;
 }
 
-static void print_values(const tdm_lack *lack, const tdm_field *row, bool chinese, tdm_text *out) {
-    const char *what = chinese ? lack->what_zh : lack->what, *comma = "";
-    if (what == NULL && lack->values == 0) what = chinese ? "任何值" : "any value";
-    if (what != NULL) tdm__text_puts(out, what);
-    for (int i = 0; what == NULL && row->names[i] != NULL; i++) {
+static void print_values(const tdm_lack *lack, const tdm_field *row, tdm_text *out) {
+    const char *comma = "";
+    for (int i = 0; row->names[i] != NULL; i++) {
         if ((lack->values & BIT(i)) == 0) continue;
         tdm__text_printf(out, "%s%s", comma, row->names[i]);
         comma = ", ";
@@ -65,7 +59,7 @@ void tdm__lack_print(const tdm_field *row, bool chinese, tdm_text *out) {
     const char *before = chinese ? "本构建不含：" : "not in this build: ";
     for (const tdm_lack *lack = next_of(row, NULL); lack != NULL; lack = next_of(row, lack)) {
         tdm__text_puts(out, before);
-        print_values(lack, row, chinese, out);
+        print_values(lack, row, out);
         before = ", ";
     }
 }
@@ -78,9 +72,8 @@ void tdm__row_help(const tdm_field *row, bool chinese, tdm_text *out) {
     tdm__text_puts(out, ")");
 }
 
-static bool asks_for(const tdm_lack *lack, const tdm_field *row, const void *object, const char *printed) {
+static bool asks_for(const tdm_lack *lack, const tdm_field *row, const void *object) {
     const void *value = (const char *)object + row->offset;
-    if (lack->values == 0) return strcmp(printed, row->initial) != 0;
     return (lack->values & BIT(*(const int *)value)) != 0;
 }
 
@@ -93,11 +86,10 @@ static void check_row(tdm_config *config, int section_index, int row_index, cons
     tdm__field_print(row, object, &printed);
     if (printed.failed) {
         config->faults.status = TDM_E_MEMORY;
-    } else if (asks_for(lack, row, object, printed.data)) {
-        const char *what = lack->what != NULL ? lack->what : printed.data;
+    } else if (asks_for(lack, row, object)) {
         const char *key = tdm__fault_key(&config->faults, section->path, row->key);
         TDM_FAULT(config, UNSUPPORTED, config->position[section_index][row_index], key, lack->hint,
-                  "%s %s is not in this build", key, what);
+                  "%s %s is not in this build", key, printed.data);
     }
     tdm__text_deinit(&printed);
 }

@@ -127,8 +127,10 @@ static tdm_status add_node(tdm_config *config, tdm_layer *layer, const tdm_value
         if (!without_in || strcmp(layer->attr[i].key, "in") != 0) attrs[attr_count++] = layer->attr[i];
     }
     tdm_origin origin = tdm__position_origin(layer->at);
-    return tdm_graph_add_at(config->graph, &origin, layer->op->name, layer->name, values, count, attrs, attr_count,
-                            &layer->value);
+    TDM_TRY(tdm_graph_add_at(config->graph, &origin, layer->op->name, layer->name, values, count, attrs, attr_count,
+                             &layer->value));
+    if (layer->head.stage == TDM_INT_NULL) return TDM_OK;
+    return tdm_graph_set_stage(config->graph, layer->value, (int)layer->head.stage);
 }
 
 static const char *input_words(tdm_config *config, const tdm_value *values, const int *sources, int count) {
@@ -194,19 +196,6 @@ static void check_uses(tdm_config *config) {
     if (last->uses > 0)
         TDM_FAULT(config, REFERENCE, last->at, tdm__layer_key(config, config->layer_count - 1, ""), "",
                   "the output of the last layer is the model's output; no layer may take it");
-}
-
-static void check_stages(tdm_config *config) {
-    int64_t stages = config->settings.job.parallel.stages;
-    for (int i = 0; i < config->layer_count; i++) {
-        const tdm_layer *layer = &config->layers[i];
-        if (layer->head.stage == TDM_INT_NULL || layer->head.stage < stages) continue;
-        TDM_FAULT(config, CONFLICT, layer->at, tdm__layer_key(config, i, "stage"), "stages count from 0",
-                  "%s '%s' is in stage %lld, but parallel.stages is %lld",
-                  layer->op != NULL ? layer->op->name : "the layer", layer->name, (long long)layer->head.stage,
-                  (long long)stages);
-        return; /* more of them would have the same cause */
-    }
 }
 
 static void check_classes(tdm_config *config, int64_t classes) {
@@ -354,12 +343,13 @@ static tdm_status build_layers(tdm_config *config) {
     }
     tdm__placed_enter(config, NULL);
     check_uses(config);
-    check_stages(config);
+    tdm__check_missing_stages(config);
     const tdm_layer *last = &config->layers[config->layer_count - 1];
     if (last->value >= 0 && !config->is_bad[tdm__section_find("loss")][0]) TDM_TRY(check_output(config));
     if (config->faults.total != before || last->value < 0) return TDM_OK;
     tdm_status status = tdm_graph_finish(config->graph, last->value);
     if (status != TDM_OK) return add_engine_fault(config, status, last->at, "model.layers", "");
+    if (config->faults.total == 0) TDM_TRY(tdm__check_cuts(config));
     if (config->faults.total == 0) check_patterns(config);
     if (config->faults.total == 0) tdm__check_rows(config);
     return TDM_OK;

@@ -101,6 +101,9 @@ void tdm__settings_take_model(tdm_settings *settings);
 void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node);
 /* check.c: checks that involve several settings */
 tdm_status tdm__check_settings(tdm_config *config);
+/* Two settings contradict each other. The fault points to `key` and quotes `other`; the other way round if `key` has
+ * its default. */
+void tdm__conflict(tdm_config *config, const char *key, const char *other, const char *message);
 /* lacking.c: parts of the format that this build does not have */
 void tdm__check_lacking(tdm_config *config);
 bool tdm__lacks(const tdm_field *row); /* does this build lack some of its values? */
@@ -110,8 +113,13 @@ void tdm__lack_print(const tdm_field *row, bool chinese,
 void tdm__row_help(const tdm_field *row, bool chinese, tdm_text *out);
 /* model.c: the layers. May leave config->graph NULL if there are faults. */
 tdm_status tdm__model_build(tdm_config *config);
-/* rows.c: finds batches that are too small for a layer. Call only if the settings have no faults. */
+/* checks/rows.c: finds batches that are too small for a layer. Call only if the settings have no faults. */
 void tdm__check_rows(tdm_config *config);
+/* checks/stages.c: parallel.stages and the settings beside it; layers with a stage where there is one; where a finished
+ * graph is cut. */
+void tdm__check_stages(tdm_config *config);
+void tdm__check_missing_stages(tdm_config *config);
+tdm_status tdm__check_cuts(tdm_config *config);
 /* layer.c: reads one layer */
 /* "model.layers[3].kernel", or "model.layers[3]" for the key "". */
 const char *tdm__layer_key(tdm_config *config, int index, const char *key);

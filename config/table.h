@@ -45,10 +45,9 @@ typedef struct tdm_section_list {
 /* A key with values that this build does not have. */
 typedef struct tdm_lack {
     const char *section, *key;
-    unsigned values;            /* one bit per missing value of an enum or bool row; 0: all but the default */
-    const char *module;         /* the module that provides them, if it was built; NULL: no build has them */
-    const char *what, *what_zh; /* these values in words; NULL: their names are used */
-    const char *hint;           /* what to write instead */
+    unsigned values;    /* one bit per missing value of an enum or bool row */
+    const char *module; /* the module that provides them, if it was built; NULL: no build has them */
+    const char *hint;   /* what to write instead */
 } tdm_lack;
 
 enum { TDM_SECTION_COUNT = 22, TDM_ROWS_MAX = 32 };

@@ -17,6 +17,7 @@
 #include <math.h>
 
 #include "modes/exchange.h"
+#include "modes/pipeline.h"
 #include "modes/reducer.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
@@ -27,6 +28,7 @@ typedef struct ddp {
     tdm_mode base;
     int world;
     tdm_replica *replica;
+    tdm_pipeline *pipeline;
     tdm_reducer *reducer;
     bool splits; /* a step is two pieces of work: between them the host reduces gradients or checks the sums */
 } ddp;
@@ -35,7 +37,7 @@ typedef struct ddp {
 typedef struct ddp_step {
     ddp *ddp;
     const tdm_update *update;
-    tdm_rows all; /* this rank's rows, at the addresses that the replica reads */
+    bool has_rows; /* this rank has */
 } ddp_step;
 
 /* ---- opening ---- */
@@ -60,11 +62,11 @@ static tdm_status ddp_open(tdm_mode *mode) {
     mode->replica = &d->replica;
     mode->replica_count = 1;
     TDM_TRY(open_reducer(d));
+    TDM_TRY(tdm__pipeline_open(&d->pipeline, &mode->params, d->replica, 1));
     d->splits = checks_reduction(d) || d->reducer->ops->reduce_all != NULL;
-    if (!d->splits) mode->depth = tdm__replica_depth(d->replica);
+    if (!d->splits) mode->depth = tdm__pipeline_depth(d->pipeline);
     mode->gradients = d->reducer->backend;
-    mode->phases = 1u << TDM_PHASE_FORWARD | 1u << TDM_PHASE_LOSS | 1u << TDM_PHASE_BACKWARD |
-                   1u << TDM_PHASE_COMM_EXPOSED | 1u << TDM_PHASE_OPTIMIZER;
+    mode->phases = tdm__pipeline_phases(d->pipeline) | 1u << TDM_PHASE_COMM_EXPOSED;
     /* Queued collectives are timed only while the step waits for them. The part that overlaps backward is not
      * measured. */
     if (!d->reducer->ops->is_queued) mode->phases |= 1u << TDM_PHASE_COMM;
@@ -73,6 +75,7 @@ static tdm_status ddp_open(tdm_mode *mode) {
 
 static void ddp_close(tdm_mode *mode) {
     ddp *d = (ddp *)mode;
+    tdm__pipeline_close(d->pipeline);
     tdm__reducer_close(d->reducer);
     tdm__close_replica(d->replica);
 }
@@ -100,35 +103,20 @@ static tdm_status exchange(void *user, char *blocks, size_t bytes) {
     return reducer->ops->exchange(reducer, blocks, bytes);
 }
 
-/* Ranks have the same number of rows, and so of micro-batches. */
-static void mark(const ddp *d, tdm_rows *rows) {
-    rows->replica = d->base.params.rank;
-    rows->present = UINT64_MAX >> (TDM_LIST_MAX - d->world);
-}
-
 static tdm_status forward_backward(void *user) {
-    ddp_step *s = user;
+    const ddp_step *s = user;
     ddp *d = s->ddp;
-    const tdm_mode_params *params = &d->base.params;
     const bool overlaps = d->reducer->ops->start_bucket != NULL;
-    const int64_t micro = params->job->train.accumulate;
-    tdm_rows next;
+    const tdm_exec_hooks hooks = {overlaps ? bucket_ready : NULL, exchange, d->reducer};
     TDM_TRY(broadcast_queued(d));
-    bool has_next = tdm__micro_batch(params, &s->all, micro, 0, &next);
-    for (int64_t k = 0; has_next; k++) {
-        tdm_rows rows = next;
-        has_next = tdm__micro_batch(params, &s->all, micro, k + 1, &next);
-        const tdm_exec_hooks hooks = {overlaps && !has_next ? bucket_ready : NULL, exchange, d->reducer};
-        mark(d, &rows);
-        TDM_TRY(tdm__pass(params, d->replica, &rows, k == 0, 0, &hooks));
-    }
+    if (s->has_rows) TDM_TRY(tdm__pipeline_pass(d->pipeline, 0, &hooks));
     if (overlaps) TDM_TRY(d->reducer->ops->join(d->reducer));
     return tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED);
 }
 
 static tdm_status update(void *user) {
     const ddp_step *s = user;
-    TDM_TRY(tdm__optim_step(s->ddp->replica, s->update));
+    TDM_TRY(tdm__pipeline_update(s->ddp->pipeline, s->update));
     return tdm__replica_lap(s->ddp->replica, TDM_PHASE_OPTIMIZER);
 }
 
@@ -241,28 +229,28 @@ static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int repl
 static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
                              tdm_step_result *result) {
     ddp *d = (ddp *)mode;
-    ddp_step step = {.ddp = d, .update = update};
+    ddp_step step = {.ddp = d, .update = update, .has_rows = batch->shard[0].rows > 0};
     tdm_hash128 key = tdm__step_key(batch->shard, 1);
-    result->bytes_moved = ddp_wire_bytes(mode->params.plan, mode->params.job, d->world, 0) / d->world;
+    result->bytes_moved = ddp_wire_bytes(mode->params.plan, mode->params.job, d->world, 0) / d->world +
+                          tdm__plan_crossing(mode->params.plan, batch->shard[0].rows);
     d->reducer->ms = 0;
     TDM_TRY(broadcast_now(d, &result->times));
     TDM_TRY(denominator_of(d, batch, &result->times, &result->denominator));
     tdm_values values = tdm__optim_all_values(update, result->denominator);
-    TDM_TRY(tdm__replica_take(d->replica, batch->shard, 1, &step.all));
-    TDM_TRY(tdm__replica_begin(d->replica, &values));
+    TDM_TRY(tdm__pipeline_begin(d->pipeline, batch->shard, 1, &values));
     if (d->splits)
         TDM_TRY(run_split(&step, key, &result->times));
     else
         TDM_TRY(tdm__replica_run(d->replica, key, whole_step, &step));
     result->times.ms[TDM_PHASE_COMM] += d->reducer->ms;
-    return tdm__replica_end(d->replica);
+    return tdm__pipeline_end(d->pipeline);
 }
 
 static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     ddp *d = (ddp *)mode;
     const tdm_outcome *outcome = NULL;
     TDM_TRY(wait_for_peers(d, tdm__replica_awaited(d->replica)));
-    TDM_TRY(tdm__replica_wait(d->replica, &result->times, &outcome));
+    TDM_TRY(tdm__pipeline_wait(d->pipeline, &result->times, &outcome));
     if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm; /* NaN: the job does not clip */
     int64_t at = tdm__now_ns();
     TDM_TRY(add_results(d, outcome, result));
@@ -284,8 +272,7 @@ static tdm_status ddp_forward(tdm_mode *mode, const tdm_shard *shards, int count
 }
 
 static tdm_status broadcast_arena(ddp *d, tdm_arena_kind kind) {
-    size_t bytes = 0;
-    if (tdm__replica_arena(d->replica, kind, &bytes) == NULL || bytes == 0) return TDM_OK;
+    if (tdm__replica_arena_bytes(d->replica, kind) == 0) return TDM_OK;
     return d->reducer->ops->broadcast(d->reducer, kind);
 }
 

@@ -119,31 +119,56 @@ size_t tdm__target_bytes(const tdm_plan *plan) {
     return is_class ? sizeof(int64_t) : (size_t)plan->output_width * sizeof(float);
 }
 
-tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options options, tdm_replica **out) {
-    *out = NULL;
+/* Devices are listed replica after replica, those of its stages in a row. */
+static int device_index(const tdm_mode_params *params, int replica, int stage) {
+    const tdm_ints *ids = &params->job->parallel.device_ids;
+    const int at = replica * params->plan->stage_count + stage;
+    return at < ids->count ? (int)ids->item[at] : at;
+}
+
+static tdm_status open_stage(const tdm_mode_params *params, const tdm_replica_options *options, tdm_replica **out) {
     const tdm_job *job = params->job;
-    const tdm_ints *ids = &job->parallel.device_ids;
-    tdm_device_options device_options = {.index =
-                                             options.index < ids->count ? (int)ids->item[options.index] : options.index,
+    tdm_device_options device_options = {.index = device_index(params, options->index, options->stage),
                                          .precision = job->train.precision,
                                          .deterministic = job->deterministic,
                                          .threads = {params->share, params->plan->options.threads}};
     tdm_device *device = NULL;
     TDM_TRY(params->device->open(&device, params->host, &device_options));
-    options.seed = (uint64_t)job->seed;
-    options.averages = params->averages && options.index == 0;
-    options.rows = params->plan->options.rows * job->train.accumulate;
-    options.target_bytes = tdm__target_bytes(params->plan);
-    tdm_status status = tdm__replica_open(out, params->host, params->plan, device, &options);
+    tdm_status status = tdm__replica_open(out, params->host, params->plan, device, options);
     if (status != TDM_OK) params->device->close(device);
     return status;
 }
 
+tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options options, tdm_replica **out) {
+    tdm_status status = TDM_OK;
+    *out = NULL;
+    options.seed = (uint64_t)params->job->seed;
+    options.averages = params->averages && options.index == 0;
+    options.rows = params->plan->options.rows * params->job->train.accumulate;
+    options.target_bytes = tdm__target_bytes(params->plan);
+    for (; status == TDM_OK && options.stage < params->plan->stage_count; options.stage++) {
+        tdm_replica *stage = NULL;
+        status = open_stage(params, &options, &stage);
+        if (options.stage == 0) options.first = *out = stage;
+        options.untimed = true; /* the first stage is timed */
+    }
+    if (status == TDM_OK) return TDM_OK;
+    tdm_error error;
+    tdm__error_save(&error);
+    tdm__close_replica(*out);
+    *out = NULL;
+    return tdm__error_restore(&error, NULL);
+}
+
 void tdm__close_replica(tdm_replica *replica) {
     if (replica == NULL) return;
-    tdm_device *device = replica->device;
-    tdm__replica_close(replica);
-    device->ops->close(device);
+    for (int k = replica->plan->stage_count - 1; k >= 0; k--) { /* the first owns the list */
+        tdm_replica *stage = replica->stages[k];
+        if (stage == NULL) continue;
+        tdm_device *device = stage->device;
+        tdm__replica_close(stage);
+        device->ops->close(device);
+    }
 }
 
 tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output) {

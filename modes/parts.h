@@ -23,7 +23,8 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
 tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, bool first, int part,
                      const tdm_exec_hooks *hooks);
 
-/* Opens a device of this run and a replica on it. Sets the options' seed, rows and target_bytes. */
+/* Opens a device of this run and a replica on it, or one for each stage; `out` is the first. Sets the options' seed,
+ * rows and target_bytes. */
 tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options options, tdm_replica **out);
 void tdm__close_replica(tdm_replica *replica); /* and its device; NULL is fine */
 /* Evaluation forward of one shard. *output is in host memory and valid until the next. */

@@ -29,6 +29,13 @@ tdm_span tdm__bucket_span(const tdm_reducer *reducer, float *grad, int bucket) {
     return (tdm_span){grad + b->offset, b->count, TDM_DTYPE_F32};
 }
 
+tdm_span tdm__bucket_here(const tdm_reducer *reducer, int bucket) {
+    const tdm_plan *plan = reducer->params->plan;
+    const tdm_plan_bucket *b = &plan->buckets[bucket];
+    const tdm_replica *stage = reducer->replica->stages[plan->nodes[plan->params[b->first_param].node].stage];
+    return (tdm_span){stage->grad + tdm__replica_floats_at(stage, b->offset), b->count, TDM_DTYPE_F32};
+}
+
 tdm_status tdm__reducer_gather(tdm_reducer *reducer, tdm_comm *comm, char *blocks, size_t bytes) {
     const tdm_span all = {blocks, bytes * (size_t)comm->world, TDM_DTYPE_U8};
     const tdm_span own = {blocks + bytes * (size_t)comm->rank, bytes, TDM_DTYPE_U8};
@@ -39,8 +46,7 @@ tdm_status tdm__reducer_gather(tdm_reducer *reducer, tdm_comm *comm, char *block
 }
 
 tdm_status tdm__reducer_broadcast_host(tdm_reducer *reducer, tdm_arena_kind kind) {
-    size_t bytes = 0;
-    (void)tdm__replica_arena(reducer->replica, kind, &bytes);
+    const size_t bytes = tdm__replica_arena_bytes(reducer->replica, kind);
     void *host = NULL;
     TDM_TRY(tdm__replica_fetch(reducer->replica, kind, &host));
     TDM_TRY(tdm_comm_broadcast(reducer->params->comm, (tdm_span){host, bytes, TDM_DTYPE_U8}, 0));

@@ -61,6 +61,8 @@ tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_o
 tdm_status tdm__rank_open_replica(const tdm_mode_params *params, float *grad, tdm_replica **out);
 /* The bucket's range of the gradient arena `grad`. */
 tdm_span tdm__bucket_span(const tdm_reducer *reducer, float *grad, int bucket);
+/* The same in the gradients of the replica's stage that has the bucket. */
+tdm_span tdm__bucket_here(const tdm_reducer *reducer, int bucket);
 /* Gathers the ranks' blocks, in host memory. */
 tdm_status tdm__reducer_gather(tdm_reducer *reducer, tdm_comm *comm, char *blocks, size_t bytes);
 /* Broadcasts through host memory. */

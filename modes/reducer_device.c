@@ -27,8 +27,7 @@ static tdm_status broadcast(tdm_reducer *reducer, tdm_arena_kind kind) {
 }
 
 static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
-    return tdm_comm_all_reduce(comm_of(reducer), tdm__bucket_span(reducer, reducer->replica->grad, bucket),
-                               TDM_REDUCE_SUM);
+    return tdm_comm_all_reduce(comm_of(reducer), tdm__bucket_here(reducer, bucket), TDM_REDUCE_SUM);
 }
 
 static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {

@@ -26,7 +26,7 @@ typedef struct shared_reducer {
 static tdm_status reduce(void *argument) {
     shared_bucket *bucket = argument;
     const tdm_reducer *reducer = &bucket->reducer->base;
-    tdm_span span = tdm__bucket_span(reducer, reducer->replica->grad, bucket->index);
+    tdm_span span = tdm__bucket_here(reducer, bucket->index);
     bucket->began = tdm__now_ns();
     tdm_status status = tdm_comm_all_reduce(reducer->params->comm, span, TDM_REDUCE_SUM);
     bucket->ended = tdm__now_ns();

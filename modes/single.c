@@ -1,18 +1,34 @@
 /* single: one replica on one device. Read this mode first.
  *
  * A step is forward, loss, backward and update (`work`). Submitting it sends the batch to the device and queues the
- * work there; collecting it waits for the loss. Two more cases:
+ * work there; collecting it waits for the loss. Three more cases:
  *
  *   accumulate           the rows go through the model in micro-batches whose gradients add up
- *   several device_ids   the device computes the parts of a data-parallel job one after another. Gradients are added in
- *                        replica order, and the batch-norm statistics of part 0 are kept. So single gives the bits of
- *                        dp and ddp on that many devices. With sync_batchnorm the parts go in phases:
- *                        single_phases.c. */
+ *   stages               the replica has a device for each; its micro-batches are in several of them at once:
+ * pipeline.h several device_ids   the device computes the parts of a data-parallel job one after another. Gradients are
+ * added in replica order, and the batch-norm statistics of part 0 are kept. So single gives the bits of dp and ddp on
+ * that many devices. With sync_batchnorm the parts go in phases: single_phases.c. */
 #include <math.h>
 
 #include "modes/single.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/optim/optim.h"
+
+static tdm_status open_kept(single *s) {
+    const tdm_plan *plan = s->base.params.plan;
+    TDM_TRY(tdm__new(s->base.params.host, &s->kept, (size_t)plan->stage_count, sizeof(*s->kept), "kept parts"));
+    for (int k = 0; k < plan->stage_count; k++) {
+        tdm_replica *stage = s->replica->stages[k];
+        tdm_device *device = stage->device;
+        void *sum = NULL, *buffer = NULL;
+        TDM_TRY(device->ops->allocate(device, &sum, tdm__replica_trained(stage) * sizeof(float), "summed gradients"));
+        s->kept[k].sum = sum;
+        TDM_TRY(device->ops->allocate(device, &buffer, plan->stages[k].buffer_bytes, "kept buffers"));
+        s->kept[k].buffer = buffer;
+    }
+    return TDM_OK;
+}
 
 static tdm_status single_open(tdm_mode *mode) {
     single *s = (single *)mode;
@@ -21,68 +37,57 @@ static tdm_status single_open(tdm_mode *mode) {
     TDM_TRY(tdm__open_replica(params, options, &s->replica));
     mode->replica = &s->replica;
     mode->replica_count = 1;
-    mode->depth = tdm__replica_depth(s->replica);
-    mode->phases =
-        1u << TDM_PHASE_FORWARD | 1u << TDM_PHASE_LOSS | 1u << TDM_PHASE_BACKWARD | 1u << TDM_PHASE_OPTIMIZER;
+    TDM_TRY(tdm__pipeline_open(&s->pipeline, params, s->replica, params->replicas));
+    mode->depth = tdm__pipeline_depth(s->pipeline);
+    mode->phases = tdm__pipeline_phases(s->pipeline);
     if (params->replicas == 1) return TDM_OK;
-    if (params->plan->statistics_bytes > 0) return tdm__single_open_phases(s);
-    tdm_device *device = s->replica->device;
-    void *sum = NULL, *buffer = NULL;
-    TDM_TRY(device->ops->allocate(device, &sum, params->plan->trained_floats * sizeof(float), "summed gradients"));
-    s->sum = sum;
-    TDM_TRY(device->ops->allocate(device, &buffer, params->plan->buffer_bytes, "kept buffers"));
-    s->buffer = buffer;
-    return TDM_OK;
+    return params->plan->statistics_bytes > 0 ? tdm__single_open_phases(s) : open_kept(s);
 }
 
 static void single_close(tdm_mode *mode) {
     single *s = (single *)mode;
     if (s->replica == NULL) return;
+    tdm__pipeline_close(s->pipeline);
     tdm__single_close_phases(s);
-    s->replica->device->ops->release(s->replica->device, s->sum);
-    s->replica->device->ops->release(s->replica->device, s->buffer);
+    for (int k = 0; s->kept != NULL && k < mode->params.plan->stage_count; k++) {
+        tdm_device *device = s->replica->stages[k]->device;
+        device->ops->release(device, s->kept[k].sum);
+        device->ops->release(device, s->kept[k].buffer);
+    }
+    tdm__delete(mode->params.host, s->kept);
     tdm__close_replica(s->replica);
 }
 
-/* Forward, loss and backward of one part; its gradient is in the replica's arena afterwards. */
-static tdm_status run_part(const single_step *step, int part) {
-    single *s = step->single;
-    const tdm_mode_params *params = &s->base.params;
-    int64_t micro = params->job->train.accumulate;
-    tdm_rows rows;
-    for (int64_t k = 0; tdm__micro_batch(params, &step->rows[part], micro, k, &rows); k++)
-        TDM_TRY(tdm__pass(params, s->replica, &rows, k == 0, part, NULL));
-    return TDM_OK;
-}
-
 /* With several parts: adds this part's gradients to the sum; keeps part 0's statistics. */
-static tdm_status add_part(single *s, int part) {
-    const tdm_plan *plan = s->base.params.plan;
-    tdm_device *device = s->replica->device;
+static tdm_status add_part(const tdm_replica *stage, const single_kept *to, int part) {
+    tdm_device *device = stage->device;
+    const size_t floats = tdm__replica_trained(stage), buffer_bytes = stage->plan->stages[stage->stage].buffer_bytes;
     if (part == 0) {
-        TDM_TRY(
-            device->ops->queues->copy(device, NULL, s->sum, s->replica->grad, plan->trained_floats * sizeof(float)));
-        return device->ops->queues->copy(device, NULL, s->buffer, s->replica->buffer, plan->buffer_bytes);
+        TDM_TRY(device->ops->queues->copy(device, NULL, to->sum, stage->grad, floats * sizeof(float)));
+        return device->ops->queues->copy(device, NULL, to->buffer, stage->buffer, buffer_bytes);
     }
-    const float *const source[2] = {s->sum, s->replica->grad};
-    return device->ops->arenas->sum(device, s->sum, source, 2, plan->trained_floats);
+    const float *const source[2] = {to->sum, stage->grad};
+    return device->ops->arenas->sum(device, to->sum, source, 2, floats);
 }
 
-static tdm_status use_sum(single *s) {
-    const tdm_plan *plan = s->base.params.plan;
-    tdm_device *device = s->replica->device;
-    TDM_TRY(device->ops->queues->copy(device, NULL, s->replica->grad, s->sum, plan->trained_floats * sizeof(float)));
-    return device->ops->queues->copy(device, NULL, s->replica->buffer, s->buffer, plan->buffer_bytes);
+static tdm_status use_sum(const tdm_replica *stage, const single_kept *from) {
+    tdm_device *device = stage->device;
+    const size_t bytes = tdm__replica_trained(stage) * sizeof(float);
+    TDM_TRY(device->ops->queues->copy(device, NULL, stage->grad, from->sum, bytes));
+    return device->ops->queues->copy(device, NULL, stage->buffer, from->buffer,
+                                     stage->plan->stages[stage->stage].buffer_bytes);
 }
 
 static tdm_status run_parts(const single_step *step) {
     single *s = step->single;
+    const int stages = s->kept != NULL ? s->base.params.plan->stage_count : 0;
     for (int i = 0; i < step->parts; i++) {
         if (step->rows[i].rows == 0) continue;
-        TDM_TRY(run_part(step, i));
-        if (s->sum != NULL) TDM_TRY(add_part(s, i));
+        TDM_TRY(tdm__pipeline_pass(s->pipeline, i, NULL));
+        for (int k = 0; k < stages; k++) TDM_TRY(add_part(s->replica->stages[k], &s->kept[k], i));
     }
-    return s->sum != NULL ? use_sum(s) : TDM_OK;
+    for (int k = 0; k < stages; k++) TDM_TRY(use_sum(s->replica->stages[k], &s->kept[k]));
+    return TDM_OK;
 }
 
 /* Queues the whole step on the device. */
@@ -90,30 +95,28 @@ static tdm_status work(void *user) {
     const single_step *step = user;
     single *s = step->single;
     TDM_TRY(s->part != NULL ? tdm__single_phases(step) : run_parts(step));
-    TDM_TRY(tdm__optim_step(s->replica, step->update));
+    TDM_TRY(tdm__pipeline_update(s->pipeline, step->update));
     return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
 }
 
 static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
                                 tdm_step_result *result) {
-    single_step step; /* not zeroed: it is large, and tdm__replica_take fills in the rows */
-    step.single = (single *)mode;
-    step.update = update;
-    step.parts = batch->shard_count;
-    tdm_replica *replica = step.single->replica;
+    single *s = (single *)mode;
+    single_step step = {.single = s, .update = update, .parts = batch->shard_count};
     result->denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
+    result->bytes_moved = tdm__plan_crossing(mode->params.plan, batch->global_rows);
     tdm_values values = tdm__optim_all_values(update, result->denominator);
-    TDM_TRY(tdm__replica_take(replica, batch->shard, step.parts, step.rows));
-    TDM_TRY(tdm__replica_begin(replica, &values));
-    TDM_TRY(tdm__replica_run(replica, tdm__step_key(batch->shard, step.parts), work, &step));
-    return tdm__replica_end(replica);
+    TDM_TRY(tdm__pipeline_begin(s->pipeline, batch->shard, step.parts, &values));
+    step.rows = tdm__pipeline_rows(s->pipeline);
+    TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(batch->shard, step.parts), work, &step));
+    return tdm__pipeline_end(s->pipeline);
 }
 
 static tdm_status single_collect(tdm_mode *mode, tdm_step_result *result) {
     single *s = (single *)mode;
     const tdm_outcome *outcome = NULL;
     double total = 0;
-    TDM_TRY(tdm__replica_wait(s->replica, &result->times, &outcome));
+    TDM_TRY(tdm__pipeline_wait(s->pipeline, &result->times, &outcome));
     for (int i = 0; i < mode->params.replicas; i++) total += outcome->loss[i]; /* a part without rows has 0 */
     result->loss = total / (double)result->denominator;
     result->correct = outcome->correct;

@@ -3,19 +3,26 @@
 #define TDM_MODES_SINGLE_H
 
 #include "modes/exchange.h"
+#include "modes/pipeline.h"
 
 /* What a part has of its own while other parts run: it takes the place of the replica's members of the same names. */
 typedef struct single_part {
     char *activation, *buffer;
     float *grad;
-    void *batch_bf16;
+    char *batch_bf16;
 } single_part;
+
+/* What a device keeps of the parts so far. */
+typedef struct single_kept {
+    float *sum;   /* of their gradients */
+    char *buffer; /* part 0's batch-norm statistics */
+} single_kept;
 
 typedef struct single {
     tdm_mode base;
     tdm_replica *replica;
-    float *sum;        /* gradients of the parts so far; NULL with one part, and with `part` */
-    char *buffer;      /* part 0's batch-norm statistics; NULL as `sum` */
+    tdm_pipeline *pipeline;
+    single_kept *kept; /* of each stage; NULL with one part, and with `part` */
     single_part *part; /* where parts go in phases: the first has the replica's own memory; else NULL */
 } single;
 
@@ -24,7 +31,7 @@ typedef struct single_step {
     single *single;
     const tdm_update *update;
     int parts;
-    tdm_rows rows[TDM_LIST_MAX]; /* of each part, where the replica sees them */
+    const tdm_rows *rows; /* of each part, where the replica sees them */
 } single_step;
 
 tdm_status tdm__single_open_phases(single *s);

@@ -54,7 +54,7 @@ const tdm_field tdm__layer_rows[] = {
          "id of the output that the layer takes, or a list of ids; null: the layer before; `input` is the model's input",
          "所取输出的 id，可为一个或列表；null 表示上一层；input 表示模型输入")},
     {FIELD(INT, tdm_layer_head, stage, "null"), RANGE(0, 63), .flags = TDM_FIELD_NULLABLE,
-     HELP("which of parallel.stages the layer runs in (not in this build: above 0)",
-          "运行在 parallel.stages 的哪一段（本构建不含：大于 0）")},
+     HELP("which of parallel.stages the layer runs in, from 0; null: that of the layer before",
+          "运行在 parallel.stages 的哪一段，从 0 起；null 表示与上一层相同")},
     {0},
 };

@@ -16,8 +16,10 @@ const tdm_field tdm__parallel_rows[] = {
     {FIELD(ENUM, tdm_parallel_section, device, "auto"), .names = device_names,
      HELP("auto: CUDA if there is a usable GPU, else the CPU", "auto：有可用 GPU 时用 CUDA，否则用 CPU")},
     {FIELD(INTS, tdm_parallel_section, device_ids, "[0]"), RANGE(0, 1023), ITEMS(1, TDM_LIST_MAX), FLAGS(LOCAL),
-     HELP("dp: the devices of this process; ddp without a launcher: one local rank each; on the CPU: virtual devices",
-          "dp：本进程的设备；ddp 无启动器时每个设备一个本地进程；CPU 上为虚拟设备")},
+     HELP(
+         "dp: the devices of this process; ddp without a launcher: one local rank each; with parallel.stages: as many "
+         "in a row for each replica; on the CPU: virtual devices",
+         "dp：本进程的设备；ddp 无启动器时每个设备一个本地进程；有 parallel.stages 时每个副本依次占用同样多的设备；CPU 上为虚拟设备")},
     {FIELD(INT, tdm_parallel_section, threads_per_device, "null"), RANGE(1, 1024), FLAGS(NULLABLE | LOCAL),
      .unit = "threads",
      HELP(
@@ -31,8 +33,10 @@ const tdm_field tdm__parallel_rows[] = {
      HELP("ref: only the plain reference kernels; fast: also Winograd convolutions, which are less accurate",
           "ref：只用朴素的参考实现；fast：允许精度较低的 Winograd 卷积")},
     {FIELD(INT, tdm_parallel_section, stages, "1"), RANGE(1, 64),
-     HELP("devices that one replica is split over; each layer then needs `stage`",
-          "一个副本切分到几个设备；此时各层带 stage")},
+     HELP(
+         "devices that one replica is split over; layers say with `stage` where they run, or, if none does, stages are "
+         "cut by their work; train.accumulate micro-batches keep the stages busy",
+         "一个副本切分到几个设备；各层用 stage 指定所在的段，都未写时按计算量切分；train.accumulate 个微批使各段同时工作")},
     {FIELD(BOOL, tdm_parallel_section, sync_batchnorm, "false"),
      HELP("batch norm takes the statistics of all devices' rows, as torch SyncBatchNorm; false: each device its own",
           "批归一化使用所有设备样本的统计量，同 torch SyncBatchNorm；false 表示各设备用自己的")},

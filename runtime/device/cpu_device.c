@@ -205,6 +205,19 @@ static tdm_status cpu_clamp(tdm_device *device, const tdm_step_values *values, f
     return run_loop(device, clamp_part, (flat_loop){.out = g, .weight = values->clip_value}, count);
 }
 
+static tdm_status cpu_norms(tdm_device *device, const float *g, size_t count, const tdm_flat_range *ranges,
+                            int range_count, float *norm) {
+    const tdm_flat_kernels *flat = ((cpu_device *)device)->flat;
+    (void)count;
+    for (int i = 0; i < range_count; i++)
+        norm[i] = (float)sqrt(flat->sum_squares(g + ranges[i].offset, ranges[i].count));
+    return TDM_OK;
+}
+
+static tdm_status cpu_scale(tdm_device *device, float *g, size_t count, float factor) {
+    return run_loop(device, scale_part, (flat_loop){.out = g, .weight = factor}, count);
+}
+
 static void average_part(void *loop, size_t begin, size_t end) {
     const flat_loop *l = loop;
     l->flat->lerp(l->out + begin, l->in + begin, l->weight, end - begin);
@@ -251,6 +264,8 @@ static const tdm_arena_ops arena_ops = {
     .to_bf16 = cpu_to_bf16,
     .from_bf16 = cpu_from_bf16,
     .add_bf16 = cpu_add_bf16,
+    .norms = cpu_norms,
+    .scale = cpu_scale,
 };
 
 static const tdm_queue_ops queue_ops = {

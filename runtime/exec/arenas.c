@@ -16,8 +16,8 @@ tdm_status tdm__replica_allocate(tdm_replica *replica, size_t bytes, void *out, 
 }
 
 void *tdm__replica_arena(const tdm_replica *replica, tdm_arena_kind kind, size_t *bytes) {
-    const size_t floats = replica->plan->param_floats * sizeof(float);
-    const size_t trained = replica->plan->trained_floats * sizeof(float);
+    const size_t floats = tdm__replica_floats(replica) * sizeof(float);
+    const size_t trained = tdm__replica_trained(replica) * sizeof(float);
     const struct {
         void *memory;
         size_t bytes;
@@ -25,11 +25,20 @@ void *tdm__replica_arena(const tdm_replica *replica, tdm_arena_kind kind, size_t
         [TDM_ARENA_PARAM] = {replica->param, floats},
         [TDM_ARENA_GRAD] = {replica->grad, trained},
         [TDM_ARENA_STATE] = {replica->state, trained * (size_t)replica->state_count},
-        [TDM_ARENA_BUFFER] = {replica->buffer, replica->plan->buffer_bytes},
+        [TDM_ARENA_BUFFER] = {replica->buffer, replica->plan->stages[replica->stage].buffer_bytes},
         [TDM_ARENA_AVERAGE] = {replica->average, replica->average != NULL ? floats : 0},
     };
-    *bytes = arenas[kind].bytes;
+    *bytes = arenas[kind].memory != NULL ? arenas[kind].bytes : 0;
     return arenas[kind].memory;
+}
+
+size_t tdm__replica_arena_bytes(const tdm_replica *replica, tdm_arena_kind kind) {
+    size_t sum = 0, bytes = 0;
+    for (int k = 0; k < replica->plan->stage_count; k++) {
+        (void)tdm__replica_arena(replica->stages[k], kind, &bytes);
+        sum += bytes;
+    }
+    return sum;
 }
 
 /* One parameter from the arena's form to PyTorch's, or back; what is beside the channels stays 0. */
@@ -66,18 +75,70 @@ static bool has_forms(const tdm_replica *replica, tdm_arena_kind kind) {
     return kind != TDM_ARENA_BUFFER && replica->plan->has_forms;
 }
 
-tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **out) {
+/* Is the arena in one piece, which others may read and write? */
+static bool lends_arenas(const tdm_replica *replica) {
+    return tdm__replica_lends(replica) && replica->plan->stage_count == 1;
+}
+
+/* A range of the plan's arena in that of a stage, in bytes. */
+typedef struct range {
+    size_t whole, own, bytes;
+} range;
+
+/* The ranges of a stage: state has one for each of the optimizer's arenas, parameters one for those that are trained
+ * and one for the others. */
+static int list_ranges(const tdm_replica *replica, tdm_arena_kind kind, range *out) {
+    const size_t width = sizeof(float);
+    const tdm_plan_stage *s = &replica->plan->stages[replica->stage];
+    const bool all = kind == TDM_ARENA_PARAM || kind == TDM_ARENA_AVERAGE;
+    const int arenas = kind == TDM_ARENA_STATE ? replica->state_count : 1;
+    int count = 0;
+    if (kind == TDM_ARENA_BUFFER) {
+        out[count++] = (range){s->buffer_at, 0, s->buffer_bytes};
+        return count;
+    }
+    for (int i = 0; i < arenas; i++)
+        out[count++] = (range){((size_t)i * replica->plan->trained_floats + s->trained_at) * width,
+                               (size_t)i * s->trained_floats * width, s->trained_floats * width};
+    if (all) out[count++] = (range){s->frozen_at * width, s->trained_floats * width, s->frozen_floats * width};
+    return count;
+}
+
+/* All stages' parts of an arena into host memory, as they lie, or back. */
+static tdm_status copy_stage(tdm_replica *replica, tdm_arena_kind kind, char *host, bool to_host) {
     tdm_device *device = replica->device;
+    range ranges[TDM_MAX_STATES + 1];
     size_t bytes = 0;
-    void *arena = tdm__replica_arena(replica, kind, &bytes), *raw = NULL;
-    *out = arena;
-    if (tdm__replica_lends(replica) || arena == NULL) return TDM_OK;
+    char *arena = tdm__replica_arena(replica, kind, &bytes);
+    const int count = bytes > 0 ? list_ranges(replica, kind, ranges) : 0;
+    for (int i = 0; i < count; i++) {
+        char *own = arena + ranges[i].own, *whole = host + ranges[i].whole;
+        TDM_TRY(device->ops->queues->copy(device, NULL, to_host ? whole : own, to_host ? own : whole, ranges[i].bytes));
+    }
+    return TDM_OK;
+}
+
+static tdm_status copy_stages(tdm_replica *replica, tdm_arena_kind kind, char *host, bool to_host) {
+    for (int k = 0; k < replica->plan->stage_count; k++) {
+        tdm_replica *stage = replica->stages[k];
+        TDM_TRY(copy_stage(stage, kind, host, to_host));
+        if (!to_host && kind == TDM_ARENA_PARAM) TDM_TRY(tdm__replica_params_changed(stage));
+        TDM_TRY(stage->device->ops->queues->finish(stage->device, NULL));
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **out) {
+    const size_t bytes = tdm__replica_arena_bytes(replica, kind);
+    size_t own = 0;
+    void *raw = NULL;
+    *out = tdm__replica_arena(replica, kind, &own);
+    if (lends_arenas(replica) || bytes == 0) return TDM_OK;
     if (replica->mirror.arena[kind] == NULL)
         TDM_TRY(tdm__new_pages(replica->host, &replica->mirror.arena[kind], bytes, "the host's copy of an arena"));
     *out = raw = replica->mirror.arena[kind];
     if (has_forms(replica, kind)) TDM_TRY(tdm__new_pages(replica->host, &raw, bytes, "an arena as it lies"));
-    tdm_status status = device->ops->queues->copy(device, NULL, raw, arena, bytes);
-    if (status == TDM_OK) status = device->ops->queues->finish(device, NULL);
+    tdm_status status = copy_stages(replica, kind, raw, true);
     if (raw == *out) return status;
     if (status == TDM_OK) change_forms(replica->plan, kind, raw, *out, bytes / sizeof(float), true);
     tdm__delete_pages(replica->host, raw);
@@ -85,19 +146,16 @@ tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **
 }
 
 tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
-    tdm_device *device = replica->device;
-    size_t bytes = 0;
-    void *arena = tdm__replica_arena(replica, kind, &bytes), *raw = replica->mirror.arena[kind];
-    if (tdm__replica_lends(replica) && kind == TDM_ARENA_PARAM) return tdm__replica_params_changed(replica);
-    if (tdm__replica_lends(replica) || arena == NULL || raw == NULL) return TDM_OK;
+    const size_t bytes = tdm__replica_arena_bytes(replica, kind);
+    void *raw = replica->mirror.arena[kind];
+    if (lends_arenas(replica)) return kind == TDM_ARENA_PARAM ? tdm__replica_params_changed(replica) : TDM_OK;
+    if (bytes == 0 || raw == NULL) return TDM_OK;
     if (has_forms(replica, kind)) {
         TDM_TRY(tdm__new_pages(replica->host, &raw, bytes, "an arena as it lies"));
         change_forms(replica->plan, kind, (float *)(void *)replica->mirror.arena[kind], raw, bytes / sizeof(float),
                      false);
     }
-    tdm_status status = device->ops->queues->copy(device, NULL, arena, raw, bytes);
-    if (status == TDM_OK && kind == TDM_ARENA_PARAM) status = tdm__replica_params_changed(replica);
-    if (status == TDM_OK) status = device->ops->queues->finish(device, NULL);
+    tdm_status status = copy_stages(replica, kind, raw, false);
     if (raw != replica->mirror.arena[kind]) tdm__delete_pages(replica->host, raw);
     return status;
 }
@@ -105,7 +163,7 @@ tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
 tdm_status tdm__replica_params_changed(tdm_replica *replica) {
     tdm_device *device = replica->device;
     if (replica->param_bf16 == NULL) return TDM_OK;
-    return device->ops->arenas->to_bf16(device, replica->param_bf16, replica->param, replica->plan->param_floats);
+    return device->ops->arenas->to_bf16(device, replica->param_bf16, replica->param, tdm__replica_floats(replica));
 }
 
 /* Numbers of 16 bits become floats in the same memory: from the last on, which lie furthest apart. */
@@ -119,6 +177,7 @@ static void widen(float *numbers, size_t count) {
 }
 
 tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const float **out) {
+    replica = replica->stages[replica->plan->stage_count - 1];
     tdm_device *device = replica->device;
     *out = tdm__exec_output(replica);
     size_t count = (size_t)(rows * replica->plan->output_width);
@@ -135,11 +194,22 @@ tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const f
     return TDM_OK;
 }
 
+static tdm_status open_norms(tdm_replica *replica) {
+    void *memory = replica->norms;
+    if (replica->plan->stage_count > 1 && !tdm__replica_lends(replica))
+        TDM_TRY(replica->device->ops->allocate_host(replica->device, &memory,
+                                                    (size_t)replica->range_count * sizeof(float), "norms"));
+    replica->mirror.norms = memory;
+    return TDM_OK;
+}
+
 tdm_status tdm__mirror_open(tdm_replica *replica) {
     const tdm_plan *plan = replica->plan;
     const tdm_device_ops *ops = replica->device->ops;
     void *memory = NULL;
+    TDM_TRY(open_norms(replica));
     if (tdm__replica_lends(replica) && !tdm__plan_converts(replica->plan)) return TDM_OK;
+    if (replica->stage + 1 < plan->stage_count) return TDM_OK; /* the last has the outputs */
     size_t bytes = (size_t)(plan->options.rows * plan->output_width) * sizeof(float);
     TDM_TRY(ops->allocate_host(replica->device, &memory, bytes, "fetched outputs"));
     replica->mirror.output = memory;
@@ -152,5 +222,6 @@ tdm_status tdm__mirror_open(tdm_replica *replica) {
 void tdm__mirror_close(tdm_replica *replica) {
     replica->device->ops->release_host(replica->device, replica->mirror.output);
     replica->device->ops->release_host(replica->device, replica->mirror.gradient);
+    if (!tdm__replica_lends(replica)) replica->device->ops->release_host(replica->device, replica->mirror.norms);
     for (int i = 0; i < TDM_ARENA_COUNT; i++) tdm__delete_pages(replica->host, replica->mirror.arena[i]);
 }

@@ -4,15 +4,30 @@
 #include "runtime/exec/replica.h"
 #include "runtime/exec/widen.h"
 
+/* The micro-batch's part of memory that the stage has for several of them. */
+static size_t of_micro_batch(const tdm_replica *replica, int stage, size_t bytes) {
+    return (size_t)(replica->micro_batch % replica->plan->stages[stage].in_flight) * bytes;
+}
+
 static float *in_arena(const tdm_replica *replica, int value) {
-    return (float *)(void *)(replica->activation + replica->plan->values[value].offset);
+    const tdm_plan_value *v = &replica->plan->values[value];
+    const tdm_plan_stage *stage = &replica->plan->stages[v->stage];
+    const size_t at = v->is_shared ? stage->activation_bytes * (size_t)stage->in_flight
+                                   : of_micro_batch(replica, v->stage, stage->activation_bytes);
+    return (float *)(void *)(replica->stages[v->stage]->activation + at + v->offset);
+}
+
+/* Where the batch lies, rounded. */
+static char *batch_bf16(const tdm_replica *replica) {
+    const size_t bytes = (size_t)replica->plan->options.rows * replica->plan->input_row_bytes;
+    return replica->batch_bf16 + of_micro_batch(replica, replica->stage, bytes);
 }
 
 static float *address(const tdm_replica *replica, const tdm_rows *rows, int value) {
     if (value < 0) return NULL;
     /* The batch is lent as const; only kernels that read it see it, because it is never a y or a dx. */
     if (replica->plan->values[value].kind == TDM_PLACE_EXTERNAL)
-        return replica->batch_bf16 != NULL ? replica->batch_bf16 : (float *)(uintptr_t)rows->x;
+        return replica->batch_bf16 != NULL ? (float *)(void *)batch_bf16(replica) : (float *)(uintptr_t)rows->x;
     return in_arena(replica, value);
 }
 
@@ -46,16 +61,17 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
     args->y = address(replica, rows, node->y);
     args->saved = address(replica, rows, node->saved);
     for (int i = 0; i < node->desc.param_count; i++) {
-        size_t offset = plan->params[node->param[i]].offset;
+        size_t offset = tdm__replica_floats_at(replica, plan->params[node->param[i]].offset);
         args->param[i] = replica->param + offset;
         if (replica->param_bf16 != NULL) args->param_bf16[i] = (const uint16_t *)replica->param_bf16 + offset;
     }
     for (int i = 0; i < node->desc.buffer_count; i++) {
         const tdm_plan_buffer *buffer = &plan->buffers[node->buffer[i]];
+        char *at = replica->buffer + (buffer->offset - plan->stages[replica->stage].buffer_at);
         if (buffer->def.is_counter)
-            args->counter = (int64_t *)(void *)(replica->buffer + buffer->offset);
+            args->counter = (int64_t *)(void *)at;
         else
-            args->buffer[i] = (float *)(void *)(replica->buffer + buffer->offset);
+            args->buffer[i] = (float *)(void *)at;
     }
 }
 
@@ -84,13 +100,22 @@ static size_t value_count(const tdm_plan_value *value, int64_t rows) {
 static tdm_status round_batch(tdm_replica *replica, const tdm_rows *rows) {
     if (replica->batch_bf16 == NULL) return TDM_OK;
     const size_t count = value_count(&replica->plan->values[replica->plan->input], rows->rows);
-    return replica->device->ops->arenas->to_bf16(replica->device, replica->batch_bf16, rows->x, count);
+    return replica->device->ops->arenas->to_bf16(replica->device, batch_bf16(replica), rows->x, count);
+}
+
+/* A value's rows go to the next stage, or their gradient to the one before. */
+static tdm_status transfer(const tdm_replica *replica, const tdm_rows *rows, int to, int from) {
+    if (to < 0) return TDM_OK;
+    return replica->device->ops->queues->copy(replica->device, NULL, address(replica, rows, to),
+                                              address(replica, rows, from),
+                                              tdm__plan_value_bytes(replica->plan, from, rows->rows));
 }
 
 static tdm_status forward_node(tdm_replica *replica, int index, const tdm_rows *rows, const tdm_prepared *prepared,
                                bool statistics) {
     const tdm_plan_node *node = &replica->plan->nodes[index];
     tdm_kernel_args args;
+    if (node->transfers) return transfer(replica, rows, node->y, node->x[0]);
     common_args(replica, node, index, rows, prepared, &args);
     args.scratch = address(replica, rows, node->scratch_forward);
     args.statistics = blocks_at(replica, node->statistics_forward);
@@ -98,14 +123,15 @@ static tdm_status forward_node(tdm_replica *replica, int index, const tdm_rows *
     return statistics ? node->kernel->statistics(&args) : node->kernel->forward(&args);
 }
 
-/* The steps from *step on, as far as to where replicas exchange statistics. In evaluation they exchange nothing. */
-static tdm_status forward_from(tdm_replica *replica, const tdm_rows *rows, bool training, int *step) {
+/* The steps from *step on, as far as to where replicas exchange statistics, or to `end`. In evaluation they exchange
+ * nothing. */
+static tdm_status forward_from(tdm_replica *replica, const tdm_rows *rows, bool training, int *step, int end) {
     const tdm_plan *plan = replica->plan;
     tdm_prepared *prepared = NULL;
     TDM_TRY(enter(replica));
     TDM_TRY(tdm__prepared_find(replica, rows->rows, training, &prepared));
     if (*step == 0) TDM_TRY(round_batch(replica, rows));
-    while (*step < plan->forward_steps) {
+    while (*step < end) {
         const tdm_plan_step *s = &plan->steps[(*step)++];
         const bool statistics = s->kind == TDM_STEP_STATISTICS;
         if (statistics && !training) continue;
@@ -116,12 +142,20 @@ static tdm_status forward_from(tdm_replica *replica, const tdm_rows *rows, bool 
 }
 
 tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, int *step) {
-    return forward_from(replica, rows, true, step);
+    return forward_from(replica, rows, true, step, replica->plan->forward_steps);
 }
 
+/* One stage after another, each when the stage before it has ended. */
 tdm_status tdm__exec_evaluate(tdm_replica *replica, const tdm_rows *rows) {
-    int step = 0;
-    return forward_from(replica, rows, false, &step);
+    const tdm_plan *plan = replica->plan;
+    for (int k = 0; k < plan->stage_count; k++) {
+        tdm_replica *stage = replica->stages[k];
+        int step = plan->stages[k].forward;
+        stage->micro_batch = 0;
+        TDM_TRY(forward_from(stage, rows, false, &step, plan->stages[k].forward_end));
+        if (k + 1 < plan->stage_count) TDM_TRY(stage->device->ops->queues->finish(stage->device, NULL));
+    }
+    return TDM_OK;
 }
 
 /* Of activations' gradients, or of parameters' with `floats`. */
@@ -147,7 +181,7 @@ static tdm_status backward_alias(tdm_replica *replica, const tdm_plan_node *node
 static float *gradient_at(const tdm_replica *replica, int param, float **temp) {
     if (param < 0) return NULL;
     const tdm_plan_param *p = &replica->plan->params[param];
-    if (*temp == NULL) return replica->grad + p->offset;
+    if (*temp == NULL) return replica->grad + tdm__replica_floats_at(replica, p->offset);
     float *at = *temp;
     *temp += tdm__plan_floats((size_t)p->stored);
     return at;
@@ -157,7 +191,7 @@ static float *gradient_at(const tdm_replica *replica, int param, float **temp) {
 static tdm_status add_gradient(const tdm_replica *replica, int param, const float *what) {
     if (param < 0) return TDM_OK;
     const tdm_plan_param *p = &replica->plan->params[param];
-    return add(replica, replica->grad + p->offset, what, (size_t)p->stored, true);
+    return add(replica, replica->grad + tdm__replica_floats_at(replica, p->offset), what, (size_t)p->stored, true);
 }
 
 static tdm_status add_gradients(const tdm_replica *replica, const tdm_plan_node *node, const tdm_kernel_args *args) {
@@ -171,8 +205,8 @@ static void set_gradients(tdm_replica *replica, const tdm_plan_node *node, const
     args->dy = address(replica, rows, node->dy);
     for (int i = 0; i < node->desc.input_count; i++)
         args->dx[i] = address(replica, rows, node->dx_adds[i] ? node->dx_temp[i] : node->dx[i]);
-    float *temp = first ? NULL : address(replica, rows, plan->temp);
-    float *unwanted = address(replica, rows, plan->unwanted);
+    float *temp = first ? NULL : address(replica, rows, plan->stages[replica->stage].temp);
+    float *unwanted = address(replica, rows, plan->stages[replica->stage].unwanted);
     for (int i = 0; i < node->desc.param_count; i++) {
         args->dparam[i] = gradient_at(replica, node->dparam[i], &temp);
         if ((node->unwanted >> i & 1) == 0) continue;
@@ -186,6 +220,7 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
                                 bool first) {
     const tdm_plan *plan = replica->plan;
     const tdm_plan_node *node = &plan->nodes[index];
+    if (node->transfers) return transfer(replica, rows, node->dx[0], node->dy);
     if (node->kernel == NULL) return backward_alias(replica, node, rows);
     tdm_kernel_args args;
     backward_args(replica, index, rows, prepared, &args);
@@ -215,14 +250,13 @@ static tdm_status recompute_node(tdm_replica *replica, int index, const tdm_rows
     return replica->plan->nodes[index].kernel->recompute(&args);
 }
 
-tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks,
-                              int *step) {
+static tdm_status backward_from(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks,
+                                int *step, int end) {
     const tdm_plan *plan = replica->plan;
     tdm_prepared *prepared = NULL;
     TDM_TRY(enter(replica));
     TDM_TRY(tdm__prepared_find(replica, rows->rows, true, &prepared));
-    if (*step == plan->forward_steps) ++*step; /* the loss */
-    while (*step < plan->step_count) {
+    while (*step < end) {
         const tdm_plan_step *s = &plan->steps[(*step)++];
         if (s->kind == TDM_STEP_STATISTICS) return backward_statistics(replica, s->index, rows, prepared, first);
         if (s->kind == TDM_STEP_BACKWARD)
@@ -234,6 +268,38 @@ tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool f
     }
     return TDM_OK;
 }
+
+tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks,
+                              int *step) {
+    if (*step == replica->plan->forward_steps) ++*step; /* the loss */
+    return backward_from(replica, rows, first, hooks, step, replica->plan->step_count);
+}
+
+/* ---- one stage of several: they exchange no statistics ---- */
+
+tdm_status tdm__stage_forward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch) {
+    const tdm_plan_stage *of = &stage->plan->stages[stage->stage];
+    int step = of->forward;
+    stage->micro_batch = micro_batch;
+    return forward_from(stage, rows, true, &step, of->send);
+}
+
+tdm_status tdm__stage_send(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch) {
+    const tdm_plan_stage *of = &stage->plan->stages[stage->stage];
+    int step = of->send;
+    stage->micro_batch = micro_batch;
+    return forward_from(stage, rows, true, &step, of->forward_end);
+}
+
+tdm_status tdm__stage_backward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch,
+                               const tdm_exec_hooks *hooks) {
+    const tdm_plan_stage *of = &stage->plan->stages[stage->stage];
+    int step = of->backward;
+    stage->micro_batch = micro_batch;
+    return backward_from(stage, rows, micro_batch == 0, hooks, &step, of->backward_end);
+}
+
+/* ---- statistics ---- */
 
 char *tdm__exec_statistics(const tdm_replica *replica, int step, size_t *bytes) {
     const tdm_plan *plan = replica->plan;

@@ -50,7 +50,7 @@ void tdm__feed_end(tdm_replica *replica) {
     s->fed_bytes = 0;
 }
 
-tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed) {
+static tdm_status feed_stage(tdm_replica *replica, const tdm_feed *feed) {
     tdm_slots *s = replica->slots;
     tdm_device *device = replica->device;
     tdm__feed_end(replica);
@@ -73,6 +73,11 @@ tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed) {
     s->ingest.bytes = s->resident.table != NULL;
     s->ingest.table_channels = s->resident.table_channels;
     s->fed_bytes = replica->memory_bytes - before;
+    return TDM_OK;
+}
+
+tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed) {
+    for (int k = 0; k < replica->plan->stage_count; k++) TDM_TRY(feed_stage(replica->stages[k], feed));
     return TDM_OK;
 }
 
@@ -110,8 +115,12 @@ tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, i
 }
 
 tdm_status tdm__replica_drop_prefetched(tdm_replica *replica) {
-    replica->slots->prefetched = false;
-    return replica->device->ops->queues->finish(replica->device, replica->slots->up);
+    for (int k = 0; k < replica->plan->stage_count; k++) {
+        const tdm_replica *stage = replica->stages[k];
+        stage->slots->prefetched = false;
+        TDM_TRY(stage->device->ops->queues->finish(stage->device, stage->slots->up));
+    }
+    return TDM_OK;
 }
 
 static tdm_rows host_rows(const tdm_shard *shard) {

@@ -19,7 +19,7 @@ static tdm_status open_states(tdm_replica *replica, tdm_prepared *prepared) {
     const tdm_plan *plan = replica->plan;
     for (int i = 0; i < plan->node_count; i++) {
         const tdm_kernel *kernel = plan->nodes[i].kernel;
-        if (kernel == NULL || kernel->open == NULL) continue;
+        if (kernel == NULL || kernel->open == NULL || plan->nodes[i].stage != replica->stage) continue;
         TDM_TRY(kernel->open(replica->device, &plan->nodes[i].desc, prepared->rows,
                              prepared->training && !plan->nodes[i].evaluates, &prepared->state[i]));
     }

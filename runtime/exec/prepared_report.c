@@ -66,15 +66,22 @@ static void put_node(tdm_json_out *to, const tdm_plan_node *node, const void *st
     tdm__json_put(to, "}");
 }
 
+static void put_stage(tdm_json_out *to, const tdm_replica *replica) {
+    const tdm_plan *plan = replica->plan;
+    for (const tdm_prepared *p = replica->prepared->first; p != NULL; p = p->next) {
+        tdm__json_put(to, "{ rows:%lld", (long long)p->rows);
+        tdm__json_put_bool(to, "training", p->training);
+        if (plan->stage_count > 1) tdm__json_put(to, "stage:%d", replica->stage);
+        tdm__json_put(to, "layers:[\n");
+        for (int i = 0; i < plan->node_count; i++)
+            if (plan->nodes[i].stage == replica->stage) put_node(to, &plan->nodes[i], p->state[i]);
+        tdm__json_put(to, "]}");
+    }
+}
+
 void tdm__prepared_print(const tdm_replica *replica, tdm_text *text) {
     tdm_json_out json = tdm__json_out(text, " ");
     tdm__json_put(&json, "[\n");
-    for (const tdm_prepared *p = replica->prepared->first; p != NULL; p = p->next) {
-        tdm__json_put(&json, "{ rows:%lld", (long long)p->rows);
-        tdm__json_put_bool(&json, "training", p->training);
-        tdm__json_put(&json, "layers:[\n");
-        for (int i = 0; i < replica->plan->node_count; i++) put_node(&json, &replica->plan->nodes[i], p->state[i]);
-        tdm__json_put(&json, "]}");
-    }
+    for (int k = 0; k < replica->plan->stage_count; k++) put_stage(&json, replica->stages[k]);
     tdm__json_put(&json, "]\n");
 }

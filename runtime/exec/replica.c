@@ -9,55 +9,81 @@
 #include "runtime/exec/record.h"
 #include "runtime/exec/slots.h"
 
-static tdm_status open_arenas(tdm_replica *replica, const tdm_replica_options *options) {
-    const tdm_plan *plan = replica->plan;
-    const size_t arena = plan->trained_floats * sizeof(float);
-    TDM_TRY(tdm__replica_allocate(replica, plan->param_floats * sizeof(float), &replica->param, "parameters"));
-    replica->grad = options->grad;
-    if (options->grad != NULL) {
-        replica->memory_bytes += arena;
-    } else if (plan->options.training) {
-        TDM_TRY(tdm__replica_allocate(replica, arena, &replica->grad, "gradients"));
+/* A communicator lends the arena of all stages. */
+static tdm_status open_gradients(tdm_replica *replica, float *lent) {
+    const size_t bytes = tdm__replica_trained(replica) * sizeof(float);
+    if (lent != NULL) {
+        replica->grad = lent + replica->plan->stages[replica->stage].trained_at;
+        replica->memory_bytes += bytes;
+    } else if (replica->plan->options.training) {
+        TDM_TRY(tdm__replica_allocate(replica, bytes, &replica->grad, "gradients"));
         replica->owns_grad = true;
     }
+    return TDM_OK;
+}
+
+static tdm_status open_activations(tdm_replica *replica) {
+    const tdm_plan *plan = replica->plan;
+    const tdm_plan_stage *own = &plan->stages[replica->stage];
+    const size_t in_flight = (size_t)own->in_flight, batch = (size_t)plan->options.rows * plan->input_row_bytes;
+    if (tdm__plan_converts(plan) && replica->stage == 0)
+        TDM_TRY(tdm__replica_allocate(replica, in_flight * batch, &replica->batch_bf16, "the batch in bf16"));
+    return tdm__replica_allocate(replica, tdm__stage_activation_bytes(own), &replica->activation, "activations");
+}
+
+static tdm_status open_arenas(tdm_replica *replica, const tdm_replica_options *options) {
+    const tdm_plan *plan = replica->plan;
+    const size_t floats = tdm__replica_floats(replica), trained = tdm__replica_trained(replica) * sizeof(float);
+    TDM_TRY(tdm__replica_allocate(replica, floats * sizeof(float), &replica->param, "parameters"));
+    TDM_TRY(open_gradients(replica, options->grad));
     replica->state_count = options->state_count;
     if (options->state_count > 0)
         TDM_TRY(
-            tdm__replica_allocate(replica, arena * (size_t)options->state_count, &replica->state, "optimizer state"));
+            tdm__replica_allocate(replica, trained * (size_t)options->state_count, &replica->state, "optimizer state"));
     if (options->averages)
-        TDM_TRY(tdm__replica_allocate(replica, plan->param_floats * sizeof(float), &replica->average,
-                                      "average of the parameters"));
+        TDM_TRY(tdm__replica_allocate(replica, floats * sizeof(float), &replica->average, "average of the parameters"));
     if (plan->options.precision == TDM_BF16)
-        TDM_TRY(tdm__replica_allocate(replica, plan->param_floats * sizeof(uint16_t), &replica->param_bf16,
-                                      "parameters in bf16"));
-    if (tdm__plan_converts(replica->plan))
-        TDM_TRY(tdm__replica_allocate(replica, (size_t)plan->options.rows * plan->input_row_bytes, &replica->batch_bf16,
-                                      "the batch in bf16"));
+        TDM_TRY(tdm__replica_allocate(replica, floats * sizeof(uint16_t), &replica->param_bf16, "parameters in bf16"));
     if (plan->statistics_bytes > 0)
         TDM_TRY(tdm__replica_allocate(replica, plan->statistics_bytes, &replica->statistics, "statistics"));
-    TDM_TRY(tdm__replica_allocate(replica, plan->activation_bytes, &replica->activation, "activations"));
-    return tdm__replica_allocate(replica, plan->buffer_bytes, &replica->buffer, "buffers");
+    TDM_TRY(open_activations(replica));
+    return tdm__replica_allocate(replica, plan->stages[replica->stage].buffer_bytes, &replica->buffer, "buffers");
 }
 
 /* Clipping by norm reads the ranges where the gradients are. */
 static tdm_status open_ranges(tdm_replica *replica) {
     const tdm_plan *plan = replica->plan;
     tdm_device *device = replica->device;
-    const size_t count = (size_t)plan->trained_count;
+    const size_t count = (size_t)plan->stages[replica->stage].trained_count;
     tdm_flat_range *ranges = NULL;
     TDM_TRY(tdm__replica_allocate(replica, count * sizeof(*ranges), &replica->ranges, "ranges"));
     TDM_TRY(tdm__new(replica->host, &ranges, count, sizeof(*ranges), "ranges"));
-    for (size_t i = 0, next = 0; i < plan->graph->param_count; i++) {
+    for (size_t i = 0; i < plan->graph->param_count; i++) {
         const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
-        if (!plan->frozen[i]) ranges[next++] = (tdm_flat_range){param->offset, (size_t)param->stored};
+        if (plan->frozen[i] || plan->nodes[param->node].stage != replica->stage) continue;
+        ranges[replica->range_count++] =
+            (tdm_flat_range){tdm__replica_floats_at(replica, param->offset), (size_t)param->stored};
     }
     tdm_status status = device->ops->queues->copy(device, NULL, replica->ranges, ranges, count * sizeof(*ranges));
     if (status == TDM_OK) status = device->ops->queues->finish(device, NULL);
     tdm__delete(replica->host, ranges);
-    return status;
+    if (status != TDM_OK || plan->stage_count == 1) return status;
+    return tdm__replica_allocate(replica, (size_t)replica->range_count * sizeof(float), &replica->norms, "norms");
+}
+
+static tdm_status open_stages(tdm_replica *replica, const tdm_replica_options *options) {
+    replica->stage = options->stage;
+    if (options->first == NULL)
+        TDM_TRY(tdm__new(replica->host, &replica->stages, (size_t)replica->plan->stage_count, sizeof(tdm_replica *),
+                         "stages"));
+    else
+        replica->stages = options->first->stages;
+    replica->stages[replica->stage] = replica;
+    return TDM_OK;
 }
 
 static tdm_status open_all(tdm_replica *replica, const tdm_replica_options *options) {
+    TDM_TRY(open_stages(replica, options));
     TDM_TRY(open_arenas(replica, options));
     TDM_TRY(open_ranges(replica));
     TDM_TRY(tdm__mirror_open(replica));
@@ -106,5 +132,10 @@ void tdm__replica_close(tdm_replica *replica) {
     ops->release(device, replica->statistics);
     ops->release(device, replica->buffer);
     ops->release(device, replica->ranges);
+    ops->release(device, replica->norms);
+    if (replica->stage == 0)
+        tdm__delete(replica->host, replica->stages);
+    else
+        replica->stages[replica->stage] = NULL;
     tdm__delete(replica->host, replica);
 }

@@ -74,36 +74,43 @@ typedef struct tdm_feed {
 typedef struct tdm_mirror {
     char *arena[TDM_ARENA_COUNT]; /* NULL before the first fetch */
     float *output;                /* [plan->options.rows, plan->output_width]; NULL where it is not needed */
+    float *norms;                 /* of several stages: the replica's norms */
     float *gradient;              /* of the output, where the loss computes in floats but the plan does not */
 } tdm_mirror;
 
-typedef struct tdm_replica {
+typedef struct tdm_replica tdm_replica;
+struct tdm_replica {
     const tdm_plan *plan;
     const tdm_host *host;
     tdm_device *device;
-    int index;           /* in device_ids, or the rank */
-    uint64_t seed;       /* of the counter-based generator */
-    size_t memory_bytes; /* of the device, for all that follows */
+    int index;            /* in device_ids, or the rank */
+    int stage;            /* of plan->stages: the part of the plan that it runs */
+    tdm_replica **stages; /* [plan->stage_count]: all of them, this one among them; owned by the first */
+    int64_t micro_batch;  /* that is being computed: of the stage's memory for activations it has a part */
+    uint64_t seed;        /* of the counter-based generator */
+    size_t memory_bytes;  /* of the device, for all that follows */
 
-    /* Arenas. */
+    /* Arenas; of a stage, its ranges of them: see tdm__replica_floats_at. */
     float *param;        /* plan->param_floats */
     float *grad, *state; /* plan->trained_floats; state: state_count times as many */
     float *average;      /* of the parameters over the steps (train.ema), with their offsets; NULL: none */
     void *param_bf16;    /* the parameters in bf16, where the precision is that; else NULL */
-    void *batch_bf16;    /* and the batch, where it would come as floats from the host's memory; else NULL */
+    char *batch_bf16;    /* and the batch, where it would come as floats from the host's memory; else NULL */
     int state_count;
-    char *activation; /* plan->activation_bytes */
+    char *activation; /* of each micro-batch in flight */
     char *buffer;     /* plan->buffer_bytes */
     char *statistics; /* plan->statistics_bytes: blocks of all replicas */
     bool owns_grad;
     tdm_flat_range *ranges; /* of the trained parameters, in PyTorch's order */
+    int range_count;
+    float *norms; /* [range_count], of the gradients; NULL with one stage */
 
     tdm_step_block *block; /* of this step, in the device's memory */
     tdm_slots *slots;
     tdm_prepared_list *prepared;
     tdm_recorder *recorder;
     tdm_mirror mirror;
-} tdm_replica;
+};
 
 typedef struct tdm_replica_options {
     int index;
@@ -114,12 +121,31 @@ typedef struct tdm_replica_options {
     int64_t rows;        /* of a part of a step's batch, at most */
     int parts;           /* of a step's batch, at most */
     size_t target_bytes; /* of one row's target */
-    bool untimed;        /* the phases of a step are those of another replica, which runs the work of both */
+    tdm_replica *first;  /* of a stage but the first: the replica of that; NULL: this is the first */
+    int stage;
+    bool untimed; /* the phases of a step are those of another replica, which runs the work of both */
 } tdm_replica_options;
 
+/* With several stages: opens one of them, the first before the others. The first stands for all where arenas, outputs
+ * and feeds are meant, in tdm__exec_forward and tdm__replica_abandon. Steps (take to wait) are those of each stage. */
 tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_plan *plan, tdm_device *device,
                              const tdm_replica_options *options);
 void tdm__replica_close(tdm_replica *replica);
+
+/* Floats of parameters in its arenas. */
+static inline size_t tdm__replica_trained(const tdm_replica *replica) {
+    return replica->plan->stages[replica->stage].trained_floats;
+}
+static inline size_t tdm__replica_floats(const tdm_replica *replica) {
+    return tdm__replica_trained(replica) + replica->plan->stages[replica->stage].frozen_floats;
+}
+/* Where in its arenas the plan's `offset` is. A stage has two ranges of the plan's arenas: of the parameters that are
+ * trained, and, behind it, of those that are frozen. */
+static inline size_t tdm__replica_floats_at(const tdm_replica *replica, size_t offset) {
+    const tdm_plan_stage *own = &replica->plan->stages[replica->stage];
+    if (offset < replica->plan->trained_floats) return offset - own->trained_at;
+    return own->trained_floats + (offset - own->frozen_at);
+}
 
 /* Is its memory the host's? */
 static inline bool tdm__replica_lends(const tdm_replica *replica) {
@@ -181,16 +207,18 @@ static inline int tdm__replica_depth(const tdm_replica *replica) {
 
 /* ---- arenas ---- */
 
-/* In the device's memory; NULL where the replica has none. */
+/* In the device's memory; NULL where the replica has none. Of a stage: its part. */
 void *tdm__replica_arena(const tdm_replica *replica, tdm_arena_kind kind, size_t *bytes);
+/* Of all stages together. */
+size_t tdm__replica_arena_bytes(const tdm_replica *replica, tdm_arena_kind kind);
 
 /* ---- arenas in host memory ---- */
 
-/* The arena itself, or a copy of it; valid until the replica closes. */
+/* The arena itself, or a copy of it, of all stages; valid until the replica closes. */
 tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **out);
 /* Writes the memory that fetch gave back to the arena. */
 tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind);
-/* After anything but an optimizer has written the parameters on a device. */
+/* After anything but an optimizer has written the parameters on a device, of one stage. */
 tdm_status tdm__replica_params_changed(tdm_replica *replica);
 tdm_status tdm__mirror_open(tdm_replica *replica);
 void tdm__mirror_close(tdm_replica *replica);
@@ -224,5 +252,14 @@ tdm_status tdm__exec_evaluate(tdm_replica *replica, const tdm_rows *rows);
  * reads. */
 float *tdm__exec_output(const tdm_replica *replica);
 float *tdm__exec_output_gradient(const tdm_replica *replica);
+
+/* The same of one stage among several, in training, for a micro-batch of a step, counted from 0. send: what the next
+ * stage reads of the micro-batch goes into that stage's memory, which must have room: it has room for
+ * plan->stages[].in_flight micro-batches between send and backward. backward: in the end the gradients of what the
+ * stage before has sent go into that stage's memory. */
+tdm_status tdm__stage_forward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch);
+tdm_status tdm__stage_send(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch);
+tdm_status tdm__stage_backward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch,
+                               const tdm_exec_hooks *hooks);
 
 #endif

@@ -131,5 +131,8 @@ tdm_status tdm__replica_wait_work(tdm_replica *replica) {
 }
 
 void tdm__replica_abandon(tdm_replica *replica) {
-    replica->slots->waited = replica->slots->begun;
+    for (int k = 0; k < replica->plan->stage_count; k++) {
+        tdm_slots *s = replica->stages[k]->slots;
+        s->waited = s->begun;
+    }
 }

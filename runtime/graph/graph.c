@@ -216,7 +216,7 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
     const tdm_op_def *op = tdm__op_find(op_name);
     if (op == NULL) return unknown_op(op_name, origin);
 
-    tdm_graph_node node = {.op = op, .input_count = input_count};
+    tdm_graph_node node = {.op = op, .input_count = input_count, .stage = -1};
     if (name != NULL)
         TDM_TRY(tdm__zone_text(&graph->zone, &node.name, name));
     else
@@ -254,6 +254,17 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
 tdm_status tdm_graph_add(tdm_graph *graph, const char *op, const char *name, const tdm_value *inputs, int input_count,
                          const tdm_attr *attrs, int attr_count, tdm_value *out) {
     return tdm_graph_add_at(graph, NULL, op, name, inputs, input_count, attrs, attr_count, out);
+}
+
+tdm_status tdm_graph_set_stage(tdm_graph *graph, tdm_value value, int stage) {
+    if (graph == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_set_stage: graph is NULL");
+    if (graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_graph_set_stage: the graph is finished");
+    if (value < 0 || (size_t)value >= graph->value_count || graph->values[value].producer < 0)
+        TDM_FAIL(TDM_E_USAGE, "tdm_graph_set_stage: no layer of this graph makes the value %d", (int)value);
+    if (stage < 0 || stage >= TDM_STAGES_MAX)
+        TDM_FAIL(TDM_E_USAGE, "tdm_graph_set_stage: stages are 0 to %d, got %d", TDM_STAGES_MAX - 1, stage);
+    graph->nodes[graph->values[value].producer].stage = stage;
+    return TDM_OK;
 }
 
 /* ---- names of tensors ---- */

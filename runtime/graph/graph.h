@@ -3,6 +3,7 @@
 #define TDM_GRAPH_GRAPH_H
 
 #include <tandem/graph.h>
+#include <tandem/job.h>
 #include <tandem/sys/op.h>
 #include <tandem/sys/optim.h>
 #include <tandem/sys/rewrite.h>
@@ -29,6 +30,7 @@ typedef struct tdm_graph_node {
     int input_count;
     tdm_value input[TDM_MAX_INPUTS];
     tdm_value output;
+    int stage;                      /* in which parallel.stages runs it; -1: that of the layer before it */
     int first_param, param_count;   /* in graph->params, in PyTorch's order of construction */
     int first_buffer, buffer_count; /* in graph->buffers */
     double flops;
@@ -80,6 +82,14 @@ typedef struct tdm_rows_fault {
 /* Says which layer needs more than `rows` rows in a pass, the first if there are several. 0 rows: there is no pass.
  * With sync_batchnorm: the rows of all devices. */
 tdm_rows_fault tdm__graph_rows_fault(const tdm_graph *graph, int64_t rows, bool training);
+
+/* The stage of each node, [node_count], if a replica has `stages` of them: those that the layers name, or, if none
+ * does, stages of which the most expensive is as cheap as can be. TDM_E_CONFIG, with the layer's position, if the graph
+ * cannot be cut so. */
+enum { TDM_STAGES_MAX = 64 };
+tdm_status tdm__graph_stages(const tdm_graph *graph, int stages, int *out);
+/* Replicas on the job's devices: each has a device for each stage. */
+int tdm__job_replicas(const tdm_job *job);
 
 int64_t tdm__shape_count(const tdm_shape *shape);
 bool tdm__shape_equal(const tdm_shape *a, const tdm_shape *b);

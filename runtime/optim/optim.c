@@ -74,34 +74,82 @@ static void step_part(void *user, size_t begin, size_t end) {
 
 /* One step over parameters whose settings are the same. */
 static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, const tdm_update *update) {
+    const size_t at = tdm__replica_floats_at(r, run->offset);
     tdm_optim_args args = {.device = r->device,
                            .values = &r->block->values[run->group],
-                           .p = r->param + run->offset,
-                           .g = r->grad + run->offset,
+                           .p = r->param + at,
+                           .g = r->grad + at,
                            .count = run->count};
-    if (r->param_bf16 != NULL && !tdm__replica_lends(r)) args.p_bf16 = (uint16_t *)r->param_bf16 + run->offset;
-    float *arena = r->state + run->offset;
+    if (r->param_bf16 != NULL && !tdm__replica_lends(r)) args.p_bf16 = (uint16_t *)r->param_bf16 + at;
+    float *arena = r->state + at;
     for (int i = 0; i < TDM_MAX_STATES; i++) {
         if ((update->states >> i & 1) == 0) continue;
         args.state[i] = arena;
-        arena += r->plan->trained_floats;
+        arena += tdm__replica_trained(r);
     }
     if (!tdm__device_on_host(r->device->ops)) return update->optim_run(&args);
     shared_step shared = {&args, update->optim_run};
     return tdm__share_loop(&r->device->threads, args.count, step_part, &shared);
 }
 
-tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
+/* What the stage has of a run. */
+static tdm_plan_run own_part(const tdm_replica *r, const tdm_plan_run *run) {
+    const tdm_plan_stage *own = &r->plan->stages[r->stage];
+    const size_t end = run->offset + run->count, own_end = own->trained_at + own->trained_floats;
+    const size_t first = run->offset > own->trained_at ? run->offset : own->trained_at;
+    const size_t last = end < own_end ? end : own_end;
+    return (tdm_plan_run){.offset = first, .count = last > first ? last - first : 0, .group = run->group};
+}
+
+static tdm_status step(tdm_replica *r, const tdm_update *update) {
     tdm_device *device = r->device;
     const tdm_device_ops *ops = device->ops;
-    if (!isnan(update->clip_norm))
-        TDM_TRY(ops->arenas->clip(device, r->block->values, r->grad, r->plan->trained_floats, r->ranges,
-                                  r->plan->trained_count, &r->block->outcome.grad_norm));
     if (!isnan(update->clip_value))
-        TDM_TRY(ops->arenas->clamp(device, r->block->values, r->grad, r->plan->trained_floats));
+        TDM_TRY(ops->arenas->clamp(device, r->block->values, r->grad, tdm__replica_trained(r)));
     if (ops->enter != NULL) TDM_TRY(ops->enter(device));
-    for (int i = 0; i < r->plan->run_count; i++) TDM_TRY(step_run(r, &r->plan->runs[i], update));
+    for (int i = 0; i < r->plan->run_count; i++) {
+        const tdm_plan_run run = own_part(r, &r->plan->runs[i]);
+        if (run.count > 0) TDM_TRY(step_run(r, &run, update));
+    }
     if (tdm__replica_lends(r)) TDM_TRY(tdm__replica_params_changed(r));
     if (r->average == NULL) return TDM_OK;
-    return ops->arenas->average(device, r->block->values, r->average, r->param, r->plan->param_floats);
+    return ops->arenas->average(device, r->block->values, r->average, r->param, tdm__replica_floats(r));
+}
+
+tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
+    tdm_device *device = r->device;
+    if (!isnan(update->clip_norm))
+        TDM_TRY(device->ops->arenas->clip(device, r->block->values, r->grad, tdm__replica_trained(r), r->ranges,
+                                          r->range_count, &r->block->outcome.grad_norm));
+    return step(r, update);
+}
+
+/* ---- several stages ---- */
+
+tdm_status tdm__optim_norms(tdm_replica *r) {
+    tdm_device *device = r->device;
+    const tdm_device_ops *ops = device->ops;
+    TDM_TRY(ops->arenas->norms(device, r->grad, r->plan->trained_floats, r->ranges, r->range_count, r->norms));
+    TDM_TRY(ops->queues->copy(device, NULL, r->mirror.norms, r->norms, (size_t)r->range_count * sizeof(*r->norms)));
+    return ops->queues->finish(device, NULL);
+}
+
+/* In PyTorch's order, as tdm_arena_ops.clip. */
+double tdm__optim_norm(const tdm_replica *first) {
+    const tdm_plan *plan = first->plan;
+    int next[TDM_STAGES_MAX] = {0};
+    double squares = 0;
+    for (size_t i = 0; i < plan->graph->param_count; i++) {
+        const int stage = plan->nodes[plan->params[plan->param_of_graph[i]].node].stage;
+        if (plan->frozen[i]) continue;
+        const double part = (double)first->stages[stage]->mirror.norms[next[stage]++];
+        squares += part * part;
+    }
+    return (double)(float)sqrt(squares);
+}
+
+tdm_status tdm__optim_stage_step(tdm_replica *r, const tdm_update *update, double norm) {
+    const float factor = (float)update->clip_norm / ((float)norm + 1e-6f); /* NaN without clipping */
+    if (factor < 1.0f) TDM_TRY(r->device->ops->arenas->scale(r->device, r->grad, tdm__replica_trained(r), factor));
+    return step(r, update);
 }

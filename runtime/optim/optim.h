@@ -17,4 +17,12 @@ tdm_values tdm__optim_all_values(const tdm_update *update, int64_t denominator);
  * begun with. */
 tdm_status tdm__optim_step(tdm_replica *replica, const tdm_update *update);
 
+/* The same for a replica of several stages. First, if update->clip_norm is set: the norms of each stage's gradients,
+ * which are in the host's memory when this returns. */
+tdm_status tdm__optim_norms(tdm_replica *stage);
+/* The norm of all stages' gradients, by the first of them. */
+double tdm__optim_norm(const tdm_replica *first);
+/* Then, for each stage: clipping by that norm, the steps, the average. */
+tdm_status tdm__optim_stage_step(tdm_replica *stage, const tdm_update *update, double norm);
+
 #endif

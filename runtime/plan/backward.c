@@ -51,22 +51,23 @@ static size_t unwanted_floats(const tdm_plan *plan, const tdm_plan_node *node) {
     return floats;
 }
 
-/* Memory beside the gradients: for those of a further micro-batch until they are added, and for those of frozen
- * parameters that a kernel writes with others. */
-static tdm_status add_temporary(tdm_build *build) {
+/* Memory beside the gradients, of each stage: for those of a further micro-batch until they are added, and for those of
+ * frozen parameters that a kernel writes with others. */
+static tdm_status add_temporary(tdm_build *build, int stage) {
     tdm_plan *plan = build->plan;
     size_t floats = 0, unwanted = 0;
     for (int i = 0; i < plan->node_count; i++) {
+        if (plan->nodes[i].stage != stage) continue;
         const size_t own = written_floats(plan, &plan->nodes[i]), dropped = unwanted_floats(plan, &plan->nodes[i]);
         if (own > floats) floats = own;
         if (dropped > unwanted) unwanted = dropped;
     }
     if (unwanted > 0)
-        TDM_TRY(tdm__build_value(build, &plan->unwanted, "unwanted grad", NULL, TDM_LAYOUT_PLAIN,
+        TDM_TRY(tdm__build_value(build, &plan->stages[stage].unwanted, "unwanted grad", NULL, TDM_LAYOUT_PLAIN,
                                  unwanted * sizeof(float)));
     if (!plan->options.accumulates || floats == 0) return TDM_OK;
-    plan->temp_param = floats * sizeof(float);
-    return tdm__build_value(build, &plan->temp, "temp grad", NULL, TDM_LAYOUT_PLAIN, plan->temp_param);
+    return tdm__build_value(build, &plan->stages[stage].temp, "temp grad", NULL, TDM_LAYOUT_PLAIN,
+                            floats * sizeof(float));
 }
 
 tdm_status tdm__build_backward(tdm_build *build) {
@@ -82,5 +83,6 @@ tdm_status tdm__build_backward(tdm_build *build) {
             if (plan->nodes[i].desc.needs_dx[k]) TDM_TRY(write_dx(build, i, k));
         }
     }
-    return add_temporary(build);
+    for (int stage = 0; stage < plan->stage_count; stage++) TDM_TRY(add_temporary(build, stage));
+    return TDM_OK;
 }

@@ -59,6 +59,7 @@ tdm_status tdm__build_frozen(tdm_build *build);
 tdm_status tdm__build_lower(tdm_build *build);     /* graph -> nodes and values, one to one, all PLAIN */
 tdm_status tdm__build_layout(tdm_build *build);    /* a kernel for each node, layouts, reorders between */
 tdm_status tdm__build_rewrite(tdm_build *build);   /* the table of ops/rewrites.c */
+tdm_status tdm__build_stages(tdm_build *build);    /* which stage runs each node, what crosses between stages */
 tdm_status tdm__build_values(tdm_build *build);    /* what shares memory, what kernels save, scratch */
 tdm_status tdm__build_params(tdm_build *build);    /* arenas in order of readiness */
 tdm_status tdm__build_backward(tdm_build *build);  /* gradients and their writers */

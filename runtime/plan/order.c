@@ -71,6 +71,44 @@ static void find_unwanted(tdm_plan *plan, tdm_plan_node *node) {
         if (plan->frozen[node->graph_param[k]]) node->unwanted |= 1u << k;
 }
 
+/* In PyTorch's order; those of a stage lie together. */
+static void add_buffers(tdm_plan *plan) {
+    const tdm_graph *graph = plan->graph;
+    for (size_t i = 0; i < graph->buffer_count; i++) {
+        const tdm_graph_param *from = &graph->buffers[i];
+        plan->buffers[plan->buffer_count++] =
+            (tdm_plan_buffer){.name = from->name, .def = from->def, .count = from->count};
+    }
+    for (int stage = 0; stage < plan->stage_count; stage++) {
+        tdm_plan_stage *of = &plan->stages[stage];
+        of->buffer_at = plan->buffer_bytes;
+        for (int i = 0; i < plan->node_count; i++) {
+            const tdm_plan_node *node = &plan->nodes[i];
+            for (int k = 0; node->stage == stage && k < node->desc.buffer_count; k++) {
+                tdm_plan_buffer *buffer = &plan->buffers[node->buffer[k]];
+                buffer->offset = plan->buffer_bytes;
+                plan->buffer_bytes += tdm__round_up(tdm__plan_buffer_bytes(buffer), TDM_ALIGN);
+            }
+        }
+        of->buffer_bytes = plan->buffer_bytes - of->buffer_at;
+    }
+}
+
+/* Parameters lie in the order of nodes, so those of a stage are two ranges: those that are trained, the others. */
+static void find_ranges(const tdm_plan *plan, tdm_plan_stage *stage, int index) {
+    stage->frozen_at = plan->trained_floats;
+    for (int i = 0; i < plan->param_count; i++) {
+        const tdm_plan_param *param = &plan->params[i];
+        const bool trained = i < plan->trained_count;
+        size_t *at = trained ? &stage->trained_at : &stage->frozen_at;
+        size_t *floats = trained ? &stage->trained_floats : &stage->frozen_floats;
+        if (plan->nodes[param->node].stage != index) continue;
+        if (*floats == 0) *at = param->offset;
+        if (trained) stage->trained_count++;
+        *floats += tdm__plan_floats((size_t)param->stored);
+    }
+}
+
 tdm_status tdm__build_params(tdm_build *build) {
     tdm_plan *plan = build->plan;
     const tdm_graph *graph = build->graph;
@@ -89,13 +127,8 @@ tdm_status tdm__build_params(tdm_build *build) {
             if (owner->param[k] == summed) owner->dparam[k] = -1;
     }
     for (int i = 0; i < plan->node_count; i++) find_unwanted(plan, &plan->nodes[i]);
-    for (size_t i = 0; i < graph->buffer_count; i++) {
-        const tdm_graph_param *from = &graph->buffers[i];
-        size_t bytes = (size_t)from->count * (from->def.is_counter ? sizeof(int64_t) : sizeof(float));
-        plan->buffers[plan->buffer_count++] =
-            (tdm_plan_buffer){.name = from->name, .def = from->def, .count = from->count, .offset = plan->buffer_bytes};
-        plan->buffer_bytes += tdm__round_up(bytes, TDM_ALIGN);
-    }
+    add_buffers(plan);
+    for (int k = 0; k < plan->stage_count; k++) find_ranges(plan, &plan->stages[k], k);
     return TDM_OK;
 }
 
@@ -107,6 +140,10 @@ static tdm_status add_step(tdm_build *build, tdm_step_kind kind, int index) {
     return TDM_OK;
 }
 
+static int stage_of(const tdm_plan *plan, int param) {
+    return plan->nodes[plan->params[param].node].stage;
+}
+
 static tdm_status build_buckets(tdm_build *build) {
     tdm_plan *plan = build->plan;
     double cap = plan->options.bucket_cap_mb * 1048576.0;
@@ -114,7 +151,8 @@ static tdm_status build_buckets(tdm_build *build) {
     for (int first = 0; first < plan->trained_count;) {
         int end = first;
         double bytes = 0;
-        while (end < plan->trained_count && (end == first || bytes < limit))
+        while (end < plan->trained_count &&
+               (end == first || (bytes < limit && stage_of(plan, end) == stage_of(plan, first))))
             bytes += 4.0 * (double)plan->params[end++].count;
         TDM_TRY(tdm__grow(build->host, &plan->buckets, &build->bucket_room, (size_t)plan->bucket_count + 1,
                           sizeof(*plan->buckets), "plan buckets"));
@@ -168,15 +206,42 @@ static void book_statistics(tdm_plan *plan) {
     plan->statistics_bytes = 2 * tdm__round_up(most * (size_t)plan->options.replicas, TDM_ALIGN);
 }
 
-tdm_status tdm__build_steps(tdm_build *build) {
-    tdm_plan *plan = build->plan;
-    book_statistics(plan);
-    for (int i = 0; i < plan->node_count; i++) {
-        if (plan->nodes[i].kernel != NULL) TDM_TRY(add_node_step(build, TDM_STEP_FORWARD, i));
+/* The last step so far belongs to this node, forward: its stage goes on to here. */
+static void extend_forward(tdm_plan *plan, const tdm_plan_node *node) {
+    tdm_plan_stage *stage = &plan->stages[node->stage];
+    stage->forward_end = plan->step_count;
+    if (!node->transfers) stage->send = plan->step_count;
+}
+
+/* The same in backward. A transfer gives back to the stage that it came from: it is the receiver's. */
+static void extend_backward(tdm_plan *plan, const tdm_plan_node *node) {
+    tdm_plan_stage *stage = &plan->stages[node->stage + (node->transfers ? 1 : 0)];
+    stage->backward_end = plan->step_count;
+    if (!node->transfers) stage->give_back = plan->step_count;
+}
+
+/* A stage's first step is behind the last of the stage that runs before it. */
+static void find_first_steps(tdm_plan *plan) {
+    int step = 0;
+    for (int k = 0; k < plan->stage_count; k++) {
+        tdm_plan_stage *stage = &plan->stages[k];
+        stage->forward = step;
+        if (stage->send < step) stage->send = step;
+        if (stage->forward_end < step) stage->forward_end = step;
+        step = stage->forward_end;
     }
-    plan->forward_steps = plan->step_count;
-    TDM_TRY(add_step(build, TDM_STEP_LOSS, 0));
-    if (!plan->options.training) return TDM_OK;
+    step = plan->forward_steps + 1;
+    for (int k = plan->stage_count - 1; k >= 0; k--) {
+        tdm_plan_stage *stage = &plan->stages[k];
+        stage->backward = step;
+        if (stage->give_back < step) stage->give_back = step;
+        if (stage->backward_end < step) stage->backward_end = step;
+        step = stage->backward_end;
+    }
+}
+
+static tdm_status add_backward_steps(tdm_build *build) {
+    tdm_plan *plan = build->plan;
     TDM_TRY(build_buckets(build));
     int bucket = 0;
     for (int i = plan->node_count - 1; i >= 0; i--) {
@@ -191,6 +256,22 @@ tdm_status tdm__build_steps(tdm_build *build) {
             plan->buckets[bucket].ready_after = written;
             TDM_TRY(add_step(build, TDM_STEP_READY, bucket++));
         }
+        extend_backward(plan, node);
     }
+    return TDM_OK;
+}
+
+tdm_status tdm__build_steps(tdm_build *build) {
+    tdm_plan *plan = build->plan;
+    book_statistics(plan);
+    for (int i = 0; i < plan->node_count; i++) {
+        const tdm_plan_node *node = &plan->nodes[i];
+        if (node->kernel != NULL || node->transfers) TDM_TRY(add_node_step(build, TDM_STEP_FORWARD, i));
+        extend_forward(plan, node);
+    }
+    plan->forward_steps = plan->step_count;
+    TDM_TRY(add_step(build, TDM_STEP_LOSS, 0));
+    if (plan->options.training) TDM_TRY(add_backward_steps(build));
+    find_first_steps(plan);
     return TDM_OK;
 }

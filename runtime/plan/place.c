@@ -36,8 +36,8 @@ static void touch_backward(tdm_plan *plan, const tdm_plan_node *node, int step) 
     touch(plan, node->dy, step);
     touch(plan, node->saved, step);
     touch(plan, node->scratch_backward, step);
-    if (node->desc.param_count > 0 || node->summed_bias >= 0) touch(plan, plan->temp, step);
-    if (node->unwanted != 0) touch(plan, plan->unwanted, step);
+    if (node->desc.param_count > 0 || node->summed_bias >= 0) touch(plan, plan->stages[node->stage].temp, step);
+    if (node->unwanted != 0) touch(plan, plan->stages[node->stage].unwanted, step);
 }
 
 /* Of what the forward or backward that follows touches: all that it reads, its scratch, and the gradients of inputs
@@ -100,28 +100,105 @@ static size_t best_gap(const tdm_plan *plan, const int *placed, int count, const
     return best != SIZE_MAX ? best : end;
 }
 
-tdm_status tdm__build_places(tdm_build *build) {
-    tdm_plan *plan = build->plan;
-    int *order = NULL, *placed = NULL;
-    find_lives(plan);
-    TDM_TRY(tdm__zone_new(&plan->zone, &order, (size_t)plan->value_count, sizeof(int)));
-    TDM_TRY(tdm__zone_new(&plan->zone, &placed, (size_t)plan->value_count, sizeof(int)));
+static void set_stage(tdm_plan *plan, int value, int stage) {
+    if (value >= 0) plan->values[value].stage = stage;
+}
+
+static void set_received(tdm_plan *plan, int value) {
+    if (value >= 0) plan->values[tdm__plan_root(plan, value)].is_received = true;
+}
+
+/* In whose arena each value lies. */
+static void find_stages(tdm_plan *plan) {
+    for (int i = 0; i < plan->node_count; i++) {
+        const tdm_plan_node *node = &plan->nodes[i];
+        const int stage = node->stage, behind = stage + (node->transfers ? 1 : 0);
+        set_stage(plan, node->y, behind);
+        set_stage(plan, tdm__plan_in_backward(plan, node->y), behind);
+        set_stage(plan, node->dy, behind);
+        if (node->transfers) set_received(plan, node->y);
+        if (node->transfers) set_received(plan, node->dx[0]);
+        set_stage(plan, node->saved, stage);
+        set_stage(plan, node->scratch_forward, stage);
+        set_stage(plan, node->scratch_backward, stage);
+        for (int k = 0; k < node->desc.input_count; k++) {
+            set_stage(plan, node->dx[k], stage);
+            set_stage(plan, node->dx_temp[k], stage);
+        }
+    }
+    set_stage(plan, plan->d_output, plan->stage_count - 1);
+    for (int k = 0; k < plan->stage_count; k++) {
+        set_stage(plan, plan->stages[k].temp, k);
+        set_stage(plan, plan->stages[k].unwanted, k);
+    }
+}
+
+/* Is the value one micro-batch's from its forward to its backward, or does a neighbour write it at a time of its own?
+ */
+static bool is_kept(const tdm_plan *plan, const tdm_plan_value *value) {
+    return value->is_received || (value->first < plan->forward_steps && value->last > plan->forward_steps);
+}
+
+/* Values that own bytes in the stage's arena, largest first: of those that are kept, or the others, or all. */
+typedef enum part { ALL, KEPT, SHARED } part;
+static int list_values(tdm_plan *plan, int stage, part which, int *out) {
     int count = 0;
     for (int i = 0; i < plan->value_count; i++) {
         const tdm_plan_value *value = &plan->values[i];
-        if (value->alias_of < 0 && value->kind == TDM_PLACE_ARENA && value->first >= 0) order[count++] = i;
+        if (value->alias_of >= 0 || value->kind != TDM_PLACE_ARENA || value->first < 0 || value->stage != stage)
+            continue;
+        if (which == ALL || is_kept(plan, value) == (which == KEPT)) out[count++] = i;
     }
-    qsort_r(order, (size_t)count, sizeof(int), larger_first, plan);
+    qsort_r(out, (size_t)count, sizeof(int), larger_first, plan);
+    return count;
+}
+
+static size_t place_part(tdm_plan *plan, int stage, part which, int *order, int *placed) {
+    size_t end = 0;
+    const int count = list_values(plan, stage, which, order);
     for (int i = 0; i < count; i++) {
         tdm_plan_value *value = &plan->values[order[i]];
+        value->is_shared = which == SHARED;
         value->offset = best_gap(plan, placed, i, value);
-        if (value->offset + rounded(value->bytes) > plan->activation_bytes)
-            plan->activation_bytes = value->offset + rounded(value->bytes);
+        if (value->offset + rounded(value->bytes) > end) end = value->offset + rounded(value->bytes);
         int at = i;
         while (at > 0 && plan->values[placed[at - 1]].offset > value->offset) placed[at] = placed[at - 1], at--;
         placed[at] = order[i];
     }
-    for (int i = 0; i < plan->value_count; i++) plan->values[i].offset = plan->values[tdm__plan_root(plan, i)].offset;
+    return end;
+}
+
+/* With several micro-batches in flight each has its own memory for what is kept, and one part serves all of them, one
+ * after another; unless it takes less to give each all of it, because nothing lies in gaps of the other part then. */
+static void place_stage(tdm_plan *plan, int index, int *order, int *placed) {
+    tdm_plan_stage *stage = &plan->stages[index];
+    const size_t in_flight = (size_t)stage->in_flight;
+    size_t apart = SIZE_MAX;
+    if (in_flight > 1)
+        apart =
+            place_part(plan, index, KEPT, order, placed) * in_flight + place_part(plan, index, SHARED, order, placed);
+    stage->activation_bytes = place_part(plan, index, ALL, order, placed);
+    if (stage->activation_bytes * in_flight <= apart) return;
+    stage->activation_bytes = place_part(plan, index, KEPT, order, placed);
+    stage->shared_bytes = place_part(plan, index, SHARED, order, placed);
+}
+
+tdm_status tdm__build_places(tdm_build *build) {
+    tdm_plan *plan = build->plan;
+    int *order = NULL, *placed = NULL;
+    find_lives(plan);
+    find_stages(plan);
+    TDM_TRY(tdm__zone_new(&plan->zone, &order, (size_t)plan->value_count, sizeof(int)));
+    TDM_TRY(tdm__zone_new(&plan->zone, &placed, (size_t)plan->value_count, sizeof(int)));
+    for (int k = 0; k < plan->stage_count; k++) {
+        place_stage(plan, k, order, placed);
+        plan->activation_bytes += tdm__stage_activation_bytes(&plan->stages[k]);
+    }
+    for (int i = 0; i < plan->value_count; i++) {
+        const tdm_plan_value *owner = &plan->values[tdm__plan_root(plan, i)];
+        plan->values[i].offset = owner->offset;
+        plan->values[i].is_shared = owner->is_shared;
+    }
     plan->has_offsets = true;
     return TDM_OK;
 }

@@ -25,11 +25,12 @@ static tdm_status check_options(const tdm_graph *graph, const tdm_plan_options *
 static const struct {
     const char *name;
     tdm_status (*run)(tdm_build *build);
-} passes[] = {{"lower", tdm__build_lower},         {"layout", tdm__build_layout},
-              {"rewrite", tdm__build_rewrite},     {"values", tdm__build_values},
-              {"params", tdm__build_params},       {"backward", tdm__build_backward},
-              {"recompute", tdm__build_recompute}, {"steps", tdm__build_steps},
-              {"places", tdm__build_places},       {"hash", tdm__build_hash}};
+} passes[] = {{"lower", tdm__build_lower},       {"layout", tdm__build_layout},
+              {"rewrite", tdm__build_rewrite},   {"stages", tdm__build_stages},
+              {"values", tdm__build_values},     {"params", tdm__build_params},
+              {"backward", tdm__build_backward}, {"recompute", tdm__build_recompute},
+              {"steps", tdm__build_steps},       {"places", tdm__build_places},
+              {"hash", tdm__build_hash}};
 enum { PASSES = sizeof(passes) / sizeof(passes[0]) };
 
 const char *tdm__plan_pass(int index) {
@@ -54,8 +55,9 @@ tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph
     tdm__zone_init(&plan->zone, host);
     plan->graph = graph;
     plan->options = *options;
+    plan->stage_count = options->stages > 1 ? options->stages : 1;
     plan->element_bytes = options->precision == TDM_BF16 ? 2 : sizeof(float);
-    plan->input = plan->output = plan->d_output = plan->temp = plan->unwanted = -1;
+    plan->input = plan->output = plan->d_output = -1;
     tdm_build build = {.host = host, .graph = graph, .plan = plan};
     tdm_status status = tdm__build_frozen(&build);
     if (status == TDM_OK) status = run_passes(&build);

@@ -1,7 +1,7 @@
 /* The plan: what one replica does in one step, as data. Nothing here touches a device or another process.
  *
- *   graph --lower--> nodes --layout--> kernels, reorders --rewrite--> fewer kernels --values--> what shares memory
- *         --params, backward--> gradients --recompute--> what is made twice
+ *   graph --lower--> nodes --layout--> kernels, reorders --rewrite--> fewer kernels --stages--> what devices hand on
+ *         --values--> what shares memory --params, backward--> gradients --recompute--> what is made twice
  *         --steps--> the order of everything --places--> offsets in the arenas
  *
  * Each pass changes the plan in place. The plan can be printed after each (tdm_plan_options.after).
@@ -9,7 +9,11 @@
  * Four flat arenas per replica: parameters, gradients, optimizer state (floats), activations (bytes); parameters,
  * gradients and state share their offsets. Frozen parameters lie behind all others and have neither gradients nor
  * state. Parameters lie in the order in which gradients become ready (last layer
- * first), so a gradient bucket is a range. */
+ * first), so a gradient bucket is a range.
+ *
+ * A replica of several stages (parallel.stages) has a device for each. The plan stays one: a stage is a range of its
+ * nodes, of its steps forward and backward, and of each arena, which lies on the stage's device. Activations are the
+ * exception: each stage has an arena of its own for them. */
 #ifndef TDM_PLAN_PLAN_H
 #define TDM_PLAN_PLAN_H
 
@@ -33,9 +37,12 @@ typedef struct tdm_plan_value {
     tdm_layout layout;
     int64_t channels; /* in memory: those of the shape, then zeros; 0: as the shape has them */
     tdm_place_kind kind;
-    int alias_of;    /* lies in the bytes of this value, which owns them; -1: it owns its bytes */
-    int again;       /* the value with the same numbers that backward reads instead; -1: backward reads this one */
-    int first, last; /* steps that touch it; owners include their aliases */
+    int stage;        /* in whose arena it lies */
+    bool is_received; /* another stage writes it */
+    bool is_shared;   /* in the part of that arena which micro-batches use one after another */
+    int alias_of;     /* lies in the bytes of this value, which owns them; -1: it owns its bytes */
+    int again;        /* the value with the same numbers that backward reads instead; -1: backward reads this one */
+    int first, last;  /* steps that touch it; owners include their aliases */
     size_t bytes, offset;
 } tdm_plan_value;
 
@@ -47,9 +54,11 @@ typedef struct tdm_param_form {
 
 typedef struct tdm_plan_node {
     char name[48];            /* of the layer; of an inserted reorder: its op's */
-    int graph_node;           /* -1 for an inserted reorder */
+    int graph_node;           /* -1 for an inserted reorder or transfer */
+    int stage;                /* that runs it */
+    bool transfers;           /* no op: y, in the next stage, is a copy of x; backward: dx is a copy of dy */
     const tdm_op_def *op;     /* of the layer, or of the first of those that run together */
-    const tdm_kernel *kernel; /* NULL for an alias */
+    const tdm_kernel *kernel; /* NULL for an alias or a transfer */
     tdm_kernel_desc desc;
     char also[40];      /* ", relu": what the epilogue does, for people */
     char declined[160]; /* which variants did not fit, and why */
@@ -105,6 +114,10 @@ typedef struct tdm_plan_buffer {
     size_t offset; /* bytes, in the buffer arena */
 } tdm_plan_buffer;
 
+static inline size_t tdm__plan_buffer_bytes(const tdm_plan_buffer *buffer) {
+    return (size_t)buffer->count * (buffer->def.is_counter ? sizeof(int64_t) : sizeof(float));
+}
+
 /* Parameters in a row whose optimizer settings are the same. */
 typedef struct tdm_plan_run {
     size_t offset, count; /* floats, in the arenas, padding included */
@@ -117,16 +130,38 @@ typedef struct tdm_plan_bucket {
     int ready_after; /* step index of the last writer */
 } tdm_plan_bucket;
 
+/* What a stage's device does and holds; with one stage, everything. */
+typedef struct tdm_plan_stage {
+    int forward, send, forward_end;        /* steps: its nodes, then its transfers */
+    int backward, give_back, backward_end; /* the same: transfers of gradients are those to it */
+    int in_flight;                         /* micro-batches between their forward and backward */
+    size_t activation_bytes;               /* of each micro-batch in flight */
+    size_t shared_bytes;                   /* behind them: of what micro-batches use one after another */
+    size_t trained_at, trained_floats, frozen_at, frozen_floats; /* parameters: two ranges of the arena */
+    int trained_count;                                           /* of those parameters */
+    size_t buffer_at, buffer_bytes;
+    int unwanted; /* plan value: where kernels write gradients that nobody reads; -1 */
+    int temp;     /* plan value: where a node writes parameter gradients before they are added; -1 */
+    size_t sent_bytes, returned_bytes; /* of the most rows: to the next stage, and what comes back as gradients */
+    double flops;                      /* of forward, of one row */
+} tdm_plan_stage;
+
+static inline size_t tdm__stage_activation_bytes(const tdm_plan_stage *stage) {
+    return stage->activation_bytes * (size_t)stage->in_flight + stage->shared_bytes;
+}
+
 typedef struct tdm_plan_options {
     int64_t rows; /* most rows of one pass through a replica */
     int threads;
-    bool training;    /* false: forward only */
-    bool fast;        /* kernels may trade accuracy for speed */
-    bool ingests;     /* the device brings batches into any layout (tdm_arena_ops.ingest) */
-    int precision;    /* tdm_precision: what products may round their factors to */
-    bool widens;      /* in bf16 kernels may be asked for floats: the device has tdm_arena_ops.from_bf16 */
-    int replicas;     /* above 1: statistics are of the batches of so many replicas (parallel.sync_batchnorm) */
-    bool accumulates; /* several micro-batches a step: parameter gradients may need adding */
+    bool training;         /* false: forward only */
+    bool fast;             /* kernels may trade accuracy for speed */
+    bool ingests;          /* the device brings batches into any layout (tdm_arena_ops.ingest) */
+    int precision;         /* tdm_precision: what products may round their factors to */
+    bool widens;           /* in bf16 kernels may be asked for floats: the device has tdm_arena_ops.from_bf16 */
+    int replicas;          /* above 1: statistics are of the batches of so many replicas (parallel.sync_batchnorm) */
+    int stages;            /* devices that the replica is split over; 0 is 1 */
+    int64_t micro_batches; /* of a step, at most; 0 is 1 */
+    bool accumulates;      /* several micro-batches a step: parameter gradients may need adding */
     size_t recompute; /* outputs of so many bytes or more are made again for backward where a kernel can; SIZE_MAX: none
                        */
     double bucket_cap_mb;
@@ -156,16 +191,16 @@ typedef struct tdm_plan {
     int trained_count;   /* of the parameters */
     tdm_plan_run *runs;  /* of those, by the optimizer's settings */
     int run_count;
+    tdm_plan_stage *stages;
+    int stage_count;
     int forward_steps;           /* steps before TDM_STEP_LOSS */
     int input, output, d_output; /* plan values; d_output -1 without training */
     int64_t output_width;        /* numbers per row of the output */
     size_t input_row_bytes;      /* of a row of the batch, as kernels read it */
     size_t element_bytes;        /* of a number of the batch, an activation or its gradient: 2 in bf16, else 4 */
-    size_t param_floats, activation_bytes, buffer_bytes;
-    size_t trained_floats;   /* the first of them; gradients and optimizer state have so many */
-    int unwanted;            /* plan value: where kernels write gradients that nobody reads; -1 */
-    size_t temp_param;       /* bytes of `temp` */
-    int temp;                /* plan value: where a node writes parameter gradients before they are added; -1 */
+    size_t param_floats, buffer_bytes;
+    size_t activation_bytes; /* of all stages and their micro-batches in flight */
+    size_t trained_floats;   /* the first of param_floats; gradients and optimizer state have so many */
     size_t statistics_bytes; /* memory for blocks: of two steps that follow each other; 0: replicas exchange none */
     tdm_hash128 hash;        /* of everything above that another rank must agree on */
 } tdm_plan;
@@ -194,6 +229,11 @@ static inline size_t tdm__plan_batch_row_bytes(const tdm_plan *plan) {
 
 int64_t tdm__plan_trained_numbers(const tdm_plan *plan); /* numbers that are trained, padding not counted */
 
+/* Bytes of so many rows of a value. */
+static inline size_t tdm__plan_value_bytes(const tdm_plan *plan, int value, int64_t rows) {
+    return plan->values[value].bytes / (size_t)plan->options.rows * (size_t)rows;
+}
+
 /* Where backward finds the numbers of a value: where forward left them, or where they are made again. */
 static inline int tdm__plan_in_backward(const tdm_plan *plan, int value) {
     return value >= 0 && plan->values[value].again >= 0 ? plan->values[value].again : value;
@@ -209,7 +249,8 @@ static inline bool tdm__plan_backward_reads(const tdm_plan_node *node, int input
     return node->needs_backward && (node->reads & TDM_OP_READS_X) != 0 && !tdm__plan_is_added(node, input);
 }
 
-const char *tdm__plan_pass(int index); /* the name of a pass; NULL behind the last */
+int64_t tdm__plan_crossing(const tdm_plan *plan, int64_t rows); /* bytes between stages for so many rows, trained */
+const char *tdm__plan_pass(int index);                          /* the name of a pass; NULL behind the last */
 tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph *graph,
                            const tdm_plan_options *options);
 void tdm__plan_free(tdm_plan *plan);
@@ -217,5 +258,8 @@ void tdm__plan_free(tdm_plan *plan);
 void tdm__plan_print(const tdm_plan *plan, tdm_text *out);
 /* As an entry of a larger JSON text. */
 void tdm__plan_print_json(const tdm_plan *plan, tdm_json_out *to, const char *key);
+/* Their stages, and how busy they are; nothing if there is one. */
+void tdm__stages_print(const tdm_plan *plan, tdm_text *out);
+void tdm__stages_print_json(const tdm_plan *plan, tdm_json_out *to);
 
 #endif

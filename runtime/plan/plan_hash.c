@@ -28,6 +28,8 @@ tdm_status tdm__build_hash(tdm_build *build) {
     tdm__text_printf(&text, "trained %d fast %d loss %d precision %d", plan->trained_count, plan->options.fast,
                      plan->options.loss, plan->options.precision);
     if (plan->statistics_bytes > 0) tdm__text_printf(&text, " replicas %d", plan->options.replicas);
+    for (int i = 0; plan->stage_count > 1 && i < plan->node_count; i++)
+        tdm__text_printf(&text, " %d", plan->nodes[i].stage);
     if (text.failed) {
         tdm__text_deinit(&text);
         TDM_FAIL(TDM_E_MEMORY, "plan: out of memory");

@@ -71,6 +71,7 @@ static void print_forward(const tdm_plan *plan, int index, const char *kind, con
     add_value(row.writes, sizeof(row.writes), plan, node->y);
     add_value(row.writes, sizeof(row.writes), plan, node->saved);
     set_place(&row, plan, node->y);
+    if (node->transfers) snprintf(row.notes, sizeof(row.notes), "to stage %d", node->stage + 1);
     if (node->kernel != NULL)
         snprintf(row.notes, sizeof(row.notes), "%s%s%s%s", node->kernel->variant, node->also,
                  layout_names[node->desc.y_layout], plan->values[node->y].alias_of >= 0 ? ", in place" : "");
@@ -111,8 +112,11 @@ static void print_backward(const tdm_plan *plan, int index, const tdm_plan_node 
         if (node->dparam[i] >= 0) add_param(row.writes, sizeof(row.writes), plan, node->graph_param[i], "d:");
     add_param(row.writes, sizeof(row.writes), plan, node->summed_bias, "d:");
     set_place(&row, plan, first_dx);
-    snprintf(row.notes, sizeof(row.notes), "%s%s", node->kernel != NULL ? node->kernel->variant : "alias",
-             adds ? ", adds" : "");
+    if (node->transfers)
+        snprintf(row.notes, sizeof(row.notes), "to stage %d", node->stage);
+    else
+        snprintf(row.notes, sizeof(row.notes), "%s%s", node->kernel != NULL ? node->kernel->variant : "alias",
+                 adds ? ", adds" : "");
     print_row(text, index, &row);
 }
 
@@ -128,9 +132,19 @@ static void print_statistics(const tdm_plan *plan, int index, const tdm_plan_nod
     print_row(text, index, &row);
 }
 
+static void print_stage_head(const tdm_plan *plan, int step, tdm_text *text) {
+    for (int k = 0; plan->stage_count > 1 && k < plan->stage_count; k++) {
+        const tdm_plan_stage *stage = &plan->stages[k];
+        if ((step == stage->forward && stage->forward_end > step) ||
+            (step == stage->backward && stage->backward_end > step))
+            tdm__text_printf(text, "stage %d\n", k);
+    }
+}
+
 static void print_steps(const tdm_plan *plan, tdm_text *text) {
     for (int i = 0; i < plan->step_count; i++) {
         const int index = plan->steps[i].index;
+        print_stage_head(plan, i, text);
         switch (plan->steps[i].kind) {
         case TDM_STEP_STATISTICS:
             print_statistics(plan, i, &plan->nodes[index], text);
@@ -236,6 +250,7 @@ void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
         print_frozen(plan, out);
         print_groups(plan, out);
     }
+    if (plan->has_offsets) tdm__stages_print(plan, out);
     if (plan->options.after != NULL) print_rewrites(plan, out);
     if (plan->options.after != NULL) print_params(plan, out);
     for (int i = 0; i < plan->node_count; i++) {
@@ -253,7 +268,9 @@ static void put_step(tdm_json_out *to, const tdm_plan *plan, const tdm_plan_step
     if (step->kind != TDM_STEP_LOSS && step->kind != TDM_STEP_READY) {
         const tdm_plan_node *node = &plan->nodes[step->index];
         tdm__json_put(to, "op:%s name:%s kernel:%s also:%s", node->op->name, node->name,
-                      node->kernel != NULL ? node->kernel->variant : "alias",
+                      node->kernel != NULL ? node->kernel->variant
+                      : node->transfers    ? "copy"
+                                           : "alias",
                       node->also[0] != '\0' ? node->also + 2 : "");
     }
     tdm__json_put(to, "}");
@@ -268,7 +285,9 @@ void tdm__plan_print_json(const tdm_plan *plan, tdm_json_out *to, const char *ke
                   plan->trained_floats * sizeof(float), plan->param_count - plan->trained_count);
     tdm__json_put(to, "activation_bytes:%zu buffer_bytes:%zu steps:[", plan->activation_bytes, plan->buffer_bytes);
     for (int i = 0; i < plan->step_count; i++) put_step(to, plan, &plan->steps[i]);
-    tdm__json_put(to, "] buckets:[");
+    tdm__json_put(to, "]");
+    tdm__stages_print_json(plan, to);
+    tdm__json_put(to, "buckets:[");
     for (const tdm_plan_bucket *bucket = plan->buckets; bucket < plan->buckets + plan->bucket_count; bucket++) {
         tdm__json_put(to, "{ offset:%zu count:%zu ready_after:%d parameters:[", bucket->offset, bucket->count,
                       bucket->ready_after);

@@ -31,7 +31,7 @@ static bool may_overwrite(const tdm_build *build, const tdm_plan_node *node) {
 static void share(tdm_build *build, const tdm_plan_node *node) {
     const int x = node->x[0];
     tdm_plan_value *y = &build->plan->values[node->y];
-    const bool shares = node->kernel == NULL || may_overwrite(build, node);
+    const bool shares = !node->transfers && (node->kernel == NULL || may_overwrite(build, node));
     if (shares) {
         y->alias_of = tdm__plan_root(build->plan, x);
         y->kind = build->plan->values[x].kind;

@@ -11,67 +11,81 @@
 
 /* ---- a device ---- */
 
-/* Copies of batches and outputs in the numbers that kernels do not have. */
-static size_t count_converted(const tdm_plan *plan) {
+/* Copies of batches and outputs in the numbers that kernels do not have: the first stage has the batches, the last the
+ * outputs. */
+static size_t count_converted(const tdm_plan *plan, int stage) {
     const size_t rows = (size_t)plan->options.rows, outputs = plan->options.training ? 2 : 1;
-    return rows * (plan->input_row_bytes + outputs * (size_t)plan->output_width * sizeof(float));
+    const size_t in_flight = stage == 0 ? (size_t)plan->stages[0].in_flight : 0;
+    const size_t last = stage + 1 == plan->stage_count ? outputs * (size_t)plan->output_width * sizeof(float) : 0;
+    return rows * (in_flight * plan->input_row_bytes + last);
 }
 
 /* The slots of a device that has its own memory. Resident samples are not counted: only the data knows how many there
  * are. */
-static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts) {
+static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts, int stage) {
     size_t rows = (size_t)(plan->options.rows * job->train.accumulate * parts);
     size_t sample = (size_t)tdm__shape_count(&plan->graph->values[plan->graph->input].shape) * sizeof(float);
-    if (!plan->options.ingests) return tdm__plan_converts(plan) ? count_converted(plan) : 0;
+    if (!plan->options.ingests) return tdm__plan_converts(plan) ? count_converted(plan, stage) : 0;
     return TDM_SLOTS * rows * (plan->input_row_bytes + sample) +
            (size_t)plan->options.rows * (plan->input_row_bytes + sample);
 }
 
 /* Without memory of its own, a device keeps there what the host reads, too. */
-static size_t count_values(const tdm_plan *plan) {
+static size_t count_values(const tdm_plan *plan, int stage) {
     const size_t blocks = TDM_SLOTS + (plan->options.ingests ? 0 : TDM_IN_FLIGHT);
-    return blocks * sizeof(tdm_step_block) + (size_t)plan->trained_count * sizeof(tdm_flat_range);
+    const size_t norm = plan->stage_count > 1 ? sizeof(float) : 0;
+    return blocks * sizeof(tdm_step_block) +
+           (size_t)plan->stages[stage].trained_count * (sizeof(tdm_flat_range) + norm);
 }
 
 /* Of a device on which `parts` parts of a batch take turns. */
-static size_t count_parts(const tdm_plan *plan, int parts) {
-    const size_t trained = plan->trained_floats * sizeof(float);
+static size_t count_parts(const tdm_plan *plan, int parts, int stage) {
+    const size_t trained = plan->stages[stage].trained_floats * sizeof(float);
+    const size_t buffers = plan->stages[stage].buffer_bytes;
     if (!plan->options.training || parts <= 1) return 0;
-    if (plan->statistics_bytes == 0) return trained + plan->buffer_bytes;
+    if (plan->statistics_bytes == 0) return trained + buffers;
     const size_t batch = tdm__plan_converts(plan) ? (size_t)plan->options.rows * plan->input_row_bytes : 0;
-    return (size_t)(parts - 1) * (trained + plan->buffer_bytes + plan->activation_bytes + batch);
+    return (size_t)(parts - 1) * (trained + buffers + plan->activation_bytes + batch);
 }
 
-tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replicas) {
+tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replicas, int stage) {
     const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
-    const size_t arena = plan->param_floats * sizeof(float), trained = plan->trained_floats * sizeof(float);
+    const tdm_plan_stage *s = &plan->stages[stage];
+    const size_t trained = s->trained_floats * sizeof(float), arena = trained + s->frozen_floats * sizeof(float);
     const bool training = plan->options.training;
     tdm_memory c = {.bytes = {[TDM_COST_PARAMETERS] = arena,
                               [TDM_COST_NARROW] = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
                               [TDM_COST_GRADIENTS] = training ? trained : 0,
-                              [TDM_COST_PARTS] = count_parts(plan, mode->takes_turns ? replicas : 1),
+                              [TDM_COST_PARTS] = count_parts(plan, mode->takes_turns ? replicas : 1, stage),
                               [TDM_COST_OPTIMIZER] = training ? trained * (size_t)tdm__optim_state_count(job) : 0,
                               [TDM_COST_AVERAGE] = training && !isnan(job->train.ema_decay) ? arena : 0,
-                              [TDM_COST_ACTIVATIONS] = plan->activation_bytes,
-                              [TDM_COST_BUFFERS] = plan->buffer_bytes,
+                              [TDM_COST_ACTIVATIONS] = tdm__stage_activation_bytes(s),
+                              [TDM_COST_BUFFERS] = s->buffer_bytes,
                               [TDM_COST_STATISTICS] = plan->statistics_bytes,
-                              [TDM_COST_BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1),
-                              [TDM_COST_VALUES] = count_values(plan)}};
+                              [TDM_COST_BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1, stage),
+                              [TDM_COST_VALUES] = count_values(plan, stage)}};
     int64_t rows = (replicas - 1) * plan->options.rows * job->train.accumulate;
     if (mode->gathered_bytes != NULL) c.bytes[TDM_COST_GATHERED] = mode->gathered_bytes(plan, job, replicas);
     if (mode->wire_bytes != NULL) c.wire = mode->wire_bytes(plan, job, replicas, rows);
+    if (training) c.wire += replicas * tdm__plan_crossing(plan, plan->options.rows * job->train.accumulate);
     for (int i = 0; i < TDM_COST_TOTAL; i++) c.bytes[TDM_COST_TOTAL] += c.bytes[i];
     return c;
 }
 
 /* ---- the process ---- */
 
+static size_t count_stages(const tdm_plan *plan, const tdm_job *job, int replicas) {
+    size_t sum = 0;
+    for (int k = 0; k < plan->stage_count; k++) sum += tdm__plan_memory(plan, job, replicas, k).bytes[TDM_COST_TOTAL];
+    return sum;
+}
+
 /* Of all replicas in this process. With `update: root` only replica 0 has optimizer state. */
 static size_t count_devices(const tdm_plan *plan, const tdm_job *job, int replicas) {
     const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
-    const tdm_memory first = tdm__plan_memory(plan, job, replicas);
+    const tdm_memory first = tdm__plan_memory(plan, job, replicas, 0);
     size_t other = first.bytes[TDM_COST_TOTAL] - first.bytes[TDM_COST_AVERAGE] - first.bytes[TDM_COST_GATHERED];
-    if (mode->process_per_device || mode->takes_turns || replicas == 1) return first.bytes[TDM_COST_TOTAL];
+    if (mode->process_per_device || mode->takes_turns || replicas == 1) return count_stages(plan, job, replicas);
     if (job->parallel.dp.update == TDM_DP_UPDATE_ROOT) other -= first.bytes[TDM_COST_OPTIMIZER];
     return first.bytes[TDM_COST_TOTAL] + (size_t)(replicas - 1) * other;
 }

@@ -29,11 +29,12 @@ typedef enum tdm_cost {
 
 typedef struct tdm_memory {
     size_t bytes[TDM_COSTS];
-    int64_t wire; /* bytes between devices per optimizer step, all devices together */
+    int64_t wire; /* bytes between devices per optimizer step, all devices together, those between stages among them */
 } tdm_memory;
 
-/* Of the device that holds the most: replica 0, which in dp also gathers the outputs. */
-tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replicas);
+/* Of the device that holds the most: replica 0's, which in dp also gathers the outputs; with several stages, of its
+ * device for this one. `wire` is of all stages. */
+tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replicas, int stage);
 
 /* What takes memory in a process whose devices are the CPU's. */
 typedef enum tdm_process_cost {

@@ -26,30 +26,62 @@ static const struct {
                       [TDM_COST_GATHERED] = {"gathered", NULL},
                       [TDM_COST_TOTAL] = {"total", NULL}};
 
-static void add_text(const tdm_plan *plan, const tdm_memory *c, int replicas, tdm_text *text) {
-    tdm__plan_print(plan, text);
-    tdm__text_printf(text, "\nmemory of device 0, of %d\n", replicas);
+static void add_costs(const tdm_memory *c, tdm_text *text) {
     for (int i = 0; i < TDM_COSTS; i++) {
         if (c->bytes[i] == 0) continue;
         tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", costs[i].text != NULL ? costs[i].text : costs[i].key,
                          (double)c->bytes[i] / 1048576.0, c->bytes[i]);
     }
-    tdm__text_printf(text, "between devices   %10.2f MiB a step, %d bucket%s\n", (double)c->wire / 1048576.0,
+}
+
+static void add_text(const tdm_plan *plan, const tdm_job *job, int replicas, tdm_text *text) {
+    const int stages = plan->stage_count;
+    tdm__plan_print(plan, text);
+    for (int k = 0; k < stages; k++) {
+        const tdm_memory c = tdm__plan_memory(plan, job, replicas, k);
+        tdm__text_printf(text, "\nmemory of device %d, of %d\n", k, replicas * stages);
+        add_costs(&c, text);
+    }
+    const int64_t wire = tdm__plan_memory(plan, job, replicas, 0).wire;
+    tdm__text_printf(text, "between devices   %10.2f MiB a step, %d bucket%s\n", (double)wire / 1048576.0,
                      plan->bucket_count, plan->bucket_count == 1 ? "" : "s");
 }
 
-static void add_json(const tdm_plan *plan, const tdm_memory *c, int replicas, tdm_text *text) {
+static void put_costs(tdm_json_out *json, const tdm_memory *c) {
+    for (int i = 0; i < TDM_COSTS; i++) tdm__json_put(json, "%s:%zu", costs[i].key, c->bytes[i]);
+    tdm__json_put(json, "}");
+}
+
+static tdm_memory memory_of_fullest(const tdm_plan *plan, const tdm_job *job, int replicas) {
+    tdm_memory most = tdm__plan_memory(plan, job, replicas, 0);
+    for (int k = 1; k < plan->stage_count; k++) {
+        const tdm_memory other = tdm__plan_memory(plan, job, replicas, k);
+        if (other.bytes[TDM_COST_TOTAL] > most.bytes[TDM_COST_TOTAL]) most = other;
+    }
+    return most;
+}
+
+static void add_json(const tdm_plan *plan, const tdm_job *job, int replicas, tdm_text *text) {
+    const tdm_memory most = memory_of_fullest(plan, job, replicas);
     tdm_json_out json = tdm__json_out(text, "");
-    tdm__json_put(&json, "{ devices:%d memory_bytes:{", replicas);
-    for (int i = 0; i < TDM_COSTS; i++) tdm__json_put(&json, "%s:%zu", costs[i].key, c->bytes[i]);
-    tdm__json_put(&json, "} wire_bytes_per_step:%lld", (long long)c->wire);
+    tdm__json_put(&json, "{ devices:%d memory_bytes:{", replicas * plan->stage_count);
+    put_costs(&json, &most);
+    if (plan->stage_count > 1) {
+        tdm__json_put(&json, "stage_memory_bytes:[");
+        for (int k = 0; k < plan->stage_count; k++) {
+            const tdm_memory c = tdm__plan_memory(plan, job, replicas, k);
+            tdm__json_put(&json, "{");
+            put_costs(&json, &c);
+        }
+        tdm__json_put(&json, "]");
+    }
+    tdm__json_put(&json, "wire_bytes_per_step:%lld", (long long)most.wire);
     tdm__plan_print_json(plan, &json, "plan");
     tdm__json_put(&json, "}\n");
 }
 
 void tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, tdm_text *text) {
-    const tdm_memory c = tdm__plan_memory(plan, job, replicas);
-    (json ? add_json : add_text)(plan, &c, replicas, text);
+    (json ? add_json : add_text)(plan, job, replicas, text);
 }
 
 /* Planning uses no device. If the job's device is not here, the plan is made with the CPU's kernels. */
@@ -73,7 +105,8 @@ int64_t tdm__plan_rows(const tdm_job *job, int64_t rows) {
 static int threads_of(const tdm_job *job, const tdm_compute *compute, int replicas) {
     if (job->parallel.threads_per_device != TDM_INT_NULL) return (int)job->parallel.threads_per_device;
     if (!tdm__device_on_host(compute->device)) return 1;
-    int threads = tdm__cpus_available() / (tdm_builtin_modes[job->parallel.mode]->takes_turns ? 1 : replicas);
+    const int at_once = tdm_builtin_modes[job->parallel.mode]->takes_turns ? 1 : replicas;
+    int threads = tdm__cpus_available() / (at_once * (int)job->parallel.stages);
     return threads < 1 ? 1 : threads;
 }
 
@@ -93,6 +126,8 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
                               .ingests = compute->device->arenas->ingest != NULL,
                               .widens = compute->device->arenas->from_bf16 != NULL,
                               .precision = job->train.precision,
+                              .stages = (int)job->parallel.stages,
+                              .micro_batches = job->train.accumulate,
                               .accumulates = job->train.accumulate > 1,
                               .replicas = job->parallel.sync_batchnorm ? replicas : 1,
                               .recompute = least_recomputed(job, compute),
@@ -130,7 +165,7 @@ static tdm_status print_plan(const tdm_job *job, const tdm_graph *graph, const t
     tdm__text_init(&text, host);
     TDM_TRY(open_compute(&compute, host, job, &note));
     if (note == NULL && !compute.report.usable && compute.report.path[0] != '\0') note = compute.report.text;
-    int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
+    int devices = tdm__job_replicas(job);
     int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
     tdm_plan_options options = tdm__plan_options(job, &compute, rows, devices);
     options.after = look->after;

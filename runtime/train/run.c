@@ -208,7 +208,7 @@ static tdm_status print_kernels(tdm_run *run, char **out) {
     tdm_text text;
     tdm_replica *root = run->mode->replica[0];
     TDM_TRY(tdm__run_idle(run, "tdm_run_print"));
-    TDM_TRY(tdm__prepare_wait(root));
+    for (int k = 0; k < run->plan->stage_count; k++) TDM_TRY(tdm__prepare_wait(root->stages[k]));
     tdm__text_init(&text, run->host);
     tdm__prepared_print(root, &text);
     return tdm__text_take_public(&text, out);

@@ -232,7 +232,8 @@ tdm_status tdm__run_prefetch(tdm_run *run) {
     if (batch == NULL) return TDM_OK;
     const int each = batch->shard_count / count;
     for (int i = 0; i < count; i++)
-        TDM_TRY(tdm__replica_prefetch(run->mode->replica[i], batch->shard + i * each, each));
+        for (int k = 0; k < run->plan->stage_count; k++)
+            TDM_TRY(tdm__replica_prefetch(run->mode->replica[i]->stages[k], batch->shard + i * each, each));
     return TDM_OK;
 }
 

@@ -31,9 +31,6 @@ static tdm_status check_precision(const tdm_run *run) {
 
 static tdm_status open_compute(tdm_run *run) {
     const tdm_job *job = run->job;
-    if (job->parallel.stages != 1)
-        TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.stages: this build runs 1 stage, the job has %lld",
-                 (long long)job->parallel.stages);
     tdm_compute_options options = {.device = job->parallel.device,
                                    .kernels = job->parallel.kernels,
                                    .ids = &job->parallel.device_ids,
@@ -53,9 +50,36 @@ static tdm_status agree_on_running_ahead(tdm_run *run) {
     return TDM_OK;
 }
 
+/* Each replica has a device for each stage. */
+static tdm_status check_stages(const tdm_run *run) {
+    const tdm_parallel_section *parallel = &run->job->parallel;
+    const int devices = parallel->device_ids.count;
+    if (parallel->stages == 1) return TDM_OK;
+    if (parallel->mode == TDM_MODE_DP)
+        TDM_FAIL(
+            TDM_E_CONFIG,
+            "parallel.stages: dp keeps a whole replica on each device, as DataParallel does; use mode single or ddp");
+    if (parallel->sync_batchnorm)
+        TDM_FAIL(
+            TDM_E_CONFIG,
+            "parallel.sync_batchnorm is for replicas on one device each: their stages run different micro-batches at "
+            "the same time");
+    if (run->options.world == 0 && devices % parallel->stages != 0)
+        TDM_FAIL(
+            TDM_E_CONFIG,
+            "parallel.device_ids: a replica of %lld stages needs as many devices, and each further replica as many "
+            "again; there are %d",
+            (long long)parallel->stages, devices);
+    if (run->options.world * parallel->stages > TDM_LIST_MAX)
+        TDM_FAIL(TDM_E_CONFIG, "parallel.stages: %d ranks of %lld stages are more than %d devices", run->options.world,
+                 (long long)parallel->stages, TDM_LIST_MAX);
+    return TDM_OK;
+}
+
 static tdm_status check_ranks(tdm_run *run) {
     const tdm_job *job = run->job;
-    int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
+    TDM_TRY(check_stages(run));
+    int devices = tdm__job_replicas(job);
     run->world = run->options.world > 0 ? run->options.world : 1;
     run->rank = run->options.world > 0 ? run->options.rank : 0;
     run->replicas = devices;
@@ -71,7 +95,7 @@ static tdm_status check_ranks(tdm_run *run) {
     }
     if (run->options.world == 0 && devices > 1)
         TDM_FAIL(TDM_E_USAGE,
-                 "ddp over %d devices needs %d processes, one for each rank: `tandem train` starts them; a "
+                 "ddp with %d replicas needs %d processes, one for each rank: `tandem train` starts them; a "
                  "program passes rank, world and launch_fd",
                  devices, devices);
     run->replicas = run->world;
@@ -103,6 +127,17 @@ static tdm_status check_batch(tdm_run *run) {
     return TDM_OK;
 }
 
+/* Micro-batches of one size: those that follow a smaller one would wait for it. */
+static tdm_status check_micro_batches(const tdm_run *run) {
+    const tdm_job *job = run->job;
+    if (job->parallel.stages == 1 || run->per_device % job->train.accumulate == 0) return TDM_OK;
+    TDM_FAIL(
+        TDM_E_CONFIG,
+        "train.accumulate: the %lld samples of a replica do not divide into %lld micro-batches, which its stages run "
+        "at the same time; take a divisor of %lld",
+        (long long)run->per_device, (long long)job->train.accumulate, (long long)run->per_device);
+}
+
 /* ---- the optimizer ---- */
 
 static tdm_status open_optim(tdm_run *run) {
@@ -119,6 +154,23 @@ static tdm_status build_plan(tdm_run *run) {
     run->eval_rows = batch != TDM_INT_NULL ? batch : tdm__plan_rows(run->job, run->per_device);
     TDM_TRY(tdm__plan_build(&run->plan, run->host, run->graph, &options));
     return tdm__run_list_tensors(run);
+}
+
+/* One sentence, for the first of the layers. */
+static void warn_of_statistics(const tdm_run *run) {
+    const tdm_plan *plan = run->plan;
+    if (plan->stage_count == 1 || !plan->options.accumulates || !plan->options.training || run->rank != 0) return;
+    for (int i = 0; i < plan->node_count; i++) {
+        const tdm_plan_node *node = &plan->nodes[i];
+        if (node->desc.buffer_count == 0 || node->evaluates) continue;
+        TDM_WARN(
+            run->host, "plan",
+            "%s '%s' sees one micro-batch at a time: its statistics in training are those of %lld samples, not of a "
+            "replica's %lld",
+            node->op->name, node->name, (long long)tdm__plan_rows(run->job, run->per_device),
+            (long long)run->per_device);
+        return;
+    }
 }
 
 /* A replica has memory for the largest pass. If that is an evaluation, a smaller training batch would not help, so that
@@ -195,11 +247,13 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(open_compute(run));
     TDM_TRY(tdm__run_open_backend(run));
     TDM_TRY(check_batch(run));
+    TDM_TRY(check_micro_batches(run));
     TDM_TRY(tdm__data_wanted_of(run->job, run->graph, run->options.module_path, &run->loss, &wanted));
     TDM_TRY(tdm__run_check_metrics(run));
     TDM_TRY(open_optim(run));
     TDM_TRY(tdm__run_open_data(run, &wanted));
     TDM_TRY(build_plan(run));
+    warn_of_statistics(run);
     TDM_TRY(tdm__run_agree(run));
     TDM_TRY(tdm__run_agree_on_backend(run));
     TDM_TRY(agree_on_running_ahead(run));

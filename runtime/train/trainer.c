@@ -307,21 +307,24 @@ static tdm_status between_steps(tdm_run *run, bool last, bool *stopped) {
 
 /* ---- the end ---- */
 
+static int64_t peak_of(const tdm_replica *replica) {
+    const size_t lent = replica->owns_grad ? 0 : tdm__replica_trained(replica) * sizeof(float);
+    return (int64_t)(replica->device->bytes_peak + lent);
+}
+
+/* Of each device: replica after replica, those of its stages in a row. */
 static tdm_status peak_memory(tdm_run *run, int64_t *bytes, int *count) {
-    int local = run->mode->replica_count;
+    const int stages = run->plan->stage_count, local = run->mode->replica_count * stages;
     int64_t own[TDM_LIST_MAX] = {0};
-    for (int i = 0; i < local && i < TDM_LIST_MAX; i++) {
-        const tdm_replica *replica = run->mode->replica[i];
-        size_t lent = replica->owns_grad ? 0 : run->plan->trained_floats * sizeof(float);
-        own[i] = (int64_t)(replica->device->bytes_peak + lent);
-    }
-    *count = run->world > 1 ? run->world : local;
+    for (int i = 0; i < local && i < TDM_LIST_MAX; i++)
+        own[i] = peak_of(run->mode->replica[i / stages]->stages[i % stages]);
+    *count = run->world > 1 ? run->world * stages : local;
     if (run->comm == NULL) {
         memcpy(bytes, own, sizeof(own));
         return TDM_OK;
     }
-    return tdm_comm_all_gather(run->comm, (tdm_span){own, 1, TDM_DTYPE_I64},
-                               (tdm_span){bytes, (size_t)run->world, TDM_DTYPE_I64});
+    return tdm_comm_all_gather(run->comm, (tdm_span){own, (size_t)stages, TDM_DTYPE_I64},
+                               (tdm_span){bytes, (size_t)*count, TDM_DTYPE_I64});
 }
 
 /* Each rank has left out what it could not read; the summary lists what any rank left out. */

@@ -92,6 +92,9 @@ TEST(graphs) {
     REFUSED(tdm_graph_add(g, "relu", "\xff", &v, 1, NULL, 0, &w), TDM_E_CONFIG);
     REFUSED(tdm_graph_add(g, "lineal", NULL, &v, 1, &good, 1, &w), TDM_E_CONFIG);
     CHECK_HAS(tdm_error_message(), "did you mean 'linear'?");
+    MISUSE(tdm_graph_set_stage(NULL, v, 0));
+    MISUSE(tdm_graph_set_stage(g, v, 0)); /* the input, which no layer makes */
+    MISUSE(tdm_graph_set_stage(g, 99, 0));
     MISUSE(tdm_graph_finish(NULL, v));
     MISUSE(tdm_graph_finish(g, 99));
     MISUSE(tdm_graph_finish(g, -1));
@@ -104,6 +107,7 @@ TEST(graphs) {
     CHECK_INT(tdm_graph_shape(g, v, NULL), 0);
     CHECK_INT(tdm_graph_param_count(NULL), 0);
     MISUSE(tdm_graph_finish(graph, 0));
+    MISUSE(tdm_graph_set_stage(graph, 1, 0));                       /* finished */
     MISUSE(tdm_graph_add(graph, "relu", NULL, &v, 1, NULL, 0, &w)); /* finished */
     tdm_graph_free(g);
 }

@@ -51,9 +51,8 @@ done
 code 0 "$tandem" check toy.yaml train.steps=1000000000000 'schedule={type: cosine, per: epoch, total: 9}'
 
 # What this build lacks is a warning; a fault beside it is one still.
-code 0 "$tandem" check toy.yaml parallel.mode=ddp parallel.ddp.backend=gloo parallel.stages=2
+code 0 "$tandem" check toy.yaml parallel.mode=ddp parallel.ddp.backend=gloo
 has "$err" "warning[C016]: parallel.ddp.backend gloo"
-has "$err" "warning[C016]: parallel.stages above 1"
 has "$out" "would exit with code 11"
 # a module that this build does not have may be found where the job runs: a warning beside the portrait
 code 0 "$tandem" check toy.yaml parallel.mode=ddp parallel.device=cuda train.precision=tf32 parallel.ddp.backend=nccl
@@ -79,12 +78,13 @@ code 3 "$tandem" check toy.yaml train.precision=tf32 parallel.device=cpu
 has "$out" "train.precision tf32 needs a CUDA device"
 code 0 "$tandem" check toy.yaml
 hasnt "$err" warning
-code 0 "$tandem" check toy.yaml parallel.stages=2 --format json
+gloo="parallel.mode=ddp parallel.ddp.backend=gloo"
+code 0 "$tandem" check toy.yaml $gloo --format json
 has "$out" '"id": "C016"'
-code 3 "$tandem" check toy.yaml parallel.stages=2 optimizer.lr=fast
+code 3 "$tandem" check toy.yaml $gloo optimizer.lr=fast
 has "$out" "error[C016]"
-code 11 "$tandem" train toy.yaml parallel.stages=2 --run-dir never
-has "$err" "parallel.stages above 1"
+code 11 "$tandem" train toy.yaml $gloo --run-dir never
+has "$err" "parallel.ddp.backend gloo"
 [ -e never ] && fail "a run directory was made for a job that this build cannot run"
 
 code 0 "$tandem" show toy.yaml

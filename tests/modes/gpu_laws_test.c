@@ -124,6 +124,33 @@ TEST(graphs_change_nothing) {
     tdm_graph_free(graph);
 }
 
+static law_result run_stages(tdm_job *job, const tdm_graph *graph, int mode, int replicas, int stages) {
+    job->parallel.stages = stages;
+    law_result result = run_as(job, graph, mode, replicas * stages);
+    job->parallel.stages = 1;
+    return result;
+}
+
+/* A replica over several devices has the bits of one device with as many micro-batches. */
+TEST(stages) {
+    tdm_graph *graph = law_graph(1, 1);
+    for (int precision = TDM_F32; precision <= TDM_BF16; precision += TDM_BF16 - TDM_F32) {
+        tdm_job job;
+        law_job(&job);
+        job.train.precision = precision;
+        job.train.steps = 10; /* the ninth batch, an epoch's last, is smaller */
+        job.train.accumulate = 3;
+        job.train.clip_grad_norm = 0.05;
+        job.train.ema_decay = 0.75;
+        law_result one = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+        law_result three = run_stages(&job, graph, TDM_MODE_SINGLE, 2, 3);
+        law_result ddp = run_stages(&job, graph, TDM_MODE_DDP, 2, 2);
+        law_check_same(&one, &three);
+        law_check_same(&one, &ddp);
+    }
+    tdm_graph_free(graph);
+}
+
 TEST(nccl_gives_the_losses_of_shm) {
     if (device_count < 2) return; /* NCCL wants a device for each rank */
     tdm_job job;
@@ -402,7 +429,7 @@ static void find_devices(void) {
 }
 
 TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(synchronised_statistics_are_equal_in_all_modes); RUN(it_repeats);
-          RUN(graphs_change_nothing); RUN(nccl_gives_the_losses_of_shm); RUN(the_cpus_numbers); RUN(variants_of_dp);
-          RUN(tf32_is_near_f32); RUN(bf16); RUN(resident_samples_change_nothing); RUN(mixed_samples);
-          RUN(checkpoints_cross); RUN(what_only_predicts_has_the_same_bits); RUN(averages);
+          RUN(graphs_change_nothing); RUN(stages); RUN(nccl_gives_the_losses_of_shm); RUN(the_cpus_numbers);
+          RUN(variants_of_dp); RUN(tf32_is_near_f32); RUN(bf16); RUN(resident_samples_change_nothing);
+          RUN(mixed_samples); RUN(checkpoints_cross); RUN(what_only_predicts_has_the_same_bits); RUN(averages);
           RUN(a_device_that_is_not_there);)

@@ -199,8 +199,8 @@ static void *run_one(void *argument) {
 }
 
 static law_result run_task(const task *t) {
-    int devices = t->job->parallel.device_ids.count;
-    if (t->job->parallel.mode == TDM_MODE_DDP && devices > 1) return run_ranks(t, devices, NULL);
+    int replicas = t->job->parallel.device_ids.count / (int)t->job->parallel.stages;
+    if (t->job->parallel.mode == TDM_MODE_DDP && replicas > 1) return run_ranks(t, replicas, NULL);
     if (t->job->parallel.device != TDM_DEVICE_CPU) return run_ranks(t, 1, NULL); /* CUDA does not survive a fork */
     law_result result;
     memset(&result, 0, sizeof(result));

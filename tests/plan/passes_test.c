@@ -554,7 +554,7 @@ TEST(each_pass_gives_a_plan_that_prints) {
         if (plan != NULL) check_prints(plan, pass);
         tdm__plan_free(plan);
     }
-    CHECK_INT(passes, 10);
+    CHECK_INT(passes, 11);
     tdm_graph_free(graph);
 }
 

@@ -5,28 +5,38 @@
 
 /* ---- open and close ---- */
 
+static float *param_at(const plan_run *run, const tdm_plan_param *param, bool gradient) {
+    const tdm_replica *stage = run->replica->stages[run->plan->nodes[param->node].stage];
+    return (gradient ? stage->grad : stage->param) + tdm__replica_floats_at(stage, param->offset);
+}
+
+static char *buffer_at(const plan_run *run, const tdm_plan_buffer *buffer) {
+    int stage = 0;
+    while (buffer->offset >= run->plan->stages[stage].buffer_at + run->plan->stages[stage].buffer_bytes) stage++;
+    return run->replica->stages[stage]->buffer + (buffer->offset - run->plan->stages[stage].buffer_at);
+}
+
 static void give_tensors(const plan_run *run, const interpreter *like) {
     const tdm_plan *plan = run->plan;
     for (int p = 0; p < plan->param_count; p++) {
         const tdm_plan_param *param = &plan->params[p];
-        memcpy(run->replica->param + param->offset, like->param[param->graph_param],
-               (size_t)param->count * sizeof(float));
+        memcpy(param_at(run, param, false), like->param[param->graph_param], (size_t)param->count * sizeof(float));
     }
-    for (int b = 0; b < plan->buffer_count; b++) {
-        const tdm_plan_buffer *buffer = &plan->buffers[b];
-        memcpy(run->replica->buffer + buffer->offset, like->buffer[b],
-               (size_t)buffer->count * (buffer->def.is_counter ? sizeof(int64_t) : sizeof(float)));
-    }
+    for (int b = 0; b < plan->buffer_count; b++)
+        memcpy(buffer_at(run, &plan->buffers[b]), like->buffer[b], tdm__plan_buffer_bytes(&plan->buffers[b]));
 }
 
 static tdm_status open_all(plan_run *run, const tdm_graph *graph, const tdm_plan_options *options, uint64_t seed) {
     const tdm_host *host = tdm_host_default();
     tdm_status status = tdm__plan_build(&run->plan, host, graph, options);
     if (status == TDM_OK) status = tdm_cpu_device.open(&run->device, host, &(tdm_device_options){.index = 0});
-    if (status != TDM_OK) return status;
-    const tdm_replica_options replica = {
-        .seed = seed, .rows = options->rows, .parts = 1, .target_bytes = sizeof(float)};
-    return tdm__replica_open(&run->replica, host, run->plan, run->device, &replica);
+    tdm_replica_options replica = {.seed = seed, .rows = options->rows, .parts = 1, .target_bytes = sizeof(float)};
+    for (; status == TDM_OK && replica.stage < run->plan->stage_count; replica.stage++) {
+        tdm_replica *stage = NULL;
+        status = tdm__replica_open(&stage, host, run->plan, run->device, &replica);
+        if (replica.stage == 0) run->replica = replica.first = stage;
+    }
+    return status;
 }
 
 bool plan_run_open(plan_run *run, const interpreter *like, const tdm_plan_options *options, uint64_t seed,
@@ -45,7 +55,8 @@ bool plan_run_open(plan_run *run, const interpreter *like, const tdm_plan_option
 }
 
 void plan_run_close(plan_run *run) {
-    tdm__replica_close(run->replica);
+    for (int k = run->replica != NULL ? run->plan->stage_count - 1 : -1; k >= 0; k--)
+        tdm__replica_close(run->replica->stages[k]);
     if (run->device != NULL) tdm_cpu_device.close(run->device);
     tdm__plan_free(run->plan);
     free(run->output);
@@ -53,19 +64,45 @@ void plan_run_close(plan_run *run) {
 
 /* ---- a pass ---- */
 
+static void fill(const plan_run *run, const tdm_values *values, bool gradients) {
+    for (int k = 0; k < run->plan->stage_count; k++) {
+        tdm_replica *stage = run->replica->stages[k];
+        const tdm_plan_stage *own = &run->plan->stages[k];
+        CHECK_OK(tdm__replica_begin(stage, values));
+        memset(stage->activation, run->filling, tdm__stage_activation_bytes(own));
+        if (gradients) memset(stage->grad, run->filling, own->trained_floats * sizeof(float));
+    }
+}
+
+/* One stage after another. */
+static void train_stages(plan_run *run, const plan_pass *pass, const tdm_rows *rows, int64_t micro_batch) {
+    const int count = run->plan->stage_count;
+    tdm_replica *const *stage = run->replica->stages;
+    const size_t bytes = (size_t)(pass->rows * run->plan->output_width) * sizeof(float);
+    for (int k = 0; k < count; k++) {
+        CHECK_OK(tdm__stage_forward(stage[k], rows, micro_batch));
+        CHECK_OK(tdm__stage_send(stage[k], rows, micro_batch));
+    }
+    memcpy(run->output, tdm__exec_output(stage[count - 1]), bytes);
+    memcpy(tdm__exec_output_gradient(stage[count - 1]), pass->d_output, bytes);
+    for (int k = count - 1; k >= 0; k--) CHECK_OK(tdm__stage_backward(stage[k], rows, micro_batch, NULL));
+}
+
 void plan_run_pass(plan_run *run, const plan_pass *pass, bool first) {
     tdm_replica *replica = run->replica;
     const tdm_plan *plan = run->plan;
     const size_t bytes = (size_t)(pass->rows * plan->output_width) * sizeof(float);
     const tdm_rows rows = {.rows = pass->rows, .x = pass->x, .position = pass->position};
     const tdm_values values = {.count = 1, .of[0] = *pass->values};
-    CHECK_OK(tdm__replica_begin(replica, &values));
-    memset(replica->activation, run->filling, plan->activation_bytes);
-    if (first && pass->training) memset(replica->grad, run->filling, plan->param_floats * sizeof(float));
     int step = 0;
-    CHECK_OK(pass->training ? tdm__exec_forward(replica, &rows, &step) : tdm__exec_evaluate(replica, &rows));
-    memcpy(run->output, tdm__exec_output(replica), bytes);
-    if (pass->training) {
+    fill(run, &values, first && pass->training);
+    if (plan->stage_count > 1 && pass->training) {
+        train_stages(run, pass, &rows, first ? 0 : 1);
+    } else {
+        CHECK_OK(pass->training ? tdm__exec_forward(replica, &rows, &step) : tdm__exec_evaluate(replica, &rows));
+        memcpy(run->output, tdm__exec_output(replica), bytes);
+    }
+    if (plan->stage_count == 1 && pass->training) {
         memcpy(tdm__exec_output_gradient(replica), pass->d_output, bytes);
         step = plan->forward_steps;
         CHECK_OK(tdm__exec_backward(replica, &rows, first, NULL, &step));
@@ -139,11 +176,11 @@ static bool same_floats(const char *what, const float *got, const float *want, i
 }
 
 static const float *gradient_of(const plan_run *run, size_t graph_param) {
-    return run->replica->grad + run->plan->params[run->plan->param_of_graph[graph_param]].offset;
+    return param_at(run, &run->plan->params[run->plan->param_of_graph[graph_param]], true);
 }
 
 static const float *buffer_of(const plan_run *run, size_t buffer) {
-    return (const float *)(const void *)(run->replica->buffer + run->plan->buffers[buffer].offset);
+    return (const float *)(const void *)buffer_at(run, &run->plan->buffers[buffer]);
 }
 
 static bool same_counters(const char *what, const void *got, const void *want) {

@@ -11,9 +11,9 @@ enum { PLAN_POISON = 0xFF /* floats of it are NaN */, PLAN_ZEROS = 0 };
 typedef struct plan_run {
     tdm_plan *plan;
     tdm_device *device;
-    tdm_replica *replica;
-    float *output; /* of the last pass */
-    int filling;   /* the byte in activations before each pass, in gradients before the first */
+    tdm_replica *replica; /* of the first stage */
+    float *output;        /* of the last pass */
+    int filling;          /* the byte in activations before each pass, in gradients before the first */
 } plan_run;
 
 /* With the parameters and buffers that `like` has now. False after a failed check. */

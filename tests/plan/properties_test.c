@@ -58,7 +58,7 @@ static void touch_backward(const tdm_plan *plan, const tdm_plan_node *node, acce
         node->desc.input_count - tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD); /* without what it adds */
     for (int k = 0; k < of_op && (reads & TDM_OP_READS_X) != 0; k++) touch(all, in_backward(plan, node->x[k]), false);
     touch(all, node->scratch_backward, true);
-    if (writes_parameters(node)) touch(all, plan->temp, true);
+    if (writes_parameters(node)) touch(all, plan->stages[node->stage].temp, true);
     for (int k = 0; k < node->desc.input_count; k++)
         touch(all, node->dx_adds[k] ? node->dx_temp[k] : node->dx[k], true);
     for (int k = 0; k < node->desc.input_count; k++) {
@@ -125,8 +125,8 @@ static void find_same(memory *m) {
 }
 
 static bool overlap(const tdm_plan_value *a, const tdm_plan_value *b) {
-    return a->kind == TDM_PLACE_ARENA && b->kind == TDM_PLACE_ARENA && a->offset < b->offset + b->bytes &&
-           b->offset < a->offset + a->bytes;
+    return a->kind == TDM_PLACE_ARENA && b->kind == TDM_PLACE_ARENA && a->stage == b->stage &&
+           a->is_shared == b->is_shared && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
 static void write_value(memory *m, int value) {
@@ -176,7 +176,7 @@ static void check_memory(const tdm_plan *plan) {
 /* ---- the peak ---- */
 
 static void check_peak(const tdm_plan *plan) {
-    size_t end = 0;
+    size_t end[TDM_STAGES_MAX][2] = {{0}}, sum = 0;
     char says[64];
     tdm_text text;
     for (int v = 0; v < plan->value_count; v++) {
@@ -184,14 +184,75 @@ static void check_peak(const tdm_plan *plan) {
         if (value->kind != TDM_PLACE_ARENA || value->alias_of >= 0 || value->first < 0) continue;
         CHECK_INT(value->offset % TDM_ALIGN, 0);
         const size_t its = value->offset + (value->bytes + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
-        if (its > end) end = its;
+        if (its > end[value->stage][value->is_shared]) end[value->stage][value->is_shared] = its;
     }
-    CHECK_INT(plan->activation_bytes, end);
+    for (int k = 0; k < plan->stage_count; k++) {
+        CHECK_INT(plan->stages[k].activation_bytes, end[k][0]);
+        CHECK_INT(plan->stages[k].shared_bytes, end[k][1]);
+        CHECK(plan->stages[k].in_flight > 1 || end[k][1] == 0);
+        sum += end[k][0] * (size_t)plan->stages[k].in_flight + end[k][1];
+    }
+    CHECK_INT(plan->activation_bytes, sum);
     tdm__text_init(&text, tdm_host_default());
     tdm__plan_print(plan, &text);
-    snprintf(says, sizeof(says), "  activations %zu B  ", end);
+    snprintf(says, sizeof(says), "  activations %zu B  ", sum);
     CHECK_HAS(text.data, says);
     tdm__text_deinit(&text);
+}
+
+/* ---- stages ---- */
+
+/* The stage whose device runs the step. */
+static int stage_of_step(const tdm_plan *plan, int step) {
+    for (int k = 0; k < plan->stage_count; k++) {
+        const tdm_plan_stage *stage = &plan->stages[k];
+        if (step >= stage->forward && step < stage->forward_end) return k;
+        if (step >= stage->backward && step < stage->backward_end) return k;
+    }
+    return -1;
+}
+
+/* A step touches its own stage's memory; a transfer also that of a neighbour, and transfers come last in their stage.
+ */
+static void check_step_stage(const tdm_plan *plan, int index) {
+    const tdm_plan_step *step = &plan->steps[index];
+    const int stage = stage_of_step(plan, index);
+    if (step->kind == TDM_STEP_LOSS) return;
+    CHECK(stage >= 0);
+    if (step->kind == TDM_STEP_READY) {
+        const tdm_plan_bucket *bucket = &plan->buckets[step->index];
+        for (int k = 0; k < bucket->param_count; k++)
+            CHECK_INT(plan->nodes[plan->params[bucket->first_param + k].node].stage, stage);
+        return;
+    }
+    const tdm_plan_node *node = &plan->nodes[step->index];
+    const bool forward = step->kind == TDM_STEP_FORWARD;
+    const int sends_at = forward ? plan->stages[stage].send : plan->stages[stage].give_back;
+    CHECK_INT(node->transfers, index >= sends_at);
+    CHECK_INT(node->stage, node->transfers && !forward ? stage - 1 : stage);
+    const accesses all = accesses_of(plan, step);
+    for (int i = 0; i < all.count; i++) {
+        const int other = forward ? stage + 1 : stage - 1, its = plan->values[all.of[i].value].stage;
+        CHECK_INT(its, node->transfers && all.of[i].writes ? other : stage);
+    }
+}
+
+static void check_stages(const tdm_plan *plan) {
+    size_t trained = 0, frozen = 0, buffers = 0;
+    for (int i = 0; i < plan->step_count; i++) check_step_stage(plan, i);
+    for (int k = plan->stage_count - 1; k >= 0; k--) { /* parameters lie with the last stage first */
+        const tdm_plan_stage *stage = &plan->stages[k];
+        CHECK_INT(stage->trained_at, trained);
+        trained += stage->trained_floats;
+        frozen += stage->frozen_floats;
+    }
+    for (int k = 0; k < plan->stage_count; k++) {
+        CHECK_INT(plan->stages[k].buffer_at, buffers);
+        buffers += plan->stages[k].buffer_bytes;
+    }
+    CHECK_INT(trained, plan->trained_floats);
+    CHECK_INT(trained + frozen, plan->param_floats);
+    CHECK_INT(buffers, plan->buffer_bytes);
 }
 
 /* ---- gradients ---- */
@@ -285,7 +346,7 @@ static void check_order(const tdm_plan *plan) {
         }
     }
     for (int i = 0; i < plan->node_count; i++) {
-        forward -= plan->nodes[i].kernel != NULL;
+        forward -= plan->nodes[i].kernel != NULL || plan->nodes[i].transfers;
         backward -= plan->nodes[i].needs_backward;
     }
     CHECK_INT(forward, 0);
@@ -356,6 +417,7 @@ static void check_hash(const tdm_plan *plan) {
 static void check_plan(const tdm_plan *plan) {
     check_memory(plan);
     check_peak(plan);
+    check_stages(plan);
     check_gradients(plan);
     check_parameters(plan);
     check_buckets(plan);
@@ -366,6 +428,7 @@ static void check_plan(const tdm_plan *plan) {
 /* So that a drawing that makes nothing of interest is noticed. */
 typedef struct {
     int relu, sum, add, bias, filled, in_place, adders, reorders, again, most_nodes;
+    int staged, transfers, refused; /* plans of several stages, and graphs that cannot be cut so */
 } seen;
 
 static void look(seen *s, const tdm_plan *plan) {
@@ -376,12 +439,27 @@ static void look(seen *s, const tdm_plan *plan) {
         s->add += tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD);
         s->bias += tdm_has_epilogue(&node->desc, TDM_EPILOGUE_BIAS);
         s->filled += node->desc.x_channels > 0;
-        s->reorders += node->graph_node < 0;
+        s->reorders += node->graph_node < 0 && !node->transfers;
+        s->transfers += node->transfers;
         s->in_place += node->kernel != NULL && plan->values[node->y].alias_of >= 0;
         for (int k = 0; k < node->desc.input_count; k++) s->adders += node->dx_adds[k];
     }
     for (int i = 0; i < plan->step_count; i++) s->again += plan->steps[i].kind == TDM_STEP_RECOMPUTE;
+    s->staged += plan->stage_count > 1;
     if (plan->node_count > s->most_nodes) s->most_nodes = plan->node_count;
+}
+
+/* In so many stages, or in one if the graph cannot be cut so. */
+static void build_in_stages(tdm_plan **out, const tdm_graph *graph, tdm_plan_options *options, int stages, seen *s) {
+    options->stages = stages;
+    const tdm_status status = tdm__plan_build(out, tdm_host_default(), graph, options);
+    if (status == TDM_OK || stages == 1) {
+        CHECK_OK(status);
+        return;
+    }
+    CHECK_STATUS(status, TDM_E_CONFIG);
+    s->refused++;
+    build_in_stages(out, graph, options, 1, s);
 }
 
 static void check_graph(uint64_t seed, seen *s) {
@@ -397,8 +475,9 @@ static void check_graph(uint64_t seed, seen *s) {
     options.replicas = draw_chance(&state, 25) ? 2 : 1;
     options.ingests = draw_chance(&state, 50);
     options.bucket_cap_mb = draw_chance(&state, 50) ? 0.002 : 25;
+    options.micro_batches = 1 + draw(&state, 4);
     tdm_plan *plan = NULL;
-    CHECK_OK(tdm__plan_build(&plan, tdm_host_default(), graph, &options));
+    build_in_stages(&plan, graph, &options, 1 + draw(&state, 4), s);
     if (plan != NULL) {
         look(s, plan);
         check_plan(plan);
@@ -420,6 +499,8 @@ TEST(plans_of_random_graphs) {
     printf(
         "       %d relu, %d sum, %d add, %d bias, %d filled, %d in place, %d adders, %d reorders, %d again, %d nodes\n",
         s.relu, s.sum, s.add, s.bias, s.filled, s.in_place, s.adders, s.reorders, s.again, s.most_nodes);
+    printf("       %d in stages with %d transfers, %d refused\n", s.staged, s.transfers, s.refused);
+    CHECK(s.staged > 100 && s.transfers > 200);
     CHECK(s.relu > 100 && s.sum > 50 && s.add > 10 && s.bias > 3 && s.filled > 3);
     CHECK(s.in_place > 100 && s.adders > 100 && s.reorders > 100 && s.again > 100 && s.most_nodes > 30);
 }

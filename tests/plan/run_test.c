@@ -68,6 +68,19 @@ static void check_predicting(const tdm_graph *graph, tdm_plan_options options, u
     interpreter_close(&want);
 }
 
+/* The stages into which the graph is cut: up to three, as many as it can be cut into. */
+static int stages_for(const tdm_graph *graph, const tdm_plan_options *options, uint64_t seed) {
+    tdm_plan_options cut = *options;
+    for (cut.stages = 1 + (int)(seed % 3); cut.stages > 1; cut.stages--) {
+        tdm_plan *plan = NULL;
+        const tdm_status status = tdm__plan_build(&plan, tdm_host_default(), graph, &cut);
+        tdm__plan_free(plan);
+        if (status == TDM_OK) break;
+        CHECK_STATUS(status, TDM_E_CONFIG);
+    }
+    return cut.stages;
+}
+
 static void check_graphs(random_kind kind, uint64_t first, const tdm_kernel *const *kernels, int *epilogues) {
     for (uint64_t seed = first; seed < first + GRAPHS; seed++) {
         uint64_t state = seed;
@@ -76,7 +89,10 @@ static void check_graphs(random_kind kind, uint64_t first, const tdm_kernel *con
         REQUIRE(graph != NULL);
         tdm_plan_options options = plan_options(kernels);
         options.rows = ROWS;
+        options.micro_batches = 2;
         check_training(graph, options, seed, epilogues);
+        options.stages = stages_for(graph, &options, seed);
+        if (options.stages > 1) check_training(graph, options, seed, epilogues);
         check_predicting(graph, options, seed, epilogues);
         tdm_graph_free(graph);
         if (tdm_test_failures == before) continue;

@@ -36,9 +36,9 @@ static double samples_per_second(const measured *m) {
     return (double)m->rows * 1000 / (samples_mean(steps) * (double)steps->count);
 }
 
-/* In single mode one device processes the batches of all device_ids. */
+/* In single mode one replica processes the batches of all device_ids. */
 static int devices(const measured *m, const tdm_job *job) {
-    return job->parallel.mode == TDM_MODE_SINGLE ? 1 : m->state.replicas;
+    return (job->parallel.mode == TDM_MODE_SINGLE ? 1 : m->state.replicas) * (int)job->parallel.stages;
 }
 
 static void print_json(const measured *m, const tdm_job *job) {

@@ -32,21 +32,24 @@ static char *mode_text(const banner *b, const char *description) {
     int replicas = b->state->replicas, count = threads_each ? atoi(threads_each) : 1;
     FREED char *threads = on_cuda ? text_copy(precisions[b->job->train.precision])
                                   : text_format("%d thread%s each", count, count == 1 ? "" : "s");
+    const bool one = parallel->stages == 1;
+    FREED char *devices =
+        one ? text_copy("1 device") : text_format("%lld stages, a device each", (long long)parallel->stages);
     char *out;
     if (parallel->mode == TDM_MODE_DDP) {
         const char *by = b->facts->source == TDM_LAUNCH_NONE || b->facts->source == TDM_LAUNCH_TANDEM
                              ? "tandem"
                              : tdm_launch_source_name(b->facts->source);
         const bool on_device = on_cuda && gradients && strncmp(gradients, "shm\n", 4) != 0;
-        out = text_format("ddp, %d rank%s x 1 device (%s), %s; ranks started by %s%s%.*s", replicas,
-                          replicas == 1 ? "" : "s", kind, threads, by, on_device ? "; gradients over " : "",
+        out = text_format("ddp, %d rank%s x %s (%s), %s; ranks started by %s%s%.*s", replicas, replicas == 1 ? "" : "s",
+                          devices, kind, threads, by, on_device ? "; gradients over " : "",
                           on_device ? (int)strcspn(gradients, "\n") : 0, gradients ? gradients : "");
     } else if (parallel->mode == TDM_MODE_DP) {
         out = text_format("dp, 1 process x %d device%s (%s), %s; output_device %lld, scatter %s", replicas,
                           replicas == 1 ? "" : "s", kind, threads, (long long)parallel->dp.output_device,
                           parallel->dp.scatter == TDM_SCATTER_CHUNK ? "chunk" : "strided");
     } else {
-        out = text_format("%s, 1 device (%s), %s", job_mode_name(parallel->mode), kind, threads);
+        out = text_format("%s, %s (%s), %s", job_mode_name(parallel->mode), devices, kind, threads);
     }
     return out;
 }

@@ -8,7 +8,7 @@
 static void describe(const tool *t, const tdm_config *config) {
     const tdm_job *job = tdm_config_job(config);
     char params[32];
-    int devices = job->parallel.mode == TDM_MODE_SINGLE ? 1 : job->parallel.device_ids.count;
+    int devices = job->parallel.mode == TDM_MODE_SINGLE ? (int)job->parallel.stages : job->parallel.device_ids.count;
     term_print("%s: no faults. %s: %s parameters, %s on %d device%s", t->word[0], job->name,
                text_count(params, tdm_graph_param_count(tdm_config_graph(config))), job_mode_name(job->parallel.mode),
                devices, devices == 1 ? "" : "s");

@@ -34,8 +34,8 @@ int session_configure(session *s, tool *t, const char *const *extra) {
 }
 
 int session_ranks_to_start(const session *s) {
-    int devices = s->job->parallel.device_ids.count;
-    return s->job->parallel.mode == TDM_MODE_DDP && s->facts.world <= 1 && devices > 1 ? devices : 0;
+    int ranks = s->job->parallel.device_ids.count / (int)s->job->parallel.stages;
+    return s->job->parallel.mode == TDM_MODE_DDP && s->facts.world <= 1 && ranks > 1 ? ranks : 0;
 }
 
 /* Gets the descriptor that all ranks share: inherited from our own launcher, else through a meeting point. From then on

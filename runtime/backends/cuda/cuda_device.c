@@ -168,6 +168,8 @@ static const tdm_arena_ops arena_ops = {
     .to_bf16 = tdm__cuda_to_bf16,
     .add_bf16 = tdm__cuda_add_bf16,
     .ingest = tdm__cuda_ingest,
+    .norms = tdm__cuda_norms,
+    .scale = tdm__cuda_scale,
 };
 
 const tdm_device_ops tdm__cuda_device_ops = {

@@ -15,6 +15,9 @@ tdm_status tdm__cuda_add_bf16(tdm_device *device, void *out, const void *what, s
 tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
                           const tdm_flat_range *ranges, int range_count, double *norm);
 tdm_status tdm__cuda_clamp(tdm_device *device, const tdm_step_values *values, float *g, size_t count);
+tdm_status tdm__cuda_norms(tdm_device *device, const float *g, size_t count, const tdm_flat_range *ranges,
+                           int range_count, float *norm);
+tdm_status tdm__cuda_scale(tdm_device *device, float *g, size_t count, float factor);
 tdm_status tdm__cuda_average(tdm_device *device, const tdm_step_values *values, float *average, const float *p,
                              size_t count);
 /* ingest.cu */

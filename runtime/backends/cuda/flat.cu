@@ -115,6 +115,30 @@ __global__ void unit_squares(clip_plan plan, const float *g) {
     }
 }
 
+/* The norm of range `k` of those that `end` counts, by a warp; `before`: units of the ranges in front of them. */
+__device__ inline float range_norm(const clip_plan &plan, const int64_t *end, int64_t before, int k) {
+    double sum = 0;
+    for (int64_t u = (k > 0 ? end[k - 1] : 0) + (int)threadIdx.x % WARP; u < end[k]; u += WARP)
+        sum += plan.sum[before + u];
+    return (float)sqrt(warp_sum(sum));
+}
+
+/* A warp per range. */
+__global__ void __launch_bounds__(FINISH_THREADS) norms_of_ranges(clip_plan plan, float *norm) {
+    __shared__ int64_t end[RANGES];
+    int64_t before = 0;
+    for (int first = 0; first < plan.range_count; first += RANGES) {
+        count_units<RANGES>(end, plan, first);
+        const int count = plan.range_count - first < RANGES ? plan.range_count - first : RANGES;
+        for (int k = (int)threadIdx.x / WARP; k < count; k += FINISH_THREADS / WARP) {
+            const float part = range_norm(plan, end, before, k);
+            if ((int)threadIdx.x % WARP == 0) norm[first + k] = part;
+        }
+        before += end[RANGES - 1];
+        __syncthreads();
+    }
+}
+
 /* A warp per range, then one thread over the ranges, in their order. */
 __global__ void __launch_bounds__(FINISH_THREADS) norm_of_norms(clip_plan plan, double *norm) {
     __shared__ int64_t end[RANGES];
@@ -126,9 +150,7 @@ __global__ void __launch_bounds__(FINISH_THREADS) norm_of_norms(clip_plan plan, 
         count_units<RANGES>(end, plan, first);
         const int count = plan.range_count - first < RANGES ? plan.range_count - first : RANGES;
         for (int k = (int)threadIdx.x / WARP; k < count; k += FINISH_THREADS / WARP) {
-            double sum = 0;
-            for (int64_t u = (k > 0 ? end[k - 1] : 0) + lane; u < end[k]; u += WARP) sum += plan.sum[before + u];
-            const float part = (float)sqrt(warp_sum(sum));
+            const float part = range_norm(plan, end, before, k);
             if (lane == 0) square[k] = (double)part * (double)part;
         }
         __syncthreads();
@@ -161,6 +183,16 @@ struct clamp_item {
         const float most = values->clip_value;
         pack<float, WIDE> v = load<WIDE>(g, i);
         for (int k = 0; k < WIDE; k++) v.at[k] = v.at[k] < -most ? -most : v.at[k] > most ? most : v.at[k];
+        store(g, i, v);
+    }
+};
+
+struct scale_item {
+    float *g;
+    float factor;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        pack<float, WIDE> v = load<WIDE>(g, i);
+        for (int k = 0; k < WIDE; k++) v.at[k] *= factor;
         store(g, i, v);
     }
 };
@@ -207,8 +239,7 @@ tdm_status tdm__cuda_to_bf16(tdm_device *device, void *out, const float *p, size
 tdm_status tdm__cuda_add_bf16(tdm_device *device, void *out, const void *what, size_t count) {
     TDM_CUDA_ENTER(device);
     const add_bf16_item item = {(bf16 *)out, (const bf16 *)what};
-    return each<PACK_OF<bf16>>(tdm__cuda_device(device), item, (int64_t)count,
-                               is_aligned(item.out, item.what));
+    return each<PACK_OF<bf16>>(tdm__cuda_device(device), item, (int64_t)count, is_aligned(item.out, item.what));
 }
 
 tdm_status tdm__cuda_average(tdm_device *device, const tdm_step_values *values, float *average, const float *p,
@@ -223,17 +254,42 @@ tdm_status tdm__cuda_clamp(tdm_device *device, const tdm_step_values *values, fl
     return each(tdm__cuda_device(device), clamp_item{values, g}, (int64_t)count, is_aligned(g));
 }
 
-tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
-                          const tdm_flat_range *ranges, int range_count, double *norm) {
-    tdm_cuda_device *cuda = tdm__cuda_device(device);
+/* The sums of squares of the units of `ranges`, which are part of `count` numbers, in the device's workspace. */
+static tdm_status sum_units(tdm_cuda_device *cuda, const float *g, size_t count, const tdm_flat_range *ranges,
+                            int range_count, clip_plan *out) {
     int64_t unit = ceil_div(ceil_div((int64_t)count, UNITS), PACK) * PACK;
     if (unit < LEAST_UNIT) unit = LEAST_UNIT;
     const int64_t units = ceil_div((int64_t)count, unit) + range_count; /* no fewer than there are */
-    const clip_plan plan = {ranges, range_count, unit, (double *)cuda->workspace};
-    TDM_CUDA_ENTER(device);
+    *out = {ranges, range_count, unit, (double *)cuda->workspace};
     TDM_MODULE_TRY(workspace_holds(cuda, (size_t)units * sizeof(double)));
-    if (units > 0) TDM_LAUNCH(unit_squares, blocks_for(units, 1), THREADS, cuda->stream, plan, g);
+    if (units > 0) TDM_LAUNCH(unit_squares, blocks_for(units, 1), THREADS, cuda->stream, *out, g);
+    return TDM_OK;
+}
+
+tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
+                          const tdm_flat_range *ranges, int range_count, double *norm) {
+    tdm_cuda_device *cuda = tdm__cuda_device(device);
+    clip_plan plan;
+    TDM_CUDA_ENTER(device);
+    TDM_MODULE_TRY(sum_units(cuda, g, count, ranges, range_count, &plan));
     TDM_LAUNCH(norm_of_norms, 1, FINISH_THREADS, cuda->stream, plan, norm);
     const clip_item item = {values, norm, g};
     return each(cuda, item, (int64_t)count, is_aligned(g));
+}
+
+tdm_status tdm__cuda_norms(tdm_device *device, const float *g, size_t count, const tdm_flat_range *ranges,
+                           int range_count, float *norm) {
+    tdm_cuda_device *cuda = tdm__cuda_device(device);
+    clip_plan plan;
+    TDM_CUDA_ENTER(device);
+    if (range_count == 0) return TDM_OK;
+    TDM_MODULE_TRY(sum_units(cuda, g, count, ranges, range_count, &plan));
+    TDM_LAUNCH(norms_of_ranges, 1, FINISH_THREADS, cuda->stream, plan, norm);
+    return TDM_OK;
+}
+
+tdm_status tdm__cuda_scale(tdm_device *device, float *g, size_t count, float factor) {
+    TDM_CUDA_ENTER(device);
+    const scale_item item = {g, factor};
+    return each(tdm__cuda_device(device), item, (int64_t)count, is_aligned(g));
 }

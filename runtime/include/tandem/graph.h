@@ -41,6 +41,9 @@ TDM_API tdm_status tdm_graph_add(tdm_graph *graph, const char *op, const char *n
 TDM_API tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const char *op, const char *name,
                                     const tdm_value *inputs, int input_count, const tdm_attr *attrs, int attr_count,
                                     tdm_value *out);
+/* Says in which of parallel.stages the layer that makes `value` runs; stages count from 0. A layer without a stage runs
+ * in that of the layer added before it. If no layer has one, the stages are cut by the layers' work. */
+TDM_API tdm_status tdm_graph_set_stage(tdm_graph *graph, tdm_value value, int stage);
 /* Finishes the graph. `output` is what the loss gets; every layer must contribute to it. No layer can be added
  * afterwards. */
 TDM_API tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output);

@@ -22,28 +22,32 @@ static tdm_status copy(tdm_replica *replica, float *to, const float *from, size_
 
 tdm_status tdm__average_begin(tdm_run *run) {
     tdm_replica *first = run->mode->replica[0];
-    if (first->average == NULL) return TDM_OK;
-    TDM_TRY(copy(first, first->average, first->param, first->plan->param_floats));
-    return first->device->ops->queues->finish(first->device, NULL);
+    for (int k = 0; first->average != NULL && k < run->plan->stage_count; k++) {
+        tdm_replica *stage = first->stages[k];
+        TDM_TRY(copy(stage, stage->average, stage->param, tdm__replica_floats(stage)));
+        TDM_TRY(stage->device->ops->queues->finish(stage->device, NULL));
+    }
+    return TDM_OK;
 }
 
 /* Between two steps nothing is in the arena of gradients, whatever its size. */
-tdm_status tdm__average_swap(tdm_run *run) {
-    tdm_replica *first = run->mode->replica[0];
-    if (first->average == NULL) return TDM_OK;
-    const size_t count = first->plan->param_floats;
-    size_t room;
-    (void)tdm__replica_arena(first, TDM_ARENA_GRAD, &room);
-    room /= sizeof(float);
+static tdm_status swap(tdm_replica *stage) {
+    const size_t count = tdm__replica_floats(stage), room = tdm__replica_trained(stage);
     if (room == 0) return TDM_OK; /* nothing is trained, so both are the same */
     for (size_t at = 0; at < count; at += room) {
         const size_t part = count - at < room ? count - at : room;
-        TDM_TRY(copy(first, first->grad, first->param + at, part));
-        TDM_TRY(copy(first, first->param + at, first->average + at, part));
-        TDM_TRY(copy(first, first->average + at, first->grad, part));
+        TDM_TRY(copy(stage, stage->grad, stage->param + at, part));
+        TDM_TRY(copy(stage, stage->param + at, stage->average + at, part));
+        TDM_TRY(copy(stage, stage->average + at, stage->grad, part));
     }
-    TDM_TRY(tdm__replica_params_changed(first));
-    return first->device->ops->queues->finish(first->device, NULL);
+    TDM_TRY(tdm__replica_params_changed(stage));
+    return stage->device->ops->queues->finish(stage->device, NULL);
+}
+
+tdm_status tdm__average_swap(tdm_run *run) {
+    const tdm_replica *first = run->mode->replica[0];
+    for (int k = 0; first->average != NULL && k < run->plan->stage_count; k++) TDM_TRY(swap(first->stages[k]));
+    return TDM_OK;
 }
 
 const tdm_tensor_file *tdm__run_weights_of(const tdm_run *run, const tdm_ckpt *ckpt) {

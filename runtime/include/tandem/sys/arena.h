@@ -65,6 +65,13 @@ typedef struct tdm_arena_ops {
     tdm_status (*add_bf16)(tdm_device *device, void *out, const void *what, size_t count);
     /* NULL on a device whose kernels read batches in the host's memory. */
     tdm_status (*ingest)(tdm_device *device, tdm_queue *queue, const tdm_ingest *ingest);
+
+    /* Clipping where several devices have a part of the gradients each (parallel.stages). norm[i] = the 2-norm of range
+     * i, with the bits that clip has for `count` numbers: those of all the devices together. */
+    tdm_status (*norms)(tdm_device *device, const float *g, size_t count, const tdm_flat_range *ranges, int range_count,
+                        float *norm);
+    /* g *= factor. */
+    tdm_status (*scale)(tdm_device *device, float *g, size_t count, float factor);
 } tdm_arena_ops;
 
 TDM_END_DECLS

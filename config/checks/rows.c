@@ -22,7 +22,7 @@ static void check_pass(tdm_config *config, int64_t rows, bool training) {
 void tdm__check_rows(tdm_config *config) {
     const tdm_job *job = &config->settings.job;
     const tdm_train_section *train = &job->train;
-    int replicas = job->parallel.device_ids.count;
+    int replicas = tdm__job_replicas(job);
     int64_t per_device = train->per_device != TDM_INT_NULL ? train->per_device : train->global_batch / replicas;
     int64_t samples = samples_of(&job->data.train), eval_samples = samples_of(&job->data.eval);
     bool with_tail = samples > 0 && !job->data.drop_last;

@@ -1,0 +1,241 @@
+/* Replicas of several stages (parallel.stages): the bits of one device with as many micro-batches, for every number of
+ * stages, micro-batches and replicas. */
+#include <math.h>
+
+#include "law.h"
+#include "tests/support/tdm_test.h"
+#include "tests/support/test_folder.h"
+
+/* So many replicas of so many stages. */
+static law_result run_as(tdm_job *job, const tdm_graph *graph, int mode, int replicas, int stages) {
+    job->parallel.mode = mode;
+    job->parallel.stages = stages;
+    job->parallel.device_ids.count = replicas * stages;
+    for (int i = 0; i < replicas * stages; i++) job->parallel.device_ids.item[i] = i;
+    return law_run_ok(job, graph);
+}
+
+static void check_stages(tdm_job *job, const tdm_graph *graph, int replicas, int most_stages) {
+    law_result one = run_as(job, graph, TDM_MODE_SINGLE, replicas, 1);
+    CHECK_INT(one.steps, job->train.steps);
+    for (int stages = 2; stages <= most_stages; stages++) {
+        law_result single = run_as(job, graph, TDM_MODE_SINGLE, replicas, stages);
+        law_check_same(&one, &single);
+        law_result ddp = run_as(job, graph, TDM_MODE_DDP, replicas, stages);
+        law_check_same(&one, &ddp);
+    }
+}
+
+/* 50 samples: the last batch of an epoch is smaller, and so are its micro-batches, or there are fewer. */
+TEST(stages_have_the_bits_of_one_device) {
+    tdm_graph *graph = law_graph(1, 1);
+    for (int micro = 1; micro <= 6; micro += micro < 3 ? 1 : 3) {
+        tdm_job job;
+        law_job(&job);
+        job.train.steps = 10;
+        job.train.accumulate = micro;
+        check_stages(&job, graph, 1, 4);
+        check_stages(&job, graph, 2, 2);
+    }
+    tdm_graph_free(graph);
+}
+
+TEST(with_everything_that_follows_backward) {
+    tdm_graph *graph = law_graph(1, 0);
+    tdm_job job;
+    law_job(&job);
+    job.train.accumulate = 3;
+    job.train.clip_grad_norm = 0.05;
+    job.train.clip_grad_value = 0.01;
+    job.train.ema_decay = 0.75;
+    job.optimizer.groups.count = 1;
+    job.optimizer.groups.item[0] =
+        (tdm_param_group){.params = {.count = 1, .item = {"conv2.*"}}, .lr = 1e-4, .weight_decay = NAN};
+    job.parallel.verify = (tdm_interval){TDM_INTERVAL_STEPS, 2};
+    job.parallel.ddp.check_reduction = true;
+    job.parallel.ddp.bucket_cap_mb = 0.001;
+    check_stages(&job, graph, 2, 3);
+    job.train.clip_grad_norm = 1e9;
+    law_result unclipped = run_as(&job, graph, TDM_MODE_SINGLE, 2, 2);
+    job.train.clip_grad_norm = 0.05;
+    law_result clipped = run_as(&job, graph, TDM_MODE_SINGLE, 2, 2);
+    CHECK(strcmp(clipped.params, unclipped.params) != 0); /* so that equality above means something */
+    tdm_graph_free(graph);
+}
+
+/* A stage without anything to train sends forward, and gets no gradients back. */
+TEST(frozen_stages) {
+    tdm_graph *graph = law_graph(1, 0);
+    tdm_job job;
+    law_job(&job);
+    job.train.accumulate = 2;
+    job.freeze = (tdm_texts){.count = 2, .item = {"conv1.*", "bn1.*"}};
+    check_stages(&job, graph, 2, 3);
+    job.freeze = (tdm_texts){.count = 2, .item = {"conv2.*", "fc1.bias"}};
+    check_stages(&job, graph, 1, 3);
+    tdm_graph_free(graph);
+}
+
+TEST(outputs_made_again) {
+    tdm_graph *graph = law_graph(1, 1);
+    tdm_job job;
+    law_job(&job);
+    job.train.accumulate = 3;
+    job.train.recompute = TDM_RECOMPUTE_ALWAYS;
+    check_stages(&job, graph, 1, 3);
+    tdm_graph_free(graph);
+}
+
+TEST(numbers_of_16_bits) {
+    tdm_graph *graph = law_graph(1, 1);
+    tdm_job job;
+    law_job(&job);
+    job.train.steps = 4;
+    job.train.accumulate = 3;
+    job.train.precision = TDM_BF16;
+    job.parallel.kernels = TDM_KERNELS_REF;
+    check_stages(&job, graph, 2, 3);
+    tdm_graph_free(graph);
+}
+
+TEST(a_run_goes_on_in_other_stages) {
+    tdm_graph *graph = law_graph(1, 1);
+    tdm_job job;
+    char folder[256];
+    law_job(&job);
+    job.train.steps = 9;
+    job.train.accumulate = 3;
+    law_result straight = run_as(&job, graph, TDM_MODE_SINGLE, 2, 1);
+    test_folder_make(folder);
+    job.run.dir = folder;
+    job.checkpoint.resume = "auto";
+    job.train.steps = 3;
+    (void)run_as(&job, graph, TDM_MODE_DDP, 2, 2);
+    job.train.steps = 5;
+    (void)run_as(&job, graph, TDM_MODE_SINGLE, 2, 1);
+    job.train.steps = 7;
+    (void)run_as(&job, graph, TDM_MODE_SINGLE, 2, 3);
+    job.train.steps = 9;
+    law_result end = run_as(&job, graph, TDM_MODE_DDP, 2, 2);
+    CHECK_TEXT(end.params, straight.params);
+    CHECK(memcmp(end.buffers, straight.buffers, sizeof(straight.buffers)) == 0);
+    CHECK(end.loss[8] == straight.loss[8] && end.eval_loss == straight.eval_loss);
+    test_folder_remove(folder);
+    tdm_graph_free(graph);
+}
+
+/* ---- stages that the layers name ---- */
+
+/* Two branches from one value: it crosses both cuts, and three layers add to its gradient. */
+static tdm_graph *named(int last) {
+    tdm_graph *g = NULL;
+    tdm_value x, a, b, c, y;
+    const tdm_attr same[] = {{"out", "8", {0}}};
+    CHECK_OK(tdm_graph_new(&g, NULL));
+    CHECK_OK(tdm_graph_input(g, 1, (const int64_t[]){8}, &x));
+    CHECK_OK(tdm_graph_add(g, "linear", "first", &x, 1, same, 1, &a));
+    CHECK_OK(tdm_graph_set_stage(g, a, 0));
+    CHECK_OK(tdm_graph_add(g, "linear", "second", &a, 1, same, 1, &b));
+    CHECK_OK(tdm_graph_set_stage(g, b, 1));
+    CHECK_OK(tdm_graph_add(g, "linear", "branch", &a, 1, same, 1, &c));
+    CHECK_OK(tdm_graph_add(g, "add", "join", (tdm_value[]){a, b, c}, 3, NULL, 0, &y));
+    CHECK_OK(tdm_graph_set_stage(g, y, 2));
+    CHECK_OK(tdm_graph_add(g, "linear", "last", (tdm_value[]){y}, 1, (tdm_attr[]){{"out", "5", {0}}}, 1, &y));
+    if (last >= 0) CHECK_OK(tdm_graph_set_stage(g, y, last));
+    CHECK_OK(tdm_graph_finish(g, y));
+    return g;
+}
+
+TEST(stages_that_layers_name) {
+    tdm_graph *graph = named(-1);
+    tdm_job job;
+    law_job(&job);
+    job.train.accumulate = 6;
+    law_result one = run_as(&job, graph, TDM_MODE_SINGLE, 2, 1);
+    law_result three = run_as(&job, graph, TDM_MODE_SINGLE, 2, 3);
+    law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 2, 3);
+    law_check_same(&one, &three);
+    law_check_same(&one, &ddp);
+    tdm_graph_free(graph);
+}
+
+/* ---- what is refused ---- */
+
+static void check_refused(tdm_job *job, const tdm_graph *graph, const char *says) {
+    law_result result = law_run(job, graph);
+    CHECK_INT(result.status, TDM_E_CONFIG);
+    CHECK_HAS(result.message, says);
+}
+
+static void check_graph_refused(int last, int stages, const char *says) {
+    tdm_graph *graph = named(last);
+    tdm_job job;
+    law_job(&job);
+    job.parallel.stages = stages;
+    job.parallel.device_ids.count = stages;
+    check_refused(&job, graph, says);
+    tdm_graph_free(graph);
+}
+
+TEST(jobs_that_cannot_be_cut) {
+    tdm_graph *graph = law_graph(0, 0);
+    tdm_job job;
+    law_job(&job);
+    job.parallel.stages = 2;
+    check_refused(&job, graph, "parallel.device_ids: a replica of 2 stages needs as many devices");
+    job.parallel.device_ids.count = 2;
+    job.train.accumulate = 4;
+    check_refused(&job, graph, "train.accumulate: the 6 samples of a replica do not divide into 4 micro-batches");
+    job.train.accumulate = 2;
+    job.parallel.mode = TDM_MODE_DP;
+    check_refused(&job, graph, "parallel.stages: dp keeps a whole replica on each device");
+    job.parallel.mode = TDM_MODE_DDP;
+    job.parallel.sync_batchnorm = true;
+    check_refused(&job, graph, "parallel.sync_batchnorm is for replicas on one device each");
+    job.parallel.sync_batchnorm = false;
+    job.parallel.mode = TDM_MODE_SINGLE;
+    job.parallel.stages = job.parallel.device_ids.count = 5;
+    check_refused(&job, graph, "the model has 4 of them for 5 stages; write at most 4");
+    tdm_graph_free(graph);
+    check_graph_refused(1, 3, "linear 'last' is in stage 1, but add 'join' before it is in stage 2");
+    check_graph_refused(-1, 2, "add 'join' is in stage 2, but parallel.stages is 2");
+    check_graph_refused(3, 4, "stage 2 has no layer with parameters: add 'join'");
+    check_graph_refused(-1, 4, "no layer is in stage 3 of 4");
+}
+
+TEST(stages_of_a_graph) {
+    tdm_graph *g = NULL;
+    tdm_value x, y;
+    CHECK_OK(tdm_graph_new(&g, NULL));
+    CHECK_OK(tdm_graph_input(g, 1, (const int64_t[]){4}, &x));
+    CHECK_OK(tdm_graph_add(g, "linear", NULL, &x, 1, (tdm_attr[]){{"out", "4", {0}}}, 1, &y));
+    CHECK_STATUS(tdm_graph_set_stage(NULL, y, 0), TDM_E_USAGE);
+    CHECK_STATUS(tdm_graph_set_stage(g, x, 0), TDM_E_USAGE); /* no layer makes the input */
+    CHECK_STATUS(tdm_graph_set_stage(g, 7, 0), TDM_E_USAGE);
+    CHECK_STATUS(tdm_graph_set_stage(g, y, -1), TDM_E_USAGE);
+    CHECK_STATUS(tdm_graph_set_stage(g, y, 64), TDM_E_USAGE);
+    CHECK_OK(tdm_graph_finish(g, y));
+    CHECK_STATUS(tdm_graph_set_stage(g, y, 0), TDM_E_USAGE);
+    tdm_graph_free(g);
+}
+
+/* As on one device. */
+TEST(a_loss_that_is_not_finite) {
+    tdm_graph *graph = law_graph(0, 0);
+    tdm_job job;
+    law_job(&job);
+    job.train.accumulate = 3;
+    job.optimizer.type = TDM_SGD;
+    job.optimizer.lr = 1e5;
+    job.parallel.stages = job.parallel.device_ids.count = 2;
+    job.parallel.device_ids.item[1] = 1;
+    law_result result = law_run(&job, graph);
+    CHECK_INT(result.status, TDM_E_NUMERIC);
+    CHECK_HAS(result.message, "loss");
+    tdm_graph_free(graph);
+}
+
+TEST_MAIN(RUN(stages_have_the_bits_of_one_device); RUN(with_everything_that_follows_backward); RUN(frozen_stages);
+          RUN(outputs_made_again); RUN(numbers_of_16_bits); RUN(a_run_goes_on_in_other_stages);
+          RUN(stages_that_layers_name); RUN(jobs_that_cannot_be_cut); RUN(stages_of_a_graph);
+          RUN(a_loss_that_is_not_finite);)
