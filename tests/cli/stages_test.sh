@@ -1,0 +1,73 @@
+# A replica over several devices: the toy of the tutorial and a ResNet-18 end with the bits of one device, alone and in
+# ddp, in the memory that the plan names.
+. "$(dirname "$0")/support.sh"
+export TANDEM_LOG=error
+fact() { # RUN KEY
+    grep -o "\"$2\":[^]}]*" "$1/summary.json" | sed 's/"[a-z0-9_]*"://; s/,"[a-z].*//; s/\[//'
+}
+run() { # NAME FILE ARGUMENT...
+    local name=$1 file=$2
+    shift 2
+    code 0 "$tandem" train "$file" --quiet --run-dir "$name" parallel.device=cpu "$@"
+}
+planned() { # FILE ARGUMENT...: the peaks of a replica's devices
+    "$tandem" plan "$@" | awk '$1 == "total" { printf "%s%s", sep, $4; sep = "," }'
+}
+
+# The toy: layers name their stages.
+cp "$SAMPLES/toy_mp/toy_mp.yaml" "$SAMPLES/toy/toy.yaml" .
+run one toy.yaml train.accumulate=4
+run two toy_mp.yaml
+same "$(fact two params_xxh3)" "$(fact one params_xxh3)" "the toy's parameters"
+run parts toy.yaml train.accumulate=4 'parallel.device_ids=[0, 1]'
+run ranks toy_mp.yaml --mode ddp 'parallel.device_ids=[0, 1, 2, 3]'
+same "$(fact ranks params_xxh3)" "$(fact parts params_xxh3)" "the toy's parameters in ddp"
+same "$(fact two peak_memory_bytes)" "$(planned toy_mp.yaml)" "the toy's memory"
+
+# ResNet-18, cut by its work; it continues in other stages, and one device evaluates it.
+cat >net.yaml <<'YAML'
+tandem: 1
+name: net
+model: {input: [3, 16, 16], builtin: resnet18, classes: 10, small_input: true}
+data: {train: {format: synthetic, samples: 64}, eval: {format: synthetic, samples: 16}}
+optimizer: {type: sgd, lr: 0.01, momentum: 0.9}
+train: {steps: 2, batch: {per_device: 8}, accumulate: 4, clip_grad_norm: 1}
+eval: {every: never}
+checkpoint: {every: 1 steps}
+parallel: {threads_per_device: 1}
+YAML
+run net1 net.yaml
+run net2 net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]'
+run net4 net.yaml parallel.stages=4 'parallel.device_ids=[0, 1, 2, 3]'
+same "$(fact net2 params_xxh3)" "$(fact net1 params_xxh3)" "ResNet-18 in two stages"
+same "$(fact net4 params_xxh3)" "$(fact net1 params_xxh3)" "ResNet-18 in four stages"
+same "$(fact net4 peak_memory_bytes)" "$(planned net.yaml parallel.stages=4 'parallel.device_ids=[0, 1, 2, 3]')" "memory of four stages"
+run net22 net.yaml 'parallel.device_ids=[0, 1]'
+run netddp net.yaml --mode ddp parallel.stages=2 'parallel.device_ids=[0, 1, 2, 3]' --steps 1
+run netddp net.yaml --mode ddp parallel.stages=4 'parallel.device_ids=[0, 1, 2, 3, 4, 5, 6, 7]'
+same "$(fact netddp params_xxh3)" "$(fact net22 params_xxh3)" "ResNet-18 in ddp, in two stages and then in four"
+code 0 "$tandem" eval net4
+four=$(cat "$out")
+code 0 "$tandem" eval net1
+same "$four" "$(cat "$out")" "evaluations"
+
+# What the plan and the banner say; batch norm's line.
+code 0 "$tandem" plan net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]'
+has "$out" "2 stages, 4 micro-batches a step: bubble 1/5 = 20.0 %, efficiency of equal stages 80.0 %"
+has "$out" "memory of device 1, of 2"
+code 0 "$tandem" plan net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]' --json
+has "$out" '"micro_batches":4,"bubble":0.2'
+unset TANDEM_LOG
+code 0 "$tandem" train net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]' parallel.device=cpu --run-dir said
+has "$err" "batchnorm2d 'bn1' sees one micro-batch at a time: its statistics in training are those of 2 samples, not of a replica's 8"
+has "$err" "single, 2 stages, a device each (cpu)"
+
+# Refused before anything starts.
+code 3 "$tandem" train net.yaml parallel.stages=2 --run-dir never
+has "$err" "parallel.device_ids must name a device for each of the 2 stages"
+code 3 "$tandem" train net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]' train.accumulate=3 --run-dir never
+has "$err" "train.accumulate must divide the 8 samples of a replica"
+code 3 "$tandem" train net.yaml --mode ddp parallel.stages=2 'parallel.device_ids=[0, 1]' parallel.ddp.backend=nccl --run-dir never
+has "$err" "parallel.ddp.backend: nccl reduces the gradients of one device a rank"
+[ -e never ] && fail "a run directory was made for a job that cannot run"
+exit 0
