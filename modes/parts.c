@@ -76,19 +76,22 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
     return tdm__plan_converts(replica->plan) ? loss_in_floats(params, replica, args) : params->loss_run(&args);
 }
 
-/* *more: the pass has stopped here for this exchange; else it has ended. */
-static tdm_status exchange(const tdm_replica *replica, int step, const tdm_exec_hooks *hooks, bool *more) {
+/* *more: the pass, forward or backward, has stopped here for this exchange; else it has ended. */
+static tdm_status exchange(tdm_replica *replica, int step, tdm_phase phase, const tdm_exec_hooks *hooks, bool *more) {
     size_t bytes = 0;
     char *blocks = tdm__exec_statistics(replica, step, &bytes);
+    TDM_TRY(tdm__replica_lap(replica, phase));
     *more = blocks != NULL;
-    return *more ? hooks->exchange(hooks->user, blocks, bytes) : TDM_OK;
+    if (blocks == NULL) return TDM_OK;
+    TDM_TRY(hooks->exchange(hooks->user, blocks, bytes));
+    return tdm__replica_lap(replica, TDM_PHASE_COMM_EXPOSED);
 }
 
 static tdm_status forward(tdm_replica *replica, const tdm_rows *rows, const tdm_exec_hooks *hooks) {
     int step = 0;
     for (bool more = true; more;) {
         TDM_TRY(tdm__exec_forward(replica, rows, &step));
-        TDM_TRY(exchange(replica, step, hooks, &more));
+        TDM_TRY(exchange(replica, step, TDM_PHASE_FORWARD, hooks, &more));
     }
     return TDM_OK;
 }
@@ -97,7 +100,7 @@ static tdm_status backward(tdm_replica *replica, const tdm_rows *rows, bool firs
     int step = replica->plan->forward_steps;
     for (bool more = true; more;) {
         TDM_TRY(tdm__exec_backward(replica, rows, first, hooks, &step));
-        TDM_TRY(exchange(replica, step, hooks, &more));
+        TDM_TRY(exchange(replica, step, TDM_PHASE_BACKWARD, hooks, &more));
     }
     return TDM_OK;
 }
@@ -105,11 +108,9 @@ static tdm_status backward(tdm_replica *replica, const tdm_rows *rows, bool firs
 tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, bool first, int part,
                      const tdm_exec_hooks *hooks) {
     TDM_TRY(forward(replica, rows, hooks));
-    TDM_TRY(tdm__replica_lap(replica, TDM_PHASE_FORWARD));
     TDM_TRY(tdm__loss(params, replica, tdm__exec_output(replica), rows, tdm__exec_output_gradient(replica), part));
     TDM_TRY(tdm__replica_lap(replica, TDM_PHASE_LOSS));
-    TDM_TRY(backward(replica, rows, first, hooks));
-    return tdm__replica_lap(replica, TDM_PHASE_BACKWARD);
+    return backward(replica, rows, first, hooks);
 }
 
 /* ---- replicas ---- */

@@ -3,7 +3,6 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/system/clock.h"
 
 tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_ops *ops,
                             const tdm_mode_params *params) {
@@ -36,13 +35,10 @@ tdm_span tdm__bucket_here(const tdm_reducer *reducer, int bucket) {
     return (tdm_span){stage->grad + tdm__replica_floats_at(stage, b->offset), b->count, TDM_DTYPE_F32};
 }
 
-tdm_status tdm__reducer_gather(tdm_reducer *reducer, tdm_comm *comm, char *blocks, size_t bytes) {
+tdm_status tdm__reducer_gather(tdm_comm *comm, char *blocks, size_t bytes) {
     const tdm_span all = {blocks, bytes * (size_t)comm->world, TDM_DTYPE_U8};
     const tdm_span own = {blocks + bytes * (size_t)comm->rank, bytes, TDM_DTYPE_U8};
-    int64_t at = tdm__now_ns();
-    TDM_TRY(tdm_comm_all_gather(comm, own, all));
-    reducer->ms += tdm__ms_passed(&at);
-    return TDM_OK;
+    return tdm_comm_all_gather(comm, own, all);
 }
 
 tdm_status tdm__reducer_broadcast_host(tdm_reducer *reducer, tdm_arena_kind kind) {

@@ -41,7 +41,7 @@ struct tdm_reducer {
     const tdm_mode_params *params;
     tdm_replica *replica;
     const char *backend; /* "shm", "nccl"; "here": one rank */
-    double ms;           /* that this step's collectives took behind or inside forward and backward */
+    double ms;           /* of collectives of this step that it did not wait for: TDM_PHASE_COMM_EXPOSED lacks them */
 };
 
 tdm_status tdm__reducer_open_alone(tdm_reducer **out, const tdm_mode_params *params);
@@ -64,7 +64,7 @@ tdm_span tdm__bucket_span(const tdm_reducer *reducer, float *grad, int bucket);
 /* The same in the gradients of the replica's stage that has the bucket. */
 tdm_span tdm__bucket_here(const tdm_reducer *reducer, int bucket);
 /* Gathers the ranks' blocks, in host memory. */
-tdm_status tdm__reducer_gather(tdm_reducer *reducer, tdm_comm *comm, char *blocks, size_t bytes);
+tdm_status tdm__reducer_gather(tdm_comm *comm, char *blocks, size_t bytes);
 /* Broadcasts through host memory. */
 tdm_status tdm__reducer_broadcast_host(tdm_reducer *reducer, tdm_arena_kind kind);
 

@@ -31,9 +31,7 @@ static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
 }
 
 static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {
-    tdm_comm *comm = comm_of(reducer);
-    TDM_TRY(tdm_comm_all_gather(comm, (tdm_span){blocks + bytes * (size_t)comm->rank, bytes, TDM_DTYPE_U8},
-                                (tdm_span){blocks, bytes * (size_t)comm->world, TDM_DTYPE_U8}));
+    TDM_TRY(tdm__reducer_gather(comm_of(reducer), blocks, bytes));
     return join(reducer);
 }
 

@@ -49,7 +49,7 @@ static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {
     const size_t own = bytes * (size_t)comm->rank, all = bytes * (size_t)comm->world;
     TDM_TRY(device->ops->queues->copy(device, NULL, r->blocks + own, blocks + own, bytes));
     TDM_TRY(device->ops->queues->finish(device, NULL));
-    TDM_TRY(tdm__reducer_gather(reducer, comm, r->blocks, bytes));
+    TDM_TRY(tdm__reducer_gather(comm, r->blocks, bytes));
     TDM_TRY(device->ops->queues->copy(device, NULL, blocks, r->blocks, all));
     return device->ops->queues->finish(device, NULL);
 }

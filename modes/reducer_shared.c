@@ -65,7 +65,7 @@ static tdm_status join(tdm_reducer *reducer) {
 }
 
 static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {
-    return tdm__reducer_gather(reducer, ((shared_reducer *)reducer)->exchange, blocks, bytes);
+    return tdm__reducer_gather(((shared_reducer *)reducer)->exchange, blocks, bytes);
 }
 
 /* The buckets in flight must end before anything is freed. */

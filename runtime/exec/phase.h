@@ -11,7 +11,7 @@ typedef enum tdm_phase {
     TDM_PHASE_LOSS,
     TDM_PHASE_BACKWARD,
     TDM_PHASE_COMM,         /* time that collectives took, hidden behind other work or exposed */
-    TDM_PHASE_COMM_EXPOSED, /* the part of it that the step waited for, outside forward and backward */
+    TDM_PHASE_COMM_EXPOSED, /* the part of it that the step waited for */
     TDM_PHASE_OPTIMIZER,
     TDM_PHASE_STEP,
     TDM_PHASE_COUNT
