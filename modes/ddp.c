@@ -1,6 +1,7 @@
 /* ddp: torch.nn.parallel.DistributedDataParallel. One process per device; this one is rank `rank` of `world`.
  *
- * Before step 1, sync gives every rank rank 0's parameters and buffers. A step is:
+ * After initialisation or a load, and before an evaluation, `sync` copies rank 0's parameters, buffers and (if asked)
+ * optimizer state to all ranks. A step is:
  *
  *   broadcast  rank 0's buffers go to all ranks (broadcast_buffers)
  *   forward    this rank's part of the batch; with sync_batchnorm ranks exchange statistics on the way, and in backward
@@ -8,12 +9,12 @@
  *              division
  *   backward   each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on (if
  *              the host reduces a device's gradients: all buckets after backward)
- *   join       the work that follows sees the sums
+ *   join       the optimizer's work waits until all sums are complete
  *   optimizer  every rank makes the same update
  *
- * With `accumulate` only the last micro-batch is reduced (PyTorch: no_sync for the others). How gradients are reduced
- * depends on the memory they lie in: see reducer.h. So does how buffers are broadcast. Step results always go through
- * host memory. */
+ * With `accumulate` the gradients of all micro-batches are added locally and reduced once, during the last (PyTorch:
+ * no_sync for the others). How gradients are reduced depends on the memory they lie in: see reducer.h. The broadcast of
+ * buffers depends on it, too. Step results always go through host memory. */
 #include <math.h>
 
 #include "modes/exchange.h"
@@ -30,7 +31,7 @@ typedef struct ddp {
     tdm_replica *replica;
     tdm_pipeline *pipeline;
     tdm_reducer *reducer;
-    bool splits; /* a step is two pieces of work: between them the host reduces gradients or checks the sums */
+    bool splits; /* the host works between backward and update, so a step is two pieces of work */
 } ddp;
 
 /* A step while it is submitted. */
@@ -142,7 +143,7 @@ static tdm_status check_reduction(ddp *d) {
 
 static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
     ddp *d = s->ddp;
-    /* A key names captured work. The update is the same work for any rows, so it has one: no hash of rows. */
+    /* A capture key. The update does not depend on the rows, so its key is a constant. */
     static const tdm_hash128 any_rows = {1, 0};
     TDM_TRY(tdm__replica_run(d->replica, key, forward_backward, s));
     TDM_TRY(wait_for_peers(d, NULL));
@@ -160,8 +161,8 @@ static bool averages_ranks(const ddp *d) {
     return d->world > 1 && d->base.params.job->parallel.ddp.average == TDM_AVERAGE_RANKS;
 }
 
-/* The divisor of this rank's losses: the samples of all ranks that count; or, for a mean of the ranks' means, its own
- * samples that count times the number of ranks. Without ignored labels the two are equal, because the sampler gives all
+/* The divisor of this rank's losses: the labels or numbers of all ranks that count; or, for a mean of the ranks' means,
+ * its own that count times the number of ranks. Without ignored labels the two are equal, because the sampler gives all
  * ranks the same number of rows. */
 static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *times, int64_t *out) {
     const tdm_mode_params *params = &d->base.params;
@@ -177,8 +178,8 @@ static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *time
     return TDM_OK;
 }
 
-/* Adds loss, hits and requests to stop over all ranks, in rank order. For a mean of means each rank divides by its own
- * denominator; a rank whose denominator is 0 adds 0, and if all are 0 there is no mean. */
+/* Adds loss, hits, denominators and requests to stop over all ranks, in rank order. For a mean of means each rank
+ * divides by its own denominator; a rank whose denominator is 0 adds 0, and if all are 0 there is no mean. */
 static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_result *result) {
     enum { LOSS, CORRECT, STOP, DENOMINATOR, COUNT };
     double own[COUNT] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0,
@@ -217,8 +218,8 @@ static tdm_status broadcast_now(ddp *d, tdm_times *times) {
     return TDM_OK;
 }
 
-/* Of all ranks together. In a sliced all-reduce each of n ranks sends 2(n-1)/n of the arena, as in a ring. Buffers go
- * to every rank but the first. */
+/* Bytes that all ranks together send in a step. In a sliced all-reduce each of n ranks sends 2(n-1)/n of the arena, as
+ * in a ring. Buffers go to every rank but the first. */
 static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
     int64_t arena = (int64_t)(plan->trained_floats * sizeof(float));
     (void)rows;

@@ -92,7 +92,7 @@ const tdm_field tdm__ddp_rows[] = {
      HELP("broadcast rank 0's batch-norm statistics to all ranks before each forward",
           "每次前向前把 0 号进程的批归一化统计量广播给所有进程")},
     {FIELD_IN(BOOL, tdm_parallel_section, ddp, check_reduction, "false"),
-     HELP("verify that every bucket was reduced before the optimizer steps", "优化器更新前核对每个桶都已归约")},
+     HELP("compare the reduced gradients of all ranks before each update", "每次更新前核对各进程归约后的梯度")},
     {FIELD_IN(DURATION, tdm_parallel_section, ddp, timeout, "10m"), FLAGS(OPEN_MIN | LOCAL), .unit = "seconds",
      HELP("longest wait for another rank", "等待其他进程的最长时间")},
     {FIELD_IN(DURATION, tdm_parallel_section, ddp, heartbeat, "5s"), RANGE(1, 9.3e18), FLAGS(NULLABLE | LOCAL),

@@ -182,7 +182,7 @@ const tdm_field tdm__train_rows[] = {
     {FIELD(INT, tdm_train_section, steps, "null"), RANGE(1, 9007199254740992.0), FLAGS(NULLABLE), .unit = "steps",
      HELP("optimizer steps in total; write this or epochs", "优化器总步数；与 epochs 二选一")},
     {FIELD(INT, tdm_train_section, accumulate, "1"), RANGE(1, MANY),
-     HELP("micro-batches per device and optimizer step", "每个设备把一步的样本切成几个微批次")},
+     HELP("micro-batches per device and step", "每个设备把一步的样本切成几个微批次")},
     {FIELD(FLOAT, tdm_train_section, clip_grad_norm, "null"), RANGE(0, 1e30), FLAGS(NULLABLE | OPEN_MIN),
      HELP("maximum norm of all gradients together; null: no clipping", "全部梯度的最大范数；null 表示不裁剪")},
     {FIELD(FLOAT, tdm_train_section, clip_grad_value, "null"), RANGE(0, 1e30), FLAGS(NULLABLE | OPEN_MIN),
@@ -199,9 +199,9 @@ const tdm_field tdm__train_rows[] = {
 };
 const tdm_field tdm__batch_rows[] = {
     {FIELD(INT, tdm_train_section, per_device, "null"), RANGE(1, MANY), FLAGS(NULLABLE), .unit = "samples",
-     HELP("samples of each device per optimizer step; write this or global", "每个设备每步的样本数；与 global 二选一")},
+     HELP("samples of each device per step; write this or global", "每个设备每步的样本数；与 global 二选一")},
     {NAMED(INT, "global", tdm_train_section, global_batch, "null"), RANGE(1, MANY), FLAGS(NULLABLE), .unit = "samples",
-     HELP("samples of all devices together per optimizer step; write this or per_device",
+     HELP("samples of all devices together per step; write this or per_device",
           "所有设备每步的样本总数；与 per_device 二选一")},
     {0},
 };

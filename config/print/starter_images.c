@@ -98,7 +98,7 @@ static void put_all(const starter *s) {
     tdm__text_printf(s->out, "log: {every: %lld steps}\n", (long long)clamp(steps / 100, 1, 50));
 }
 
-/* A text of the file cannot hold these. */
+/* Paths that the YAML cannot hold. */
 static tdm_status check_name(const char *folder) {
     if (!tdm__text_is_utf8(folder, strlen(folder), NULL))
         TDM_FAIL(TDM_E_DATA, "'%s': the name is not UTF-8; rename the folder", folder);

@@ -1,4 +1,5 @@
-/* hardswish: the cases that every kernel of the op must pass. Of an input: {dimensions, {sizes}}. */
+/* hardswish: the cases that every kernel of the op must pass. `.input` is {number of dimensions, {sizes}},
+ * without rows. */
 #include "tests/ops/op_case.h"
 
 static const op_tolerance hardswish_tolerance = {.pytorch = 1e-6};

@@ -6,7 +6,7 @@
 
 static const tdm_field fields[] = {
     {FIELD(FLOAT, tdm_leaky_relu_attrs, negative_slope, "0.01"), RANGE(0, 1e6), FLAGS(MAIN),
-     HELP("factor of what is below 0", "负数部分的系数")},
+     HELP("slope for x below 0 (at least 0)", "x 小于 0 时的斜率（不小于 0）")},
     {0},
 };
 

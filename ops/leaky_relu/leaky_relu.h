@@ -1,5 +1,5 @@
-/* leaky_relu: y = x where x > 0, else p x, where p is negative_slope, 0 or more: so the sign of y is that of x, and
- * backward needs y alone. */
+/* leaky_relu: y = x where x > 0, else p x, where p is negative_slope. It is 0 or more, so y > 0 exactly where x > 0,
+ * and backward needs y alone. PyTorch's negative slopes are refused: with one, y says nothing about the sign of x. */
 #ifndef TDM_OPS_LEAKY_RELU_H
 #define TDM_OPS_LEAKY_RELU_H
 

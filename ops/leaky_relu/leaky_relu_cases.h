@@ -1,4 +1,5 @@
-/* leaky_relu: the cases that every kernel of the op must pass. Of an input: {dimensions, {sizes}}. */
+/* leaky_relu: the cases that every kernel of the op must pass. `.input` is {number of dimensions, {sizes}},
+ * without rows. */
 #include "tests/ops/op_case.h"
 
 static const op_tolerance leaky_relu_tolerance = {.pytorch = 0};

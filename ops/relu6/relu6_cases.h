@@ -1,4 +1,5 @@
-/* relu6: the cases that every kernel of the op must pass. Of an input: {dimensions, {sizes}}. */
+/* relu6: the cases that every kernel of the op must pass. `.input` is {number of dimensions, {sizes}},
+ * without rows. */
 #include "tests/ops/op_case.h"
 
 static const op_tolerance relu6_tolerance = {0};

@@ -1,4 +1,5 @@
-/* sigmoid: the cases that every kernel of the op must pass. Of an input: {dimensions, {sizes}}. */
+/* sigmoid: the cases that every kernel of the op must pass. `.input` is {number of dimensions, {sizes}},
+ * without rows. */
 #include "tests/ops/op_case.h"
 
 static const op_tolerance sigmoid_tolerance = {.pytorch = 1e-6};

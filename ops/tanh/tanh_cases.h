@@ -1,4 +1,5 @@
-/* tanh: the cases that every kernel of the op must pass. Of an input: {dimensions, {sizes}}. */
+/* tanh: the cases that every kernel of the op must pass. `.input` is {number of dimensions, {sizes}},
+ * without rows. */
 #include "tests/ops/op_case.h"
 
 static const op_tolerance tanh_tolerance = {.pytorch = 1e-6};

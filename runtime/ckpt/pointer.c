@@ -44,7 +44,7 @@ tdm_status tdm__pointer_follow(tdm_zone *zone, const char *path, const char **ou
     if (!tdm__file_is_there(NULL, path))
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: there is no such file; %s", path,
                  strcmp(slash != NULL ? slash + 1 : path, "best") == 0
-                     ? "a run writes it that has checkpoint.keep_best and has evaluated"
+                     ? "a run with checkpoint.keep_best writes it after its first evaluation"
                      : "a run writes it with its first checkpoint");
     TDM_TRY(read_pointer(path, line, sizeof(line)));
     size_t length = strcspn(line, "\n");

@@ -140,7 +140,7 @@ tdm_status tdm__rewrite_fuse(tdm_build *build, const tdm_rewrite *row, tdm_chain
 /* ---- swap ---- */
 
 /* a -> inner -> outer becomes a -> outer -> inner. The nodes swap numbers too, so that each reads an earlier value. */
-static void exchange(tdm_build *build, int inner, int outer) {
+static void swap(tdm_build *build, int inner, int outer) {
     tdm_plan *plan = build->plan;
     const tdm_plan_node was_inner = plan->nodes[inner], was_outer = plan->nodes[outer];
     const tdm_build_node of_inner = build->of_node[inner], of_outer = build->of_node[outer];
@@ -167,7 +167,7 @@ tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, tdm_chain
     bool takes = false, fits = false;
     if (moves->desc.input_count != 1 || stays->desc.input_count != 1 || moves->desc.epilogue != 0 ||
         stays->desc.epilogue != 0 || moves->desc.x_layout[0] != moves->desc.y_layout ||
-        ends_in_same(build, chain)) /* it is behind already, and one is enough */
+        ends_in_same(build, chain)) /* such an op follows already, and one is enough */
         return TDM_OK;
     tdm_trial taken = {.desc = stays->desc}, moved = {.desc = moves->desc};
     taken.desc.epilogue |= row->epilogue;
@@ -176,7 +176,7 @@ tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, tdm_chain
     moved.desc.x_layout[0] = moved.desc.y_layout = stays->desc.y_layout;
     TDM_TRY(ask(build, inner, &moved, &fits));
     if (!takes || !fits) return TDM_OK;
-    exchange(build, inner, outer);
+    swap(build, inner, outer);
     accept_trial(build, outer, &moved);
     chain->rewritten = true;
     return TDM_OK;

@@ -102,10 +102,11 @@ static void add_cause(const tdm_run *run, const tdm_batch *batch, const suspects
     if (found->count > 1)
         tdm__text_printf(text, "sample %lld of data.train and %lld more of its batch hold infinite numbers or NaN; ",
                          (long long)found->first, (long long)found->count - 1);
-    tdm__text_puts(text, "its batch is of samples ");
+    tdm__text_puts(text, "its batch holds samples ");
     add_samples(run, batch, text);
     if (run->world > 1) tdm__text_printf(text, " on rank %d", run->rank);
-    tdm__text_puts(text, "; lower optimizer.lr, set train.clip_grad_norm, or look at the data");
+    tdm__text_puts(text, found->count > 1 ? "; mend them or leave them out"
+                                          : "; lower optimizer.lr, set train.clip_grad_norm, or look at the data");
 }
 
 static tdm_status fail(const tdm_run *run, const tdm_step_result *result, const tdm_batch *batch) {

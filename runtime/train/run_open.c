@@ -1,5 +1,5 @@
-/* Opening a run: data, plan, replicas, initial weights, resume. The order reports the user's mistakes before anything
- * slow starts. */
+/* Opening a run: ranks meet; then device, data, plan, replicas, initial weights, resume. What can be refused without
+ * data is refused before data is read. */
 #include <math.h>
 #include <string.h>
 
@@ -84,8 +84,8 @@ static tdm_status check_ranks(tdm_run *run) {
     run->rank = run->options.world > 0 ? run->options.rank : 0;
     run->replicas = devices;
     if (run->rank < 0 || run->rank >= run->world || run->world > TDM_LIST_MAX)
-        TDM_FAIL(TDM_E_USAGE, "rank %d of world %d: ranks run from 0 to world - 1, at most %d", run->rank, run->world,
-                 TDM_LIST_MAX);
+        TDM_FAIL(TDM_E_USAGE, "rank %d of %d: ranks run from 0 to %d; at most %d", run->rank, run->world,
+                 run->world - 1, TDM_LIST_MAX);
     if (!tdm_builtin_modes[job->parallel.mode]->process_per_device) {
         if (run->world > 1) TDM_FAIL(TDM_E_USAGE, "parallel.mode must be ddp to run as %d processes", run->world);
         if (job->parallel.ddp.average == TDM_AVERAGE_RANKS && devices > 1)

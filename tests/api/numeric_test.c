@@ -127,7 +127,7 @@ TEST(several_samples_are_counted) {
     w.s.value = NAN;
     CHECK_STATUS(train(&w), TDM_E_NUMERIC);
     CHECK_HAS(tdm_error_message(), "the loss of step 3 is nan: sample 9 of data.train and 1 more of its batch hold ");
-    CHECK_HAS(tdm_error_message(), "its batch is of samples 8, 9, 10, 11; lower optimizer.lr");
+    CHECK_HAS(tdm_error_message(), "its batch holds samples 8, 9, 10, 11; mend them");
     end(&w);
 }
 
@@ -147,7 +147,7 @@ TEST(a_loss_beyond_a_float) {
     w.job.train.per_device = 12;
     CHECK((double)w.s.target * (double)w.s.target > (double)FLT_MAX);
     CHECK_STATUS(train(&w), TDM_E_NUMERIC);
-    CHECK_HAS(tdm_error_message(), "the loss of step 1 is infinite: its batch is of samples 0, 1, 2, 3, 4, 5, 6, 7 and "
+    CHECK_HAS(tdm_error_message(), "the loss of step 1 is infinite: its batch holds samples 0, 1, 2, 3, 4, 5, 6, 7 and "
                                    "4 more; lower optimizer.lr");
     end(&w);
     begin_values(&w, 1.5e19f);

@@ -10,7 +10,7 @@ done
 cmp -s toy.yaml a/config.input.yaml || fail "config.input.yaml is not the file"
 has "$out" "tandem eval $work/a"
 has "$out" "look at $work/a/report.html"
-has "$err" "per device 8 x 2 = 16 per optimizer step"
+has "$err" "per device 8 x 2 = 16 per step"
 has "$err" "steps/epoch"
 has "$err" "exits with code 75"
 has "$err" "--run-dir"

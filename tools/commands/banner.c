@@ -30,8 +30,9 @@ static char *mode_text(const banner *b, const char *description) {
     const bool on_cuda = device && strncmp(device, "cuda\n", 5) == 0;
     const char *kind = on_cuda ? "cuda" : "cpu";
     int replicas = b->state->replicas, count = threads_each ? atoi(threads_each) : 1;
+    const char *each = parallel->mode == TDM_MODE_SINGLE && parallel->stages == 1 ? "" : " each";
     FREED char *threads = on_cuda ? text_copy(precisions[b->job->train.precision])
-                                  : text_format("%d thread%s each", count, count == 1 ? "" : "s");
+                                  : text_format("%d thread%s%s", count, count == 1 ? "" : "s", each);
     const bool one = parallel->stages == 1;
     FREED char *devices =
         one ? text_copy("1 device") : text_format("%lld stages, a device each", (long long)parallel->stages);
@@ -60,7 +61,7 @@ static char *batch_text(const banner *b) {
                             ? text_format(" (in %lld micro-batches)", (long long)b->job->train.accumulate)
                             : text_copy("");
     const char *where = b->job->parallel.mode == TDM_MODE_SINGLE && s->replicas > 1 ? ", all on one device" : "";
-    return text_format("per device %lld x %d = %lld per optimizer step%s%s, %lld steps/epoch", (long long)s->per_device,
+    return text_format("per device %lld x %d = %lld per step%s%s, %lld steps/epoch", (long long)s->per_device,
                        s->replicas, (long long)s->global_batch, where, micro, (long long)s->steps_per_epoch);
 }
 

@@ -42,6 +42,7 @@ static char *memory_text(const report_run *run) {
     for (size_t i = 0; i < json_array_size(peaks); i++) {
         fprintf(to, "%s%s", i ? ", " : "", text_bytes(one, json_number_value(json_array_get(peaks, i))));
     }
+    if (json_array_size(peaks) > 1) fputs(" (each device)", to);
     text_close(to);
     return out;
 }

@@ -38,7 +38,7 @@ typedef struct tdm_data_spec {
     tdm_ints range;              /* [first, end) of the samples; empty: all */
     int64_t samples;             /* synthetic, glyphs */
     int64_t classes;             /* synthetic; TDM_INT_NULL: the number of the model's outputs */
-    int64_t seed;                /* synthetic, glyphs; TDM_INT_NULL: the job's seed */
+    int64_t seed;                /* synthetic, glyphs, `holdout`; TDM_INT_NULL: the job's seed */
     double noise;                /* glyphs: standard deviation of the pixel noise; pixels are 0 to 1 */
     tdm_origin origin;           /* where the file has the section, for messages */
     const char *path;            /* image_folder: the folder. csv: the table. cifar10: where `files` were found */
@@ -102,8 +102,8 @@ typedef struct tdm_loss_section {
     double label_smoothing; /* cross_entropy */
     int64_t ignore_index;
     double beta; /* smooth_l1 */
-    tdm_floats
-        pos_weight; /* bce_with_logits: of targets that are 1; count 0: 1, 1: for all outputs, else one for each */
+    /* bce_with_logits: of targets that are 1; count 0: 1, 1: for all outputs, else one for each */
+    tdm_floats pos_weight;
 } tdm_loss_section;
 
 typedef enum tdm_optimizer_kind { TDM_SGD, TDM_ADAM, TDM_ADAMW, TDM_RMSPROP } tdm_optimizer_kind;
@@ -187,14 +187,14 @@ typedef enum tdm_precision { TDM_F32, TDM_TF32, TDM_BF16 } tdm_precision;
 typedef enum tdm_recompute { TDM_RECOMPUTE_AUTO, TDM_RECOMPUTE_ALWAYS, TDM_RECOMPUTE_NEVER } tdm_recompute;
 typedef struct tdm_train_section {
     int64_t epochs, steps;            /* exactly one; the other TDM_INT_NULL */
-    int64_t per_device, global_batch; /* exactly one, samples per optimizer step; the other TDM_INT_NULL */
+    int64_t per_device, global_batch; /* exactly one, samples per step; the other TDM_INT_NULL */
     int64_t accumulate;               /* micro-batches into which a device cuts its part of a step */
     double clip_grad_norm;            /* NaN: none */
     int precision;                    /* tdm_precision */
     int recompute;                    /* tdm_recompute */
     int64_t stop_after;               /* evaluations without an improvement that end the run; TDM_INT_NULL: none do */
     int stop_metric;                  /* tdm_metric, not TDM_METRIC_NONE */
-    double stop_min_delta;            /* by more than this must the metric improve */
+    double stop_min_delta;            /* the metric must improve by more than this */
     double ema_decay;                 /* of the moving average of the parameters; NaN: there is none */
     bool ema_warmup;                  /* the decay is at most (1 + n) / (10 + n) after n updates */
     int64_t ema_every;                /* steps between two updates of the average */
@@ -215,7 +215,7 @@ typedef enum tdm_ddp_average { TDM_AVERAGE_SAMPLES, TDM_AVERAGE_RANKS } tdm_ddp_
 typedef struct tdm_parallel_section {
     int mode, device; /* tdm_mode_kind, tdm_device_kind */
     tdm_ints device_ids;
-    int64_t threads_per_device; /* TDM_INT_NULL: the machine's cores divided by the number of devices */
+    int64_t threads_per_device; /* TDM_INT_NULL: the cores that the process may use divided by the devices */
     bool allow_shared_device;
     int kernels; /* tdm_kernel_choice */
     int64_t stages;

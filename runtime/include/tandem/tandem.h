@@ -113,7 +113,7 @@ typedef struct tdm_run_state {
     int64_t step, steps_total, epoch, steps_per_epoch, samples;
     double lr, loss; /* of the last step; loss is NaN before the first */
     int replicas;
-    int64_t per_device, global_batch; /* samples per optimizer step */
+    int64_t per_device, global_batch; /* samples per step */
     int64_t params;                   /* learnable numbers */
     char params_xxh3[40];             /* XXH3-128 in hex over all parameters in name order */
     int has_ended;                    /* non-zero: train.stop_early has ended the run before its last step */

@@ -110,8 +110,8 @@ typedef enum tdm_epilogue {
     TDM_EPILOGUE_RELU = 1,
     /* backward also writes channel_sums. */
     TDM_EPILOGUE_SUM_DX = 2,
-    /* Never asked for, only answered, and not in training: the kernel adds its own bias to the finished sum as y holds
-     * it, so another kernel may add it later with the same bits. */
+    /* A kernel only offers it, and not in training; no plan requests it. The kernel adds its own bias to the finished
+     * sum as y holds it, so another kernel may add it later with the same bits. */
     TDM_EPILOGUE_GIVES_BIAS = 16
 } tdm_epilogue;
 
