@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/linear/linear.h"
 #include "ops/linear/linear_dnnl.h"
 #include "runtime/backends/dnnl/kit/product.h"
 #include "runtime/base/bf16.h"
@@ -16,13 +17,25 @@ typedef struct {
 } linear;
 
 static tdm_dnnl_product product_of(const tdm_kernel_desc *desc, int64_t rows, int pass) {
-    const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
+    const tdm_linear_sizes of = tdm__linear_sizes_of(desc, rows);
+    const int64_t points = of.points, in = of.in, out = of.out;
     const tdm_dnnl_product products[PASSES] = {
-        [FORWARD] =
-            {.m = rows, .n = out, .k = in, .a = {in, 1}, .b = {1, in}, .c = {out, 1}, .biased = desc->param_count > 1},
-        [DATA] = {.m = rows, .n = in, .k = out, .a = {out, 1}, .b = {in, 1}, .c = {in, 1}},
-        [WEIGHTS] =
-            {.m = out, .n = in, .k = rows, .a = {1, out}, .b = {in, 1}, .c = {in, 1}, .floats = true, .by_rows = true},
+        [FORWARD] = {.m = points,
+                     .n = out,
+                     .k = in,
+                     .a = {in, 1},
+                     .b = {1, in},
+                     .c = {out, 1},
+                     .biased = desc->param_count > 1},
+        [DATA] = {.m = points, .n = in, .k = out, .a = {out, 1}, .b = {in, 1}, .c = {in, 1}},
+        [WEIGHTS] = {.m = out,
+                     .n = in,
+                     .k = points,
+                     .a = {1, out},
+                     .b = {in, 1},
+                     .c = {in, 1},
+                     .floats = true,
+                     .by_rows = true},
     };
     return products[pass];
 }
@@ -42,6 +55,7 @@ static dnnl_status_t scratch_of(const tdm_dnnl_context *context, const tdm_kerne
 }
 
 bool tdm__linear_bf16_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    const tdm_linear_sizes of = tdm__linear_sizes_of(desc, desc->y.dim[0]);
     tdm_dnnl_context context = {0};
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     dnnl_status_t status = tdm__dnnl_context_init(&context);
@@ -49,7 +63,7 @@ bool tdm__linear_bf16_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     tdm__dnnl_context_deinit(&context);
     tdm__dnnl_leave(&caller);
     fit->epilogue = TDM_EPILOGUE_RELU;
-    fit->scratch_bytes += (size_t)(desc->y.dim[0] * desc->y.dim[1]) * sizeof(uint16_t);
+    fit->scratch_bytes += (size_t)(of.points * of.out) * sizeof(uint16_t);
     fit->no_memory = status == dnnl_out_of_memory;
     if (status != dnnl_success)
         snprintf(fit->why, sizeof fit->why, "oneDNN %s",
@@ -100,8 +114,9 @@ static tdm_status multiply(const tdm_kernel_args *args, int pass, const void *a,
 tdm_status tdm__linear_bf16_forward(const tdm_kernel_args *args) {
     const void *bias = args->desc->param_count > 1 ? args->param_bf16[1] : NULL;
     TDM_MODULE_TRY(multiply(args, FORWARD, args->x[0], args->param_bf16[0], bias, args->y));
+    const tdm_linear_sizes of = tdm__linear_sizes_of(args->desc, args->rows);
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU))
-        TDM_LANES(tdm__dnnl_passes)->relu_bf16((uint16_t *)(void *)args->y, args->rows * args->desc->y.dim[1]);
+        TDM_LANES(tdm__dnnl_passes)->relu_bf16((uint16_t *)(void *)args->y, of.points * of.out);
     return TDM_OK;
 }
 
@@ -114,7 +129,8 @@ static void sum_rows(float *restrict db, const uint16_t *restrict dy, int64_t ro
 
 tdm_status tdm__linear_bf16_backward(const tdm_kernel_args *args) {
     const linear *l = args->state;
-    const int64_t out = args->desc->y.dim[1], count = args->rows * out;
+    const tdm_linear_sizes of = tdm__linear_sizes_of(args->desc, args->rows);
+    const int64_t out = of.out, count = of.points * out;
     const uint16_t *dy = (const uint16_t *)(const void *)args->dy;
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
         uint16_t *masked = (uint16_t *)(void *)((char *)args->scratch + l->masked);
@@ -122,7 +138,7 @@ tdm_status tdm__linear_bf16_backward(const tdm_kernel_args *args) {
         dy = masked;
     }
     if (args->dparam[0] != NULL) TDM_MODULE_TRY(multiply(args, WEIGHTS, dy, args->x[0], NULL, args->dparam[0]));
-    if (args->dparam[1] != NULL) sum_rows(args->dparam[1], dy, args->rows, out);
+    if (args->dparam[1] != NULL) sum_rows(args->dparam[1], dy, of.points, out);
     if (args->dx[0] == NULL) return TDM_OK;
     return multiply(args, DATA, dy, args->param_bf16[0], NULL, args->dx[0]);
 }

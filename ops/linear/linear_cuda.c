@@ -1,6 +1,5 @@
 /* linear on CUDA: three matrix products. The first includes bias and relu. One pass before the other two computes the
  * gradient of the bias and the mask of the relu. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <tandem/job.h>
@@ -16,16 +15,15 @@ typedef struct {
 
 /* Bytes of scratch for the masked dy; the room for the sums follows it. */
 static size_t masked_bytes(const tdm_kernel_desc *desc) {
-    return tdm__cuda_part((size_t)(desc->y.dim[0] * desc->y.dim[1]) * tdm__cuda_size(tdm__cuda_number_of(desc)));
+    const tdm_linear_sizes of = tdm__linear_sizes_of(desc, desc->y.dim[0]);
+    return tdm__cuda_part((size_t)(of.points * of.out) * tdm__cuda_size(tdm__cuda_number_of(desc)));
 }
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    if (desc->x[0].ndim != 2) {
-        snprintf(fit->why, sizeof fit->why, "inputs with more than one dimension");
-        return false;
-    }
+    const tdm_linear_sizes of = tdm__linear_sizes_of(desc, desc->y.dim[0]);
+    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
     fit->epilogue = TDM_EPILOGUE_RELU;
-    fit->scratch_bytes = masked_bytes(desc) + tdm__cuda_part(tdm__cuda_mask_room(desc->y.dim[0], desc->y.dim[1], 1));
+    fit->scratch_bytes = masked_bytes(desc) + tdm__cuda_part(tdm__cuda_mask_room(of.points, of.out, 1));
     return true;
 }
 
@@ -41,9 +39,10 @@ static void close_state(void *state) {
 /* y[rows,out] = x[rows,in] w[out,in]^T;  dw[out,in] = dy^T x;  dx[rows,in] = dy w */
 static tdm_status open_products(products *p, tdm_cuda_device *device, const tdm_kernel_desc *desc, int64_t rows,
                                 bool training) {
-    const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
+    const tdm_linear_sizes of = tdm__linear_sizes_of(desc, rows);
+    const int64_t points = of.points, in = of.in, out = of.out;
     const tdm_cuda_number number = tdm__cuda_number_of(desc);
-    const tdm_cuda_matmul_shape forward = {.m = rows,
+    const tdm_cuda_matmul_shape forward = {.m = points,
                                            .n = out,
                                            .k = in,
                                            .transpose_b = true,
@@ -53,8 +52,9 @@ static tdm_status open_products(products *p, tdm_cuda_device *device, const tdm_
                                            .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
                                            .batch = 1};
     const tdm_cuda_matmul_shape weight = {
-        .m = out, .n = in, .k = rows, .transpose_a = true, .factors = number, .result = TDM_CUDA_FLOAT, .batch = 1};
-    const tdm_cuda_matmul_shape input = {.m = rows, .n = in, .k = out, .factors = number, .result = number, .batch = 1};
+        .m = out, .n = in, .k = points, .transpose_a = true, .factors = number, .result = TDM_CUDA_FLOAT, .batch = 1};
+    const tdm_cuda_matmul_shape input = {
+        .m = points, .n = in, .k = out, .factors = number, .result = number, .batch = 1};
     TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->forward, device, &forward));
     if (!training) return TDM_OK;
     TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->weight, device, &weight));
@@ -92,12 +92,13 @@ static tdm_status forward(const tdm_kernel_args *args) {
 static tdm_status backward(const tdm_kernel_args *args) {
     const products *p = args->state;
     const tdm_kernel_desc *desc = args->desc;
+    const tdm_linear_sizes of = tdm__linear_sizes_of(desc, args->rows);
     const bool relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU);
     void *masked = args->scratch;
     TDM_CUDA_ENTER(args->device);
     TDM_MODULE_TRY(tdm__cuda_mask(tdm__cuda_device(args->device), tdm__cuda_number_of(desc), masked, args->dy,
                                   relu ? args->y : NULL, args->dparam[1], (char *)args->scratch + masked_bytes(desc),
-                                  args->rows, desc->y.dim[1], 1));
+                                  of.points, of.out, 1));
     const void *dy = relu ? masked : args->dy;
     if (args->dparam[0] != NULL) TDM_MODULE_TRY(tdm__cuda_matmul_run(p->weight, dy, args->x[0], NULL, args->dparam[0]));
     if (args->dx[0] == NULL) return TDM_OK;

@@ -3,7 +3,6 @@
  * y = x w^T reads both matrices along their rows, which costs sgemm up to half its speed for the few rows of a batch.
  * Forward therefore computes y^T = w x^T with a transposed copy of x, unless the rows are so few that this does not
  * pay, or so many that the copy would be large. */
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/backends/dnnl/kit/dnnl.h"
@@ -12,29 +11,26 @@
 
 /* Byte offsets in scratch. */
 typedef struct {
-    int64_t rows, in, out;
-    size_t x, y;   /* forward: x^T, y^T */
-    size_t masked; /* backward: dy, 0 where y <= 0 */
+    int64_t rows, in, out; /* rows: of the matrices */
+    size_t x, y;           /* forward: x^T, y^T */
+    size_t masked;         /* backward: dy, 0 where y <= 0 */
     size_t total;
 } offsets;
 
 enum { TILE = 16, LEAST_TRANSPOSED = 16, MOST_TRANSPOSED = 256 }; /* rows */
 
 static offsets offsets_of(const tdm_kernel_desc *desc, int64_t rows) {
-    const int64_t transposed = rows < MOST_TRANSPOSED ? rows : MOST_TRANSPOSED;
-    offsets at = {.rows = rows, .in = desc->x[0].dim[1], .out = desc->y.dim[1]};
+    const tdm_linear_sizes of = tdm__linear_sizes_of(desc, rows);
+    const int64_t transposed = of.points < MOST_TRANSPOSED ? of.points : MOST_TRANSPOSED;
+    offsets at = {.rows = of.points, .in = of.in, .out = of.out};
     at.y = at.x + tdm__dnnl_round((size_t)(transposed * at.in) * sizeof(float));
     const size_t forward = at.y + tdm__dnnl_round((size_t)(transposed * at.out) * sizeof(float));
-    const size_t backward = at.masked + tdm__dnnl_round((size_t)(rows * at.out) * sizeof(float));
+    const size_t backward = at.masked + tdm__dnnl_round((size_t)(at.rows * at.out) * sizeof(float));
     at.total = forward > backward ? forward : backward;
     return at;
 }
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    if (desc->x[0].ndim != 2) {
-        snprintf(fit->why, sizeof fit->why, "inputs with more than one dimension");
-        return false;
-    }
     if (desc->precision == TDM_BF16) return tdm__linear_bf16_fits(desc, fit);
     fit->epilogue = TDM_EPILOGUE_RELU;
     fit->scratch_bytes = offsets_of(desc, desc->y.dim[0]).total;

@@ -66,6 +66,8 @@ static void check_refused(const char *op, const char *attrs, tdm_shape input, co
 
 TEST(output_shapes) {
     check_output("linear", "out=10", FLAT(7), "10");
+    check_output("linear", "out=10", ((tdm_shape){2, {5, 7}}), "5x10");
+    check_output("linear", "out=10 in=4", IMAGE(3, 5, 4), "3x5x10");
     check_output("conv2d", "out=8 kernel=3", IMAGE(3, 10, 12), "8x8x10");
     check_output("conv2d", "out=8 kernel=3 padding=1 stride=2", IMAGE(3, 10, 11), "8x5x6");
     check_output("conv2d", "out=8 kernel=[3,5] dilation=[2,1] padding=[0,2]", IMAGE(3, 10, 11), "8x6x11");
@@ -116,7 +118,14 @@ TEST(parameters) {
     CHECK_INT(l.infer.param[1].fan_in, 12);
     CHECK_NEAR(l.infer.flops, 2.0 * 12 * 6 * 3 * 4, 0);
 
-    tdm_shape flat = FLAT(30);
+    tdm_shape flat = FLAT(30), steps = {2, {5, 30}};
+    infer(&l, "linear", "out=7", &steps, 1);
+    REQUIRE(l.status == TDM_OK && l.infer.param_count == 2);
+    CHECK_TEXT(tdm__shape_text(&l.infer.param[0].shape).text, "7x30");
+    CHECK(!l.infer.param[1].is_bias); /* of features, not of channels */
+    CHECK_NEAR(l.infer.flops, 5 * 420, 0);
+    infer(&l, "linear", "out=7", &flat, 1);
+    CHECK(l.infer.param[1].is_bias);
     infer(&l, "linear", "out=7 bias=false in=30", &flat, 1);
     REQUIRE(l.status == TDM_OK && l.infer.param_count == 1);
     CHECK_TEXT(tdm__shape_text(&l.infer.param[0].shape).text, "7x30");
@@ -151,8 +160,12 @@ TEST(parameters) {
 }
 
 TEST(refusals) {
-    check_refused("linear", "out=10", IMAGE(128, 8, 8),
-                  "linear 'body.0' needs a flat input, got 128x8x8; put `flatten` before it");
+    check_refused(
+        "linear", "out=10", IMAGE(128, 8, 8),
+        "linear 'body.0' works along the last dimension, and its input is 128x8x8; put `flatten` before it, or "
+        "write `in: 8` if that is meant");
+    check_refused("linear", "out=10 in=128", IMAGE(128, 8, 8),
+                  "linear 'body.0': `in` says 128 features, but its input 128x8x8 has 8; correct it or leave it out");
     check_refused("linear", "out=10 in=512", FLAT(8192),
                   "linear 'body.0': `in` says 512 features, but its input 8192 has 8192; correct it or leave it out");
     check_refused("conv2d", "out=8 kernel=3", FLAT(784),
