@@ -161,19 +161,22 @@ static bool averages_ranks(const ddp *d) {
     return d->world > 1 && d->base.params.job->parallel.ddp.average == TDM_AVERAGE_RANKS;
 }
 
-/* The divisor of this rank's losses: the labels or numbers of all ranks that count; or, for a mean of the ranks' means,
- * its own that count times the number of ranks. Without ignored labels the two are equal, because the sampler gives all
- * ranks the same number of rows. */
-static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *times, int64_t *out) {
+/* The divisor of this rank's losses: the labels or numbers of all ranks that count, by their weights, added in rank
+ * order; or, for a mean of the ranks' means, its own that count times the number of ranks. Without ignored labels the
+ * two are equal, because the sampler gives all ranks the same number of rows. */
+static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *times, double *out) {
     const tdm_mode_params *params = &d->base.params;
-    int64_t width = params->loss->target == TDM_TARGET_CLASS ? 1 : params->plan->output_width;
-    *out = batch->global_rows * width;
+    double all[TDM_LIST_MAX];
+    *out = params->loss->denominator(&params->job->loss, batch->global_rows, params->plan->output_width, NULL);
     if (!params->has_ignored) return TDM_OK;
-    *out = tdm__denominator(params, batch->shard, batch->shard_count);
-    if (averages_ranks(d)) *out *= d->world;
+    double own = tdm__denominator(params, batch->shard, batch->shard_count);
+    *out = averages_ranks(d) ? own * d->world : own;
     if (d->world == 1 || averages_ranks(d)) return TDM_OK;
     int64_t at = tdm__now_ns();
-    TDM_TRY(tdm_comm_all_reduce(d->base.params.comm, (tdm_span){out, 1, TDM_DTYPE_I64}, TDM_REDUCE_SUM));
+    TDM_TRY(tdm_comm_all_gather(params->comm, (tdm_span){&own, 1, TDM_DTYPE_F64},
+                                (tdm_span){all, (size_t)d->world, TDM_DTYPE_F64}));
+    *out = 0;
+    for (int r = 0; r < d->world; r++) *out += all[r];
     times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
     return TDM_OK;
 }
@@ -182,8 +185,7 @@ static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *time
  * divides by its own denominator; a rank whose denominator is 0 adds 0, and if all are 0 there is no mean. */
 static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_result *result) {
     enum { LOSS, CORRECT, STOP, DENOMINATOR, COUNT };
-    double own[COUNT] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0,
-                         (double)result->denominator};
+    double own[COUNT] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0, result->denominator};
     double all[COUNT * TDM_LIST_MAX], sum[COUNT] = {0};
     if (d->world == 1) {
         result->loss = own[LOSS] / own[DENOMINATOR];
@@ -197,7 +199,7 @@ static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_resul
     if (averages_ranks(d)) {
         int counted = 0; /* ranks that have a mean */
         for (int r = 0; r < d->world; r++) counted += all[COUNT * r + DENOMINATOR] > 0;
-        result->denominator = (int64_t)sum[DENOMINATOR];
+        result->denominator = sum[DENOMINATOR];
         result->loss = counted > 0 ? sum[LOSS] * d->world / counted : NAN;
     } else {
         result->loss = sum[LOSS] / own[DENOMINATOR];

@@ -206,7 +206,7 @@ static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
         sum += outcome[where]->loss[i];
         result->correct += outcome[i]->correct;
     }
-    result->loss = sum / (double)result->denominator;
+    result->loss = sum / result->denominator;
     if (!isnan(result->grad_norm)) result->grad_norm = outcome[0]->grad_norm;
     return TDM_OK;
 }

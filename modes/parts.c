@@ -36,12 +36,13 @@ tdm_hash128 tdm__step_key(const tdm_shard *shards, int count) {
 
 /* ---- the loss ---- */
 
-int64_t tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards, int count) {
-    int64_t sum = 0;
+double tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards, int count) {
+    tdm_loss_section section = params->job->loss;
+    double sum = 0;
+    if (params->mixes) section.weight.count = 0;
     for (int i = 0; i < count; i++) {
         if (shards[i].rows > 0)
-            sum += params->loss->denominator(&params->job->loss, shards[i].rows, params->plan->output_width,
-                                             shards[i].target);
+            sum += params->loss->denominator(&section, shards[i].rows, params->plan->output_width, shards[i].target);
     }
     return sum;
 }

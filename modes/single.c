@@ -118,7 +118,7 @@ static tdm_status single_collect(tdm_mode *mode, tdm_step_result *result) {
     double total = 0;
     TDM_TRY(tdm__pipeline_wait(s->pipeline, &result->times, &outcome));
     for (int i = 0; i < mode->params.replicas; i++) total += outcome->loss[i]; /* a part without rows has 0 */
-    result->loss = total / (double)result->denominator;
+    result->loss = total / result->denominator;
     result->correct = outcome->correct;
     if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm;
     return TDM_OK;

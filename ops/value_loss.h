@@ -26,9 +26,9 @@ static inline tdm_column_settings tdm__one_setting(double value) {
 }
 
 #define TDM_VALUE_LOSS_RUN(loss, settings)                                                                          \
-    static int64_t denominator(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target) {  \
+    static double denominator(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target) {   \
         (void)section, (void)target;                                                                                \
-        return rows * width;                                                                                        \
+        return (double)(rows * width);                                                                              \
     }                                                                                                               \
     static tdm_status run(const tdm_loss_args *args) {                                                              \
         const tdm_loss_section *section = args->section;                                                            \

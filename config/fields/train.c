@@ -19,6 +19,9 @@ const tdm_field tdm__loss_rows[] = {
     {FIELD(FLOATS, tdm_loss_section, pos_weight, "null"), RANGE(0, 1e30), ITEMS(1, TDM_LIST_MAX), FLAGS(NULLABLE),
      HELP("weight of targets that are 1: one number, or one for each output; null: 1",
           "目标为 1 的权重：一个数，或每个输出一个；null 为 1")},
+    {FIELD(FLOATS, tdm_loss_section, weight, "null"), RANGE(0, 1e30), ITEMS(2, TDM_LIST_MAX), FLAGS(NULLABLE),
+     HELP("weight of each class: labels count by it, in the mean too; null: 1",
+          "每个类别的权重：标签按此计入，求平均时亦然；null 为 1")},
     {0},
 };
 

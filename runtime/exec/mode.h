@@ -28,8 +28,8 @@ typedef struct tdm_update {
 typedef struct tdm_step_result {
     double loss; /* mean over the global batch: replica sums added in replica order, divided once */
     int64_t rows, correct;
-    int64_t denominator; /* of that mean; 0 if every label is ignored: then the loss is NaN */
-    double grad_norm;    /* before clipping; NaN without clipping */
+    double denominator; /* of that mean; 0 if every label is ignored or weighs 0: then the loss is NaN */
+    double grad_norm;   /* before clipping; NaN without clipping */
     tdm_times times;
     int64_t bytes_moved; /* between devices: this process's share */
     bool stop;           /* some process has been asked to stop: every rank learns it in the same step */
@@ -50,7 +50,8 @@ typedef struct tdm_mode_params {
     const tdm_comm_ops *device_comm;                   /* ddp: reduces in the device's memory; NULL: `comm` reduces */
     int state_count;
     bool averages;    /* the first replica of all keeps an average of its parameters */
-    bool has_ignored; /* some label may be ignored: the denominator of the mean is counted each step */
+    bool has_ignored; /* some label may be ignored, or labels have weights: the denominator is counted each step */
+    bool mixes; /* labels stand for probabilities, of which PyTorch's mean is over the rows, whatever the weights */
 } tdm_mode_params;
 
 typedef struct tdm_mode tdm_mode;

@@ -23,11 +23,11 @@ int tdm__optim_state_count(const tdm_job *job) {
     return __builtin_popcount(tdm__optim_states(job));
 }
 
-tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator) {
+tdm_step_values tdm__optim_values(const tdm_update *update, double denominator) {
     const tdm_optim_def *optim = update->optim;
     const tdm_optimizer_section *section = update->optimizer;
     tdm_step_values values = {.step = (uint64_t)update->t,
-                              .loss_seed = (float)(1.0 / (double)denominator),
+                              .loss_seed = denominator == 0 ? 0.0f : (float)(1.0 / denominator),
                               .clip_norm = (float)update->clip_norm,
                               .average_weight = update->average_weight,
                               .clip_value = (float)update->clip_value};
@@ -41,7 +41,7 @@ tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator)
     return values;
 }
 
-tdm_values tdm__optim_all_values(const tdm_update *update, int64_t denominator) {
+tdm_values tdm__optim_all_values(const tdm_update *update, double denominator) {
     const tdm_param_groups *groups = &update->optimizer->groups;
     tdm_values values = {.count = 1 + groups->count, .of[0] = tdm__optim_values(update, denominator)};
     for (int i = 0; i < groups->count; i++) {

@@ -128,9 +128,9 @@ static tdm_status fail(const tdm_run *run, const tdm_step_result *result, const 
 static void note_ignored(tdm_run *run) {
     if (run->ignored_steps++ > 0 || run->rank != 0) return;
     TDM_WARN(run->host, "train",
-             "step %lld: every label of its batch is loss.ignore_index, so its loss is nan and its gradient 0; "
+             "step %lld: every label of its batch is loss.ignore_index%s, so its loss is nan and its gradient 0; "
              "training continues",
-             (long long)(run->step + 1));
+             (long long)(run->step + 1), run->job->loss.weight.count > 0 ? " or weighs 0" : "");
 }
 
 void tdm__run_report_ignored(const tdm_run *run) {

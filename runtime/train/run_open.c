@@ -8,6 +8,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
+#include "runtime/data/transforms/mixing.h"
 #include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
@@ -201,7 +202,9 @@ static tdm_status open_mode(tdm_run *run) {
                               .comm = run->comm,
                               .state_count = run->options.predicts ? 0 : tdm__optim_state_count(job),
                               .averages = run->average_count > 0,
-                              .has_ignored = run->train != NULL && run->train->has_ignored};
+                              .has_ignored =
+                                  run->train != NULL && (run->train->has_ignored || job->loss.weight.count > 0),
+                              .mixes = tdm__transform_mixes(&job->data.transform)};
     tdm_status status = tdm__mode_open(&run->mode, tdm_builtin_modes[job->parallel.mode], &params);
     return status == TDM_E_MEMORY ? short_of_memory(run) : status;
 }

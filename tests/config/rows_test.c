@@ -84,6 +84,8 @@ static int faults_with(const char *text, const char *path, const char *value, co
 static void good_value(const tdm_section *section, const tdm_field *row, char *out, size_t bytes) {
     if (strcmp(row->key, "betas") == 0 || strcmp(row->key, "range") == 0)
         snprintf(out, bytes, row->kind == TDM_FIELD_FLOATS ? "[0.5, 0.25]" : "[3, 9]");
+    else if (strcmp(row->key, "weight") == 0)
+        snprintf(out, bytes, "[0.25, 0, 2]"); /* for the three classes of SMALL */
     else if (strcmp(row->key, "init_method") == 0)
         snprintf(out, bytes, "file:///shared/meet");
     else if (strcmp(row->key, "nesterov") == 0)

@@ -310,6 +310,7 @@ DIFFERENCES = [
     ("data.shuffle", ("data.shuffle=false",)),
     ("data.drop_last", ("data.drop_last=true",)),
     ("loss", ("loss={type: cross_entropy, label_smoothing: 0.1}",)),
+    ("loss", ("loss={type: cross_entropy, weight: [1, 2, 1, 1]}",)),
     ("eval.every", ("eval.every=15 steps",)),
     ("checkpoint.every", ("checkpoint.every=5 steps",)),
     ("deterministic", ("deterministic=false",)),

@@ -93,6 +93,64 @@ TEST(mixed_samples_are_equal) {
     tdm_graph_free(graph);
 }
 
+/* The mean divides by the weights of the labels, which are added in the order of the replicas. */
+TEST(weights_of_classes_are_equal_in_all_modes) {
+    static const int kinds[] = {TDM_CROSS_ENTROPY, TDM_NLL};
+    tdm_graph *graph = law_graph(1, 1);
+    for (int k = 0; k < 2; k++) {
+        for (int n = 1; n <= 3; n++) {
+            tdm_job job;
+            law_job(&job);
+            job.loss.kind = kinds[k];
+            law_result plain = run_as(&job, graph, TDM_MODE_SINGLE, n);
+            job.loss.weight = (tdm_floats){5, {0.1, 3.7, 0.7, 1.3, 0.01}};
+            job.loss.ignore_index = 3;
+            job.train.accumulate = n;
+            law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
+            law_result dp = run_as(&job, graph, TDM_MODE_DP, n);
+            law_result ddp = run_as(&job, graph, TDM_MODE_DDP, n);
+            law_check_same(&single, &dp);
+            law_check_same(&single, &ddp);
+            CHECK(strcmp(plain.params, single.params) != 0);
+        }
+    }
+    tdm_graph_free(graph);
+}
+
+/* Mixed labels stand for probabilities: the mean is over the rows, so equal weights scale the gradient. */
+TEST(weights_of_mixed_samples_are_equal) {
+    tdm_job job;
+    tdm_graph *graph = law_mixing(&job);
+    job.loss.weight = (tdm_floats){10, {2, 2, 2, 2, 2, 2, 2, 2, 2, 2}};
+    law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+    law_result dp = run_as(&job, graph, TDM_MODE_DP, 2);
+    law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 2);
+    law_check_same(&single, &dp);
+    law_check_same(&single, &ddp);
+    job.loss.weight.count = 0;
+    law_result plain = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+    CHECK_NEAR(single.loss[0], 2 * plain.loss[0], 1e-6 * plain.loss[0]);
+    CHECK_NEAR(single.eval_loss, plain.eval_loss, 0.5 * plain.eval_loss); /* labels of data.eval are not mixed */
+    tdm_graph_free(graph);
+}
+
+TEST(soft_targets_are_equal_in_all_modes) {
+    tdm_graph *graph = law_graph(1, 1);
+    for (int n = 1; n <= 3; n++) {
+        tdm_job job;
+        law_job(&job);
+        job.loss.kind = TDM_SOFT_CROSS_ENTROPY;
+        job.loss.weight = (tdm_floats){5, {0.1, 3.7, 0.7, 1.3, 0.01}};
+        law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
+        law_result dp = run_as(&job, graph, TDM_MODE_DP, n);
+        law_result ddp = run_as(&job, graph, TDM_MODE_DDP, n);
+        single.accuracy = dp.accuracy = ddp.accuracy = 0; /* NaN: targets are no labels */
+        law_check_same(&single, &dp);
+        law_check_same(&single, &ddp);
+    }
+    tdm_graph_free(graph);
+}
+
 /* Layers that are large enough for threads to share. */
 static tdm_graph *wide_graph(void) {
     const tdm_attr conv[] = {{"out", "64", {0}}, {"kernel", "3", {0}}, {"padding", "1", {0}}};
@@ -318,8 +376,10 @@ TEST(groups_are_equal_in_all_modes) {
 }
 
 TEST_MAIN(RUN(modes_are_equal); RUN(exposed_time_is_part_of_comm); RUN(a_run_repeats);
-          RUN(loader_threads_change_nothing); RUN(mixed_samples_are_equal); RUN(threads_change_nothing);
-          RUN(recomputing_changes_nothing); RUN(bf16_is_equal_in_all_modes); RUN(variants_of_dp_are_equal);
-          RUN(cutting_the_batch_changes_only_rounding); RUN(accumulation_is_equal_in_all_modes);
-          RUN(clipping_by_value_is_equal_in_all_modes); RUN(small_buckets_are_equal);
-          RUN(frozen_parameters_are_equal_in_all_modes); RUN(groups_are_equal_in_all_modes);)
+          RUN(loader_threads_change_nothing); RUN(mixed_samples_are_equal);
+          RUN(weights_of_classes_are_equal_in_all_modes); RUN(weights_of_mixed_samples_are_equal);
+          RUN(soft_targets_are_equal_in_all_modes); RUN(threads_change_nothing); RUN(recomputing_changes_nothing);
+          RUN(bf16_is_equal_in_all_modes); RUN(variants_of_dp_are_equal); RUN(cutting_the_batch_changes_only_rounding);
+          RUN(accumulation_is_equal_in_all_modes); RUN(clipping_by_value_is_equal_in_all_modes);
+          RUN(small_buckets_are_equal); RUN(frozen_parameters_are_equal_in_all_modes);
+          RUN(groups_are_equal_in_all_modes);)

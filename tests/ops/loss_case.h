@@ -60,6 +60,12 @@ static inline void loss_numbers(uint32_t seed, float *out, int64_t count, float 
     }
 }
 
+static inline void loss_shares(float *row, int64_t width) {
+    float total = 0;
+    for (int64_t c = 0; c < width; c++) total += row[c] = fabsf(row[c]);
+    for (int64_t c = 0; c < width; c++) row[c] /= total;
+}
+
 static inline size_t loss_target_bytes(const tdm_loss_def *loss, int64_t rows, int64_t width) {
     return loss->target == TDM_TARGET_CLASS ? (size_t)rows * sizeof(int64_t) : (size_t)(rows * width) * sizeof(float);
 }
@@ -68,6 +74,8 @@ static inline void loss_targets(const loss_case *c, int64_t rows, int64_t width,
     const tdm_loss_def *loss = loss_named(c->loss);
     if (loss->target == TDM_TARGET_VALUES) {
         loss_numbers(12, target, rows * width, 4);
+        const bool shares = strcmp(c->loss, "soft_cross_entropy") == 0; /* probabilities, which add up to 1 */
+        for (int64_t n = 0; shares && n < rows; n++) loss_shares((float *)target + n * width, width);
         return;
     }
     for (int64_t n = 0; n < rows; n++) {

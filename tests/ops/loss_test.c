@@ -34,6 +34,8 @@ TEST(places_are_those_of_the_enum) {
     CHECK_TEXT(tdm_builtin_losses[TDM_L1]->name, "l1");
     CHECK_TEXT(tdm_builtin_losses[TDM_SMOOTH_L1]->name, "smooth_l1");
     CHECK_TEXT(tdm_builtin_losses[TDM_BCE_WITH_LOGITS]->name, "bce_with_logits");
+    CHECK_TEXT(tdm_builtin_losses[TDM_NLL]->name, "nll");
+    CHECK_TEXT(tdm_builtin_losses[TDM_SOFT_CROSS_ENTROPY]->name, "soft_cross_entropy");
 }
 
 enum { MOST_OF_SLOPES = 2048, SLOPES = 64 };
@@ -80,8 +82,10 @@ static void check_size(const loss_case *c, int64_t rows, int64_t width, bool mix
         CHECK(sum[k] == sum[0] && correct[k] == correct[0]); /* the same bits, and without a gradient too */
     }
     CHECK(memcmp(dy, again, count * sizeof *dy) == 0);
-    const int64_t hits = correct[0] - correct_before, denominator = loss->denominator(&c->section, rows, width, target);
-    CHECK(isfinite(sum[0]) && denominator >= 0 && denominator <= rows * width);
+    const int64_t hits = correct[0] - correct_before;
+    const double denominator = loss->denominator(&c->section, rows, width, target);
+    const double most = (double)(c->section.weight.count > 0 ? 8 * rows : rows * width);
+    CHECK(isfinite(sum[0]) && denominator >= 0 && denominator <= most);
     CHECK(hits >= 0 && hits <= (loss->target == TDM_TARGET_CLASS ? rows : 0));
     double other = 0;
     args.dy = dy, args.loss_sum = &other;
@@ -164,15 +168,51 @@ TEST(ignored_rows_do_not_count) {
     const tdm_loss_section section = {.label_smoothing = 0.1, .ignore_index = 2};
     const float y[9] = {0, 0, 0, 9, 9, 9, 0, 0, 0};
     const int64_t label[3] = {0, 2, 1}, none[3] = {2, 2, 2};
-    CHECK_INT(tdm__cross_entropy_loss.denominator(&section, 3, 3, label), 2);
+    CHECK(tdm__cross_entropy_loss.denominator(&section, 3, 3, label) == 2);
     outcome out = cross_entropy(&section, 3, 3, y, label, 0.5f);
     CHECK_NEAR(out.sum, 2 * log(3), 1e-6);
     for (int i = 3; i < 6; i++) CHECK_NEAR(out.dy[i], 0, 0);
     CHECK_INT(out.correct, 1);
-    CHECK_INT(tdm__cross_entropy_loss.denominator(&section, 3, 3, none), 0);
+    CHECK(tdm__cross_entropy_loss.denominator(&section, 3, 3, none) == 0);
     out = cross_entropy(&section, 3, 3, y, none, INFINITY);
     CHECK_NEAR(out.sum, 0, 0);
     for (int i = 0; i < 9; i++) CHECK_NEAR(out.dy[i], 0, 0);
+}
+
+static const tdm_loss_section weighted = {.ignore_index = 3, .weight = {4, {0.5, 2, 0, 1}}};
+
+TEST(a_label_counts_by_the_weight_of_its_class) {
+    const float y[16] = {0};
+    const int64_t label[4] = {0, 1, 2, 3}; /* the third weighs 0, the last is ignored */
+    CHECK(tdm__cross_entropy_loss.denominator(&weighted, 4, 4, label) == 2.5);
+    CHECK(tdm__nll_loss.denominator(&weighted, 4, 4, label) == 2.5);
+    CHECK(tdm__cross_entropy_loss.denominator(&weighted, 4, 4, NULL) == 4);
+    CHECK(tdm__soft_cross_entropy_loss.denominator(&weighted, 4, 4, y) == 4);
+    outcome out = cross_entropy(&weighted, 4, 4, y, label, 0.4f);
+    CHECK_NEAR(out.sum, 2.5 * log(4), 1e-6);
+    CHECK_NEAR(out.dy[0], -0.75f * 0.5f * 0.4f, 1e-7);
+    CHECK_NEAR(out.dy[4], 0.25f * 2 * 0.4f, 1e-7);
+    for (int i = 8; i < 16; i++) CHECK(out.dy[i] == 0);
+}
+
+TEST(a_soft_target_that_is_certain_costs_what_its_label_does) {
+    const float y[4] = {0.5f, -1, 2, 0}, t[4] = {0, 1, 0, 0};
+    const int64_t label = 1;
+    const outcome hard = cross_entropy(&weighted, 1, 4, y, &label, 0.5f);
+    const outcome soft = run(&tdm__soft_cross_entropy_loss, &weighted, 1, 4, y, t, 0.5f);
+    CHECK_NEAR(soft.sum, hard.sum, 1e-7);
+    for (int c = 0; c < 4; c++) CHECK_NEAR(soft.dy[c], hard.dy[c], 1e-7);
+}
+
+TEST(nll_closed_form) {
+    const float y[8] = {-1, -2, -3, -4, -5, -6, -7, -8};
+    outcome out = run(&tdm__nll_loss, &weighted, 2, 4, y, (const int64_t[]){1, 3}, 0.25f);
+    CHECK_NEAR(out.sum, 4, 0);
+    for (int i = 0; i < 8; i++) CHECK(out.dy[i] == (i == 1 ? -0.5f : 0));
+    CHECK_INT(out.correct, 0);
+    out = run(&tdm__nll_loss, &weighted, 1, 4, y, (const int64_t[]){4}, 1);
+    CHECK_INT(out.status, TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "nll expects labels from 0 to 3");
 }
 
 TEST(a_mixed_label_costs_its_two_classes) {
@@ -260,7 +300,7 @@ TEST(rows_are_added_in_double) {
 
 TEST(mse_closed_form) {
     const float y[4] = {1, 2, 3, 4}, t[4] = {1, 0, 6, 4.5f};
-    CHECK_INT(tdm__mse_loss.denominator(NULL, 2, 2, t), 4);
+    CHECK(tdm__mse_loss.denominator(NULL, 2, 2, t) == 4);
     outcome out = run(&tdm__mse_loss, NULL, 2, 2, y, t, 0.25f);
     CHECK_NEAR(out.sum, 13.25, 0);
     const float want[4] = {0, 1, -1.5f, -0.25f};
@@ -278,15 +318,19 @@ TEST(shapes) {
     CHECK_INT(tdm_error_last()->line, 12);
     CHECK_STATUS(tdm__cross_entropy_loss.infer(&usual, &one, &origin, &classes), TDM_E_CONFIG);
     CHECK(tdm__mse_loss.infer == NULL); /* any shape will do */
-    tdm_loss_section weighted = {.pos_weight = {3, {1, 2, 3}}};
-    CHECK_STATUS(tdm__bce_with_logits_loss.infer(&weighted, &good, &origin, &classes), TDM_E_CONFIG);
+    tdm_loss_section pos_weighted = {.pos_weight = {3, {1, 2, 3}}};
+    CHECK_STATUS(tdm__bce_with_logits_loss.infer(&pos_weighted, &good, &origin, &classes), TDM_E_CONFIG);
     CHECK_HAS(tdm_error_message(), "loss.pos_weight has 3 numbers, but the model gives 10 outputs");
-    weighted.pos_weight.count = 1;
-    CHECK_OK(tdm__bce_with_logits_loss.infer(&weighted, &good, &origin, &classes));
+    pos_weighted.pos_weight.count = 1;
+    CHECK_OK(tdm__bce_with_logits_loss.infer(&pos_weighted, &good, &origin, &classes));
+    CHECK_STATUS(tdm__nll_loss.infer(&weighted, &good, &origin, &classes), TDM_E_CONFIG);
+    CHECK_HAS(tdm_error_message(), "loss.weight has 4 numbers, but the model gives 10 classes; write one for each");
 }
 
 TEST_MAIN(RUN(every_loss_has_cases); RUN(definitions); RUN(places_are_those_of_the_enum); RUN(cases);
           RUN(equal_outputs_cost_log_of_classes); RUN(large_outputs_do_not_overflow); RUN(nan_is_seen);
-          RUN(ignored_rows_do_not_count); RUN(a_mixed_label_costs_its_two_classes);
-          RUN(the_heavier_class_is_the_answer); RUN(labels_are_packed); RUN(wrong_classes_of_mixed_labels_are_refused);
-          RUN(labels_out_of_range_are_refused); RUN(rows_are_added_in_double); RUN(mse_closed_form); RUN(shapes);)
+          RUN(ignored_rows_do_not_count); RUN(a_label_counts_by_the_weight_of_its_class);
+          RUN(a_soft_target_that_is_certain_costs_what_its_label_does); RUN(nll_closed_form);
+          RUN(a_mixed_label_costs_its_two_classes); RUN(the_heavier_class_is_the_answer); RUN(labels_are_packed);
+          RUN(wrong_classes_of_mixed_labels_are_refused); RUN(labels_out_of_range_are_refused);
+          RUN(rows_are_added_in_double); RUN(mse_closed_form); RUN(shapes);)

@@ -5,8 +5,8 @@
 
 fixtures/NAME.py has the cases, a list CASES of dicts. Of an op: attrs, rows, inputs (1), shape of one row, other (the
 shape of every input but the first, if they differ), module, training (True). What is tried instead of normal numbers
-and first weights: change_input(x) and change_module(module). Of a loss: LOSS, HAS_LABELS where targets are labels, and
-in a case rows, width, scale of the outputs (1), settings (keys of section `loss`), ignored (labels that are), and
+and first weights: change_input(x) and change_module(module). Of a loss: LOSS, HAS_LABELS where targets are labels,
+TARGET(rows, width) where floats are not normal, and in a case rows, width, scale of the outputs (1), settings (keys of section `loss`), ignored (labels that are), and
 mixed: whether the others are mixed (tandem/sys/label.h). Each file is drawn from a seed of its own, a hash of the name,
 so a new one changes no other.
 
@@ -83,9 +83,13 @@ def mix(first, width, ignore):
     return packed, p
 
 
-def mixed_loss(y, p, counted, label_smoothing):
-    """The mean over the rows that count: targets that are probabilities know no ignore_index."""
-    return F.cross_entropy(y[counted], p[counted], label_smoothing=label_smoothing)
+def mixed_loss(y, p, target, settings):
+    """The mean over the rows that count: targets that are probabilities know no ignore_index. With weights PyTorch's mean
+    is over the rows; here it is over the weights of the labels, as in a batch of a loss that stands alone."""
+    counted, weight = target != settings["ignore_index"], settings.get("weight")
+    weight = torch.tensor(weight) if weight else None
+    loss = F.cross_entropy(y[counted], p[counted], weight=weight, label_smoothing=settings["label_smoothing"])
+    return loss if weight is None else loss * counted.sum() / (p[counted] @ weight).sum()
 
 
 def as_c(value):
@@ -106,10 +110,10 @@ def loss_row(about, rows, width, scale=1.0, settings={}, ignored=0, mixed=False)
         target[rows - ignored:] = ignore if ignored else target[rows - ignored:]
         if mixed:
             packed, p = mix(target, width, ignore)
-            compute = lambda y, target, **settings: mixed_loss(y, p, target != ignore, settings["label_smoothing"])
+            compute = lambda y, target, **settings: mixed_loss(y, p, target, settings)
         labels = (packed if mixed else target).tolist()
     else:
-        target = torch.randn(rows, width)
+        target = about.get("TARGET", torch.randn)(rows, width)
         put(target)
     loss = compute(y, target, **settings)
     loss.backward()

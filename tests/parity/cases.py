@@ -78,6 +78,11 @@ CASES = {
     "rmsprop": dict(input=[1, 8, 8], loss="cross_entropy", batch=16, samples=203, clip_grad_norm=1.0, clip_grad_value=0.1,
                     optimizer=dict(type="rmsprop", lr=1e-3, momentum=0.9, centered=True, eps=1e-3, weight_decay=1e-3),
                     layers=[FLATTEN, ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
+    # the mean divides by the weights of the labels; DistributedDataParallel's is a mean of the ranks' means
+    "weighted": dict(input=[1, 8, 8], loss="cross_entropy", label_smoothing=0.1, batch=16, samples=203,
+                     class_weight=[0.1, 3.5, 1.0, 0.5, 2.0, 0.25, 1.5, 0.01, 4.0, 1.0],
+                     optimizer=dict(type="adam", lr=2e-3, amsgrad=True),
+                     layers=[FLATTEN, ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
     # torchvision's network as model.builtin has it, with the names that it has there. With a larger lr 20 batch norms of small
     # images are chaotic: at 1e-3 one unit in the last place of the weights is 4 % of the loss after 20 steps, here 2e-4
     "resnet18": dict(input=[3, 16, 16], builtin="resnet18", classes=10, loss="cross_entropy", batch=8, samples=67,
@@ -104,6 +109,7 @@ FIXTURES = {
     "groups": [("single", 1, ""), ("ddp", 3, "")],
     "sgd_groups": [("single", 1, "")],
     "rmsprop": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
+    "weighted": [("single", 1, ""), ("dp", 2, "strided")],
 }
 # networks of model.builtin, in fixtures/networks
 NETWORK_STEPS = 20
@@ -155,6 +161,8 @@ def yaml_lines(case, mode, world, scatter, seed, steps=STEPS):
     train = dict(steps=steps, batch=dict(per_device=c["batch"]))
     train.update({k: c[k] for k in ("accumulate", "clip_grad_norm", "clip_grad_value") if k in c})
     loss = dict(type=c["loss"], label_smoothing=c["label_smoothing"]) if "label_smoothing" in c else c["loss"]
+    if "class_weight" in c:
+        loss["weight"] = c["class_weight"]
     parallel = dict(mode=mode, device="cpu", device_ids=list(range(world)), threads_per_device=1)
     if scatter:
         parallel["dp"] = dict(scatter=scatter)

@@ -113,7 +113,10 @@ def synthetic(case, samples, seed):
 
 def criterion(case):
     if cases.is_classes(case):
-        return nn.CrossEntropyLoss(label_smoothing=cases.CASES[case].get("label_smoothing", 0.0))
+        smoothing, weight = cases.CASES[case].get("label_smoothing", 0.0), cases.CASES[case].get("class_weight")
+        if weight is None:
+            return nn.CrossEntropyLoss(label_smoothing=smoothing)
+        return lambda y, t: nn.functional.cross_entropy(y, t, torch.tensor(weight).to(y.dtype), label_smoothing=smoothing)
     return nn.MSELoss()
 
 

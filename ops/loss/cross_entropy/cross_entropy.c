@@ -1,107 +1,86 @@
 /* cross_entropy: definition and the CPU's kernel. torch.nn.CrossEntropyLoss: rows are in float32 with the maximum
- * subtracted, their sum in double. With e the smoothing, C classes and q = (1 - e) * p + e / C:
- *      loss = -sum_c q_c log softmax(y)_c        dy = (softmax(y) - q) * seed
- * p is onehot(label). For a mixed label (tandem/sys/label.h) it is (1 - w) * onehot(first) + w * onehot(second), as
- * CrossEntropyLoss takes it from targets that are probabilities. The heavier class is the right answer. */
+ * subtracted, their sum in double. With e the smoothing, C classes, w their weights and q = (1 - e) * p + e / C:
+ *      loss = -sum_c w_c q_c log softmax(y)_c        dy = (softmax(y) * sum_c w_c q_c - w q) * seed
+ * p is onehot(label). For a mixed label (tandem/sys/label.h) it is (1 - l) * onehot(first) + l * onehot(second), as
+ * CrossEntropyLoss takes it from targets that are probabilities. The heavier class is the right answer. Without weights
+ * the sum of w q is 1. */
 #include <math.h>
 #include <string.h>
 
-#include <tandem/sys/label.h>
-
+#include "ops/loss/classes.h"
 #include "ops/ops.h"
 
 static tdm_status infer(const tdm_loss_section *section, const tdm_shape *output, const tdm_origin *origin,
                         int64_t *classes) {
-    (void)section;
-    if (output->ndim != 1 || output->dim[0] < 2)
-        TDM_FAIL_AT(origin, TDM_E_CONFIG,
-                    "cross_entropy needs one output for each of at least 2 classes, but the model gives %s; end it "
-                    "with `flatten` and `linear: <classes>`",
-                    tdm__shape_text(output).text);
-    *classes = output->dim[0];
-    return TDM_OK;
+    return tdm__classes_infer("cross_entropy", section, output, origin, classes);
 }
 
-static int64_t denominator(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target) {
-    (void)width;
-    const int64_t *label = target;
-    int64_t counted = 0;
-    for (int64_t n = 0; n < rows; n++) counted += label[n] != section->ignore_index;
-    return counted;
+/* What all rows share. */
+typedef struct entropy {
+    tdm_class_weights weights;
+    double smoothing, kept, spread; /* kept: 1 - smoothing; spread: each class's share of it */
+    double weights_total;
+    float seed;
+} entropy;
+
+static entropy entropy_of(const tdm_loss_args *args) {
+    const double smoothing = args->section->label_smoothing;
+    entropy e = {.weights = tdm__class_weights(args->section),
+                 .smoothing = smoothing,
+                 .kept = 1.0 - smoothing,
+                 .spread = smoothing / (double)args->width,
+                 .seed = args->values->loss_seed};
+    e.weights_total = tdm__class_weights_total(&e.weights, args->width);
+    return e;
 }
 
-/* Returns the index of the largest element, as torch.argmax does: the first of equal ones, and a NaN before everything.
- */
-static int64_t largest(const float *y, int64_t width) {
-    int64_t best = 0;
-    for (int64_t c = 1; c < width; c++)
-        if (y[c] > y[best] || (isnan(y[c]) && !isnan(y[best]))) best = c;
-    return best;
+static float row_loss(const entropy *e, const tdm_softmax_row *row, tdm_label label) {
+    const tdm_class_weights *w = &e->weights;
+    double loss = tdm__class_weight(w, label.first) * (double)tdm__softmax_loss(row, label.first), all = 0;
+    if (label.weight != 0.0)
+        loss = (1.0 - label.weight) * loss +
+               label.weight * (tdm__class_weight(w, label.second) * (double)tdm__softmax_loss(row, label.second));
+    if (e->smoothing == 0.0) return (float)loss;
+    for (int64_t c = 0; c < row->width; c++) all += tdm__class_weight(w, c) * (double)tdm__softmax_loss(row, c);
+    return (float)(e->kept * loss + e->spread * all);
 }
 
-/* log(sum exp(y - max)) */
-static float log_sum(const float *y, float max, int64_t width) {
-    float sum = 0;
-    for (int64_t c = 0; c < width; c++) sum += expf(y[c] - max);
-    return logf(sum);
-}
-
-/* The values of a row that all of its classes share. */
-typedef struct row_values {
-    const float *y;
-    int64_t width;
-    float max, log_total;
-} row_values;
-
-static float class_loss(const row_values *row, int64_t c) {
-    return -((row->y[c] - row->max) - row->log_total);
-}
-
-static float row_loss(const row_values *row, tdm_label label, double smoothing) {
-    double loss = (double)class_loss(row, label.first), all = 0;
-    if (label.weight != 0.0) loss = (1.0 - label.weight) * loss + label.weight * (double)class_loss(row, label.second);
-    if (smoothing == 0.0) return (float)loss;
-    for (int64_t c = 0; c < row->width; c++) all += (double)class_loss(row, c);
-    return (float)((1.0 - smoothing) * loss + smoothing / (double)row->width * all);
-}
-
-/* dy = softmax * seed - q * seed, each product rounded on its own, as in PyTorch's backward of log_softmax */
-static void row_gradient(float *dy, const row_values *row, tdm_label label, double smoothing, float seed) {
-    float spread = (float)(smoothing / (double)row->width) * seed;
-    double kept = 1.0 - smoothing;
-    for (int64_t c = 0; c < row->width; c++) dy[c] = expf((row->y[c] - row->max) - row->log_total) * seed - spread;
-    dy[label.first] -= (float)(kept * (1.0 - label.weight)) * seed;
-    if (label.weight != 0.0) dy[label.second] -= (float)(kept * label.weight) * seed;
-}
-
-static tdm_status wrong_label(const tdm_loss_args *args, tdm_label label, int64_t n) {
-    bool is_second = label.first >= 0 && label.first < args->width;
-    TDM_FAIL(TDM_E_DATA,
-             "cross_entropy expects labels from 0 to %lld (the model gives %lld classes), got %lld in row %lld of the "
-             "batch",
-             (long long)args->width - 1, (long long)args->width, (long long)(is_second ? label.second : label.first),
-             (long long)n);
+/* dy = softmax * total - w q * seed, each product rounded on its own, as in PyTorch's backward of log_softmax */
+static void row_gradient(float *dy, const entropy *e, const tdm_softmax_row *row, tdm_label label) {
+    const tdm_class_weights *w = &e->weights;
+    const double first = e->kept * (1.0 - label.weight) * tdm__class_weight(w, label.first);
+    const double second = e->kept * label.weight * tdm__class_weight(w, label.second);
+    const float seed = e->seed, spread = (float)e->spread * seed;
+    if (w->count == 0) {
+        for (int64_t c = 0; c < row->width; c++) dy[c] = tdm__softmax_of(row, c) * seed - spread;
+    } else {
+        const float total = (float)(first + second + e->spread * e->weights_total) * seed;
+        for (int64_t c = 0; c < row->width; c++)
+            dy[c] = tdm__softmax_of(row, c) * total - (float)(e->spread * tdm__class_weight(w, c)) * seed;
+    }
+    dy[label.first] -= (float)first * seed;
+    if (label.weight != 0.0) dy[label.second] -= (float)second * seed;
 }
 
 static tdm_status run(const tdm_loss_args *args) {
-    const tdm_loss_section *section = args->section;
-    const int64_t *target = args->target;
+    const entropy e = entropy_of(args);
+    const int64_t *target = args->target, ignored = args->section->ignore_index;
     double total = 0;
     int64_t correct = 0;
     for (int64_t n = 0; n < args->rows; n++) {
         const float *y = args->y + n * args->width;
         float *dy = args->dy != NULL ? args->dy + n * args->width : NULL;
         const tdm_label label = tdm_label_unpack(target[n]);
-        if (target[n] == section->ignore_index) {
+        if (target[n] == ignored) {
             if (dy != NULL) memset(dy, 0, (size_t)args->width * sizeof *dy);
             continue;
         }
-        if (!tdm_label_fits(label, args->width)) return wrong_label(args, label, n);
-        int64_t best = largest(y, args->width);
-        const row_values row = {y, args->width, y[best], log_sum(y, y[best], args->width)};
-        total += (double)row_loss(&row, label, section->label_smoothing);
+        if (!tdm_label_fits(label, args->width)) return tdm__classes_wrong_label("cross_entropy", args, label, n);
+        const int64_t best = tdm__classes_largest(y, args->width);
+        const tdm_softmax_row row = tdm__softmax_row(y, args->width, best);
+        total += (double)row_loss(&e, &row, label);
         correct += best == tdm_label_heavier(label);
-        if (dy != NULL) row_gradient(dy, &row, label, section->label_smoothing, args->values->loss_seed);
+        if (dy != NULL) row_gradient(dy, &e, &row, label);
     }
     *args->loss_sum += total;
     *args->correct += correct;
@@ -115,8 +94,8 @@ const tdm_loss_def tdm__cross_entropy_loss = {
     .doc_zh = "softmax 与标签的负对数似然（torch.nn.CrossEntropyLoss）",
     .target = TDM_TARGET_CLASS,
     .takes_mixed = true,
-    .keys = {"label_smoothing", "ignore_index"},
+    .keys = {"label_smoothing", "ignore_index", "weight"},
     .infer = infer,
-    .denominator = denominator,
+    .denominator = tdm__classes_denominator,
     .run = run,
 };

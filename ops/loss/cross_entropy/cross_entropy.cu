@@ -4,7 +4,7 @@
  *
  * Labels are checked on the host when a batch is put together. A label out of range here makes its row NaN, which
  * training notices. */
-#include <tandem/sys/label.h>
+#include "ops/loss/classes.h"
 
 #include "runtime/backends/cuda/kit/loss.h"
 
@@ -18,6 +18,8 @@ struct entropy_settings {
     int64_t width, ignore_index;
     /* kept: the label's share, 1 - smoothing; spread: each class's share of the smoothing */
     double smoothing, kept, spread;
+    tdm_class_weights weights;
+    double weights_total;
 };
 
 template <class Number> struct entropy_row : entropy_settings {
@@ -35,26 +37,35 @@ __device__ inline float class_loss(const entropy &row, float y) {
     return -((y - row.max) - row.log_total);
 }
 
-/* `all` is the sum of the losses of all classes. */
+/* `all` is the sum of the weighted losses of all classes. */
 template <class Number>
 __device__ inline float row_loss(const entropy_settings &args, const entropy &row, const Number *y,
                                  const tdm_label &label, double all) {
-    double loss = (double)class_loss(row, get(y, label.first));
+    const tdm_class_weights *w = &args.weights;
+    double loss = tdm__class_weight(w, label.first) * (double)class_loss(row, get(y, label.first));
     if (label.weight != 0.0)
-        loss = (1.0 - label.weight) * loss + label.weight * (double)class_loss(row, get(y, label.second));
+        loss = (1.0 - label.weight) * loss +
+               label.weight * (tdm__class_weight(w, label.second) * (double)class_loss(row, get(y, label.second)));
     if (args.smoothing == 0.0) return (float)loss;
     return (float)(args.kept * loss + args.spread * all);
 }
 
-/* softmax * seed - q * seed, each product rounded on its own */
+/* softmax * total - w q * seed, each product rounded on its own. The label fits. */
 struct entropy_gradient {
+    const entropy_settings &args;
     const tdm_label &label;
-    float seed, spread, on_first, on_second;
-    __device__ entropy_gradient(const entropy_settings &args, const tdm_label &of)
-        : label(of), seed(args.values->loss_seed), spread((float)args.spread * seed),
-          on_first((float)(args.kept * (1.0 - of.weight)) * seed), on_second((float)(args.kept * of.weight) * seed) {}
+    float seed, total, on_first, on_second;
+    __device__ entropy_gradient(const entropy_settings &of_args, const tdm_label &of)
+        : args(of_args), label(of), seed(args.values->loss_seed) {
+        const double first = args.kept * (1.0 - of.weight) * tdm__class_weight(&args.weights, of.first);
+        const double second = args.kept * of.weight * tdm__class_weight(&args.weights, of.second);
+        on_first = (float)first * seed;
+        on_second = (float)second * seed;
+        total = args.weights.count == 0 ? seed : (float)(first + second + args.spread * args.weights_total) * seed;
+    }
     __device__ float at(float y, const entropy &row, int64_t c) const {
-        const float gradient = expf((y - row.max) - row.log_total) * seed - spread;
+        const float spread = (float)(args.spread * tdm__class_weight(&args.weights, c)) * seed;
+        const float gradient = expf((y - row.max) - row.log_total) * total - spread;
         if (c == label.first) return gradient - on_first;
         return c == label.second ? gradient - on_second : gradient;
     }
@@ -90,7 +101,6 @@ template <class Number> __device__ row_result entropy_row<Number>::run(int64_t n
     /* Issues all first loads before it uses any of them. */
     const int64_t packed = label[n];
     const tdm_label is = tdm_label_unpack(packed);
-    const entropy_gradient gradient(*this, is);
     candidate best = {get(in, 0), 0};
     for (int64_t c = 1; c < width; c++) {
         const candidate other = {get(in, c), c};
@@ -104,8 +114,10 @@ template <class Number> __device__ row_result entropy_row<Number>::run(int64_t n
     for (int64_t c = 0; c < width; c++) sum += expf(get(in, c) - best.value);
     const entropy row = {best.value, logf(sum)};
     double all = 0;
-    for (int64_t c = 0; smoothing != 0.0 && c < width; c++) all += (double)class_loss(row, get(in, c));
+    for (int64_t c = 0; smoothing != 0.0 && c < width; c++)
+        all += tdm__class_weight(&weights, c) * (double)class_loss(row, get(in, c));
     const float loss = row_loss(*this, row, in, is, all);
+    const entropy_gradient gradient(*this, is);
     for (int64_t c = 0; out != NULL && c < width; c++) put(out, c, gradient.at(get(in, c), row, c));
     return {(double)loss, best.at == tdm_label_heavier(is)};
 }
@@ -160,7 +172,8 @@ template <int TEAM, class Number> __device__ inline row_result team_row(const en
     const entropy row = {best.value, logf(block_sum<TEAM>(sum, floats))};
     double all = 0;
     if (args.smoothing != 0.0) {
-        for (int64_t c = lane; c < width; c += TEAM) all += (double)class_loss(row, get(in, c));
+        for (int64_t c = lane; c < width; c += TEAM)
+            all += tdm__class_weight(&args.weights, c) * (double)class_loss(row, get(in, c));
         all = block_sum<TEAM>(all, doubles);
     }
     const float loss = row_loss(args, row, in, label, all);
@@ -201,6 +214,8 @@ template <class Number> tdm_status run(const tdm_loss_args *args) {
     row.smoothing = args->section->label_smoothing;
     row.kept = 1.0 - row.smoothing;
     row.spread = row.smoothing / (double)args->width;
+    row.weights = tdm__class_weights(args->section);
+    row.weights_total = tdm__class_weights_total(&row.weights, args->width);
     row.y = as<Number>(args->y);
     row.dy = as<Number>(args->dy);
     const loss_totals totals = {args->loss_sum, args->correct};

@@ -96,14 +96,23 @@ typedef struct tdm_data_section {
     int resident;    /* tdm_resident_mode */
 } tdm_data_section;
 
-typedef enum tdm_loss_kind { TDM_CROSS_ENTROPY, TDM_MSE, TDM_L1, TDM_SMOOTH_L1, TDM_BCE_WITH_LOGITS } tdm_loss_kind;
+typedef enum tdm_loss_kind {
+    TDM_CROSS_ENTROPY,
+    TDM_MSE,
+    TDM_L1,
+    TDM_SMOOTH_L1,
+    TDM_BCE_WITH_LOGITS,
+    TDM_NLL,
+    TDM_SOFT_CROSS_ENTROPY
+} tdm_loss_kind;
 typedef struct tdm_loss_section {
     int kind;               /* tdm_loss_kind */
-    double label_smoothing; /* cross_entropy */
-    int64_t ignore_index;
-    double beta; /* smooth_l1 */
+    double label_smoothing; /* cross_entropy, soft_cross_entropy */
+    int64_t ignore_index;   /* cross_entropy, nll */
+    double beta;            /* smooth_l1 */
     /* bce_with_logits: of targets that are 1; count 0: 1, 1: for all outputs, else one for each */
     tdm_floats pos_weight;
+    tdm_floats weight; /* cross_entropy, nll, soft_cross_entropy: of each class; count 0: 1 */
 } tdm_loss_section;
 
 typedef enum tdm_optimizer_kind { TDM_SGD, TDM_ADAM, TDM_ADAMW, TDM_RMSPROP } tdm_optimizer_kind;

@@ -48,7 +48,8 @@ static void keep_if_bad(tdm_details *details, const tdm_worst_sample *sample) {
 
 /* ---- adding rows ---- */
 
-/* The loss of one row by the job's own loss, so that all of its settings count. */
+/* The loss of one row by the job's own loss, so that all of its settings count: weighted, as reduction="none" has it.
+ */
 static tdm_status loss_of_row(const tdm_run *run, const tdm_shard *shard, const float *y, int64_t row, double *out) {
     const tdm_step_values values = {.loss_seed = 1};
     const int64_t width = run->plan->output_width;
@@ -66,7 +67,7 @@ static tdm_status loss_of_row(const tdm_run *run, const tdm_shard *shard, const 
                           .loss_sum = &loss,
                           .correct = &correct};
     TDM_TRY(run->loss->run(&args));
-    *out = loss / (double)run->loss->denominator(&run->job->loss, 1, width, target);
+    *out = loss / tdm__rows_that_count(run->loss, &run->job->loss, 1, width, target);
     return TDM_OK;
 }
 

@@ -11,7 +11,7 @@
 #include "runtime/train/evaluate/scores.h"
 
 /* What one batch adds: [PER_BATCH * batch]. */
-enum { LOSS, CORRECT, TOP5, COUNT, PER_BATCH };
+enum { LOSS, DENOMINATOR, CORRECT, TOP5, COUNT, PER_BATCH };
 
 static bool has_top5(const tdm_run *run) {
     return run->loss->target == TDM_TARGET_CLASS && run->plan->output_width > TDM_TOP;
@@ -35,7 +35,9 @@ static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, do
     if (has_top5(run))
         sums[TOP5] =
             (double)tdm__top5_hits(y, shard->rows, run->plan->output_width, shard->target, run->job->loss.ignore_index);
-    sums[COUNT] = (double)run->loss->denominator(&run->job->loss, shard->rows, run->plan->output_width, shard->target);
+    const int64_t width = run->plan->output_width;
+    sums[DENOMINATOR] = run->loss->denominator(&run->job->loss, shard->rows, width, shard->target);
+    sums[COUNT] = tdm__rows_that_count(run->loss, &run->job->loss, shard->rows, width, shard->target);
     return TDM_OK;
 }
 
@@ -107,7 +109,7 @@ static tdm_status evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
     bool labels = run->loss->target == TDM_TARGET_CLASS;
     *out = (tdm_scores){.size = sizeof(*out),
                         .samples = labels ? (int64_t)total[COUNT] : run->eval->count,
-                        .loss = total[LOSS] / total[COUNT],
+                        .loss = total[LOSS] / total[DENOMINATOR],
                         .accuracy = labels ? total[CORRECT] / total[COUNT] : NAN,
                         .top5 = has_top5(run) ? total[TOP5] / total[COUNT] : NAN};
     warn_not_finite(run, out->loss, total[COUNT]);

@@ -26,3 +26,10 @@ int64_t tdm__highest(const float *y, int64_t width) {
         if (y[c] > y[best] || (isnan(y[c]) && !isnan(y[best]))) best = c;
     return best;
 }
+
+double tdm__rows_that_count(const tdm_loss_def *loss, const tdm_loss_section *section, int64_t rows, int64_t width,
+                            const void *target) {
+    tdm_loss_section unweighted = *section;
+    unweighted.weight.count = 0;
+    return loss->denominator(&unweighted, rows, width, target);
+}

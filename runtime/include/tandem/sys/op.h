@@ -163,7 +163,7 @@ enum { TDM_OPTIM_BYTES = 64 }; /* of an optimizer's scalars */
  * values. */
 typedef struct tdm_step_values {
     uint64_t step;   /* of the counter-based generator */
-    float loss_seed; /* 1 / denominator of the mean over the whole step */
+    float loss_seed; /* 1 / denominator of the mean over the whole step; 0 if that is 0 */
     float clip_norm; /* largest norm of the gradients; NaN: any */
     /* How far the average of the parameters moves towards them after this step, 0 to 1; 0: it stays. */
     float average_weight;
@@ -282,8 +282,9 @@ typedef struct tdm_loss_def {
      * *classes. NULL: any shape will do. */
     tdm_status (*infer)(const tdm_loss_section *section, const tdm_shape *output, const tdm_origin *origin,
                         int64_t *classes);
-    /* What the mean divides by for these targets: counted rows (ignore_index) or rows * width. */
-    int64_t (*denominator)(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target);
+    /* What the mean divides by for these targets: counted rows (ignore_index), the sum of their classes' weights, or
+     * rows * width. target NULL: all rows count, and weigh 1. */
+    double (*denominator)(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target);
     tdm_status (*run)(const tdm_loss_args *args); /* the CPU's kernel, forward and backward in one pass */
 } tdm_loss_def;
 

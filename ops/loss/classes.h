@@ -1,0 +1,65 @@
+/* What losses over classes share: weights of the classes, softmax, and the largest output. */
+#ifndef TDM_OPS_LOSS_CLASSES_H
+#define TDM_OPS_LOSS_CLASSES_H
+
+#include <math.h>
+
+#include <tandem/sys/label.h>
+#include <tandem/sys/op.h>
+
+#include "runtime/base/host_device.h"
+
+/* loss.weight, narrowed as PyTorch's tensor of floats has it; count 0: all are 1. */
+typedef struct tdm_class_weights {
+    int count;
+    float item[TDM_LIST_MAX];
+} tdm_class_weights;
+
+TDM_HOST_DEVICE static inline double tdm__class_weight(const tdm_class_weights *weights, int64_t c) {
+    return weights->count > 0 ? (double)weights->item[c] : 1.0;
+}
+
+static inline tdm_class_weights tdm__class_weights(const tdm_loss_section *section) {
+    tdm_class_weights weights = {section->weight.count, {0}};
+    for (int i = 0; i < weights.count; i++) weights.item[i] = (float)section->weight.item[i];
+    return weights;
+}
+
+/* Of all of them together. */
+static inline double tdm__class_weights_total(const tdm_class_weights *weights, int64_t width) {
+    double total = weights->count > 0 ? 0.0 : (double)width;
+    for (int i = 0; i < weights->count; i++) total += (double)weights->item[i];
+    return total;
+}
+
+#ifndef __cplusplus
+/* The checks of an output that has a number for each class. */
+tdm_status tdm__classes_infer(const char *loss, const tdm_loss_section *section, const tdm_shape *output,
+                              const tdm_origin *origin, int64_t *classes);
+/* The weights of the labels that count; without weights, how many count. A label out of range counts 0: `run` refuses
+ * it. */
+double tdm__classes_denominator(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target);
+tdm_status tdm__classes_wrong_label(const char *loss, const tdm_loss_args *args, tdm_label label, int64_t row);
+/* The index of the largest element, as torch.argmax gives it: the first of equal ones, and a NaN before everything. */
+int64_t tdm__classes_largest(const float *y, int64_t width);
+
+/* The values of a row that all of its classes share. */
+typedef struct tdm_softmax_row {
+    const float *y;
+    int64_t width;
+    float max, log_total; /* log_total: log(sum exp(y - max)) */
+} tdm_softmax_row;
+
+tdm_softmax_row tdm__softmax_row(const float *y, int64_t width, int64_t largest);
+
+/* -log softmax(y)_c */
+static inline float tdm__softmax_loss(const tdm_softmax_row *row, int64_t c) {
+    return -((row->y[c] - row->max) - row->log_total);
+}
+
+static inline float tdm__softmax_of(const tdm_softmax_row *row, int64_t c) {
+    return expf((row->y[c] - row->max) - row->log_total);
+}
+#endif
+
+#endif

@@ -1,0 +1,46 @@
+/* nll: definition and the CPU's kernel. torch.nn.NLLLoss: outputs are log-probabilities, and with w the weights of the
+ * classes
+ *      loss = -w_label y_label        dy = -w_label seed at the label, else 0 */
+#include <string.h>
+
+#include "ops/loss/classes.h"
+#include "ops/ops.h"
+
+static tdm_status infer(const tdm_loss_section *section, const tdm_shape *output, const tdm_origin *origin,
+                        int64_t *classes) {
+    return tdm__classes_infer("nll", section, output, origin, classes);
+}
+
+static tdm_status run(const tdm_loss_args *args) {
+    const tdm_class_weights weights = tdm__class_weights(args->section);
+    const int64_t *label = args->target;
+    double total = 0;
+    int64_t correct = 0;
+    for (int64_t n = 0; n < args->rows; n++) {
+        const float *y = args->y + n * args->width;
+        float *dy = args->dy != NULL ? args->dy + n * args->width : NULL;
+        if (dy != NULL) memset(dy, 0, (size_t)args->width * sizeof *dy);
+        if (label[n] == args->section->ignore_index) continue;
+        if (label[n] < 0 || label[n] >= args->width)
+            return tdm__classes_wrong_label("nll", args, (tdm_label){label[n], label[n], 0.0}, n);
+        const float weight = (float)tdm__class_weight(&weights, label[n]);
+        total -= (double)(weight * y[label[n]]);
+        correct += tdm__classes_largest(y, args->width) == label[n];
+        if (dy != NULL) dy[label[n]] = -weight * args->values->loss_seed;
+    }
+    *args->loss_sum += total;
+    *args->correct += correct;
+    return TDM_OK;
+}
+
+const tdm_loss_def tdm__nll_loss = {
+    .name = "nll",
+    .also_called = "NLLLoss nll_loss",
+    .doc = "negative log-likelihood of the labels; outputs are log-probabilities (torch.nn.NLLLoss)",
+    .doc_zh = "标签的负对数似然；输出为对数概率（torch.nn.NLLLoss）",
+    .target = TDM_TARGET_CLASS,
+    .keys = {"ignore_index", "weight"},
+    .infer = infer,
+    .denominator = tdm__classes_denominator,
+    .run = run,
+};
