@@ -178,18 +178,38 @@ static tdm_status build_layer(tdm_config *config, int index, tdm_value input) {
 
 /* ---- the whole model ---- */
 
+/* Of the parameters that have no gradient because nothing uses this layer's output: ", so no gradient reaches
+ * fc.weight". */
+static const char *unused_words(tdm_config *config, const tdm_layer *layer) {
+    const tdm_graph *graph = config->graph;
+    const tdm_layer *last = &config->layers[config->layer_count - 1];
+    bool *used = NULL, *among = NULL;
+    char list[TDM_UNUSED_LIST];
+    if (layer->value < 0 || last->value < 0 ||
+        tdm__zone_new(&config->work, &used, graph->node_count, sizeof(*used)) != TDM_OK ||
+        tdm__zone_new(&config->work, &among, graph->node_count, sizeof(*among)) != TDM_OK)
+        return "";
+    tdm__graph_find_used(graph, last->value, used);
+    tdm__graph_find_used(graph, layer->value, among);
+    if (tdm__graph_list_unused(graph, used, among, list) == 0) return "";
+    return TDM_WORDS(config, ", so no gradient reaches %s", list);
+}
+
+/* Every layer is used, unless the job allows others. */
 static void check_uses(tdm_config *config) {
-    for (int i = 0; i + 1 < config->layer_count; i++) {
+    const bool allows_unused = config->settings.job.parallel.ddp.find_unused_parameters;
+    for (int i = 0; !allows_unused && i + 1 < config->layer_count; i++) {
         const tdm_layer *layer = &config->layers[i];
         const tdm_layer *next = &config->layers[i + 1];
         tdm__placed_enter(config, &config->placed[i]);
         if (layer->uses > 0 || next->lacks_input || tdm__fault_skip(&config->faults)) continue;
         TDM_FAULT(config, REFERENCE, layer->at, tdm__layer_key(config, i, ""),
                   TDM_WORDS(config,
-                            "%s takes other inputs; name this output with `id` and use it, or "
-                            "remove the layer",
+                            "%s takes other inputs; name this output with `id` and use it, remove the layer, or set "
+                            "`parallel.ddp.find_unused_parameters: true`",
                             layer_words(config, next)),
-                  "nothing uses the output of %s '%s'", layer->op != NULL ? layer->op->name : "the layer", layer->name);
+                  "nothing uses the output of %s '%s'%s", layer->op != NULL ? layer->op->name : "the layer",
+                  layer->name, unused_words(config, layer));
     }
     tdm__placed_enter(config, NULL);
     const tdm_layer *last = &config->layers[config->layer_count - 1];

@@ -305,11 +305,6 @@ tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output) {
     if (output < 0 || (size_t)output >= graph->value_count)
         TDM_FAIL(TDM_E_USAGE, "tdm_graph_finish: the output is not a value of this graph");
     if (graph->param_count == 0) TDM_FAIL(TDM_E_CONFIG, "the model has no parameters to train");
-    for (size_t i = 0; i < graph->node_count; i++) {
-        const tdm_graph_node *node = &graph->nodes[i];
-        if (graph->values[node->output].consumer_count == 0 && node->output != output)
-            TDM_FAIL_AT(&node->origin, TDM_E_CONFIG, "nothing uses the output of %s '%s'", node->op->name, node->name);
-    }
     if (graph->values[output].consumer_count != 0)
         TDM_FAIL(TDM_E_CONFIG, "another layer uses the model's output; the output must be the last value");
     TDM_TRY(check_tensors(graph));

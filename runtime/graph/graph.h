@@ -75,6 +75,12 @@ int tdm__graph_unmatched(const tdm_graph *graph, const tdm_texts *patterns);
 enum { TDM_PATTERN_HINT = 160 };
 bool tdm__graph_nearest_pattern(const tdm_graph *graph, const char *pattern, char out[TDM_PATTERN_HINT]);
 
+/* used[i]: does `output` depend on node i? */
+void tdm__graph_find_used(const tdm_graph *graph, tdm_value output, bool *used);
+/* Lists the parameters of nodes that are not used; `among`: only of these nodes, NULL: of all. Returns how many. */
+enum { TDM_UNUSED_LIST = 200 };
+int tdm__graph_list_unused(const tdm_graph *graph, const bool *used, const bool *among, char out[TDM_UNUSED_LIST]);
+
 typedef struct tdm_rows_fault {
     const tdm_graph_node *node; /* NULL: no fault */
     char text[512];

@@ -52,7 +52,8 @@ int tdm__plan_root(const tdm_plan *plan, int value); /* the owner of a value's b
 
 /* Is one of the parameters in the graph that belong to the node trained? */
 bool tdm__build_is_trained(const tdm_build *build, const tdm_graph_node *node);
-/* Before the passes: which parameters are frozen, and checks that each pattern of the job matches a parameter. */
+/* Before the passes: which parameters are frozen or have no gradient, and checks that each pattern of the job matches a
+ * parameter. */
 tdm_status tdm__build_frozen(tdm_build *build);
 
 /* The passes, in this order. */

@@ -38,15 +38,15 @@ static void describe(const tdm_build *build, const tdm_graph_node *from, tdm_pla
                                    .threads = options->threads,
                                    .precision = options->precision,
                                    .fast = options->fast};
-    const bool trained = tdm__build_is_trained(build, from);
-    node->evaluates = options->training && from->buffer_count > 0 && from->param_count > 0 && !trained;
+    const bool trained = tdm__build_is_trained(build, from), used = plan->used[node->graph_node];
+    node->evaluates = options->training && from->buffer_count > 0 && from->param_count > 0 && !trained && used;
     node->needs_backward = options->training && trained;
     const bool exchanges = options->training && options->replicas > 1 && !node->evaluates;
     node->statistics_bytes = exchanges ? (size_t)from->statistics * sizeof(double) : 0;
     node->desc.replicas = node->statistics_bytes > 0 ? options->replicas : 1;
     for (int i = 0; i < from->input_count; i++) {
         node->desc.x[i] = plan->values[node->x[i]].shape;
-        node->desc.needs_dx[i] = options->training && build->of_value[node->x[i]].needs_gradient;
+        node->desc.needs_dx[i] = options->training && used && build->of_value[node->x[i]].needs_gradient;
         node->needs_backward = node->needs_backward || node->desc.needs_dx[i];
     }
     for (int i = 0; i < from->param_count; i++) {

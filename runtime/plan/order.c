@@ -1,8 +1,8 @@
 /* The order of everything: parameters in their arenas, steps, and the gradient buckets between them.
  *
  * Parameters lie in the order in which backward finishes their gradients, the last layer first. Buckets are cut
- * greedily in that order as DistributedDataParallel does: a bucket is closed once it has reached its limit, 1 MiB for
- * the first so that communication starts early, bucket_cap_mb for the others. */
+ * greedily in that order as DistributedDataParallel does: a bucket is closed once it has reached its limit,
+ * first_bucket_mb for the first, which is small so that communication starts early, bucket_cap_mb for the others. */
 #include "runtime/base/status.h"
 #include "runtime/base/text/pattern.h"
 #include "runtime/plan/build.h"
@@ -146,8 +146,7 @@ static int stage_of(const tdm_plan *plan, int param) {
 
 static tdm_status build_buckets(tdm_build *build) {
     tdm_plan *plan = build->plan;
-    double cap = plan->options.bucket_cap_mb * 1048576.0;
-    double limit = cap < 1048576.0 ? cap : 1048576.0;
+    double cap = plan->options.bucket_cap_mb * 1048576.0, limit = plan->options.first_bucket_mb * 1048576.0;
     for (int first = 0; first < plan->trained_count;) {
         int end = first;
         double bytes = 0;

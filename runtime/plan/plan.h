@@ -164,7 +164,8 @@ typedef struct tdm_plan_options {
     bool accumulates;      /* several micro-batches a step: parameter gradients may need adding */
     size_t recompute; /* outputs of so many bytes or more are made again for backward where a kernel can; SIZE_MAX: none
                        */
-    double bucket_cap_mb;
+    double first_bucket_mb, bucket_cap_mb;
+    bool allows_unused; /* layers that the output does not depend on are no fault: their parameters are not trained */
     const tdm_kernel *const *kernels; /* NULL-terminated, best first; "ref" last */
     int loss;                         /* index in tdm_builtin_losses */
     const tdm_texts *freeze;          /* patterns of parameters that are not trained; NULL: none */
@@ -187,7 +188,8 @@ typedef struct tdm_plan {
     bool has_offsets;    /* the pass "places" has run */
     bool has_forms;      /* some parameter is not stored as in PyTorch */
     int *param_of_graph; /* graph param index -> plan param index */
-    bool *frozen;        /* by graph param index */
+    bool *frozen;        /* by graph param index; unused ones, too */
+    bool *used;          /* by graph node: the output depends on it */
     int trained_count;   /* of the parameters */
     tdm_plan_run *runs;  /* of those, by the optimizer's settings */
     int run_count;

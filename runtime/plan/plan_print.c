@@ -198,13 +198,29 @@ static const char *print_count(char out[32], double count) {
     return out;
 }
 
-static void print_frozen(const tdm_plan *plan, tdm_text *out) {
-    char frozen[32], all[32];
-    const int64_t total = tdm_graph_param_count(plan->graph);
-    if (plan->trained_count == plan->param_count) return;
-    tdm__text_printf(out, "frozen: %d of %d tensors, %s of %s numbers\n", plan->param_count - plan->trained_count,
-                     plan->param_count, print_count(frozen, (double)(total - tdm__plan_trained_numbers(plan))),
-                     print_count(all, (double)total));
+/* Parameters that are not trained: those that nobody uses, or the frozen ones. */
+static int count_fixed(const tdm_plan *plan, bool unused, double *numbers) {
+    int tensors = 0;
+    *numbers = 0;
+    for (int i = plan->trained_count; i < plan->param_count; i++) {
+        const tdm_plan_param *param = &plan->params[i];
+        if (plan->used[plan->graph->params[param->graph_param].node] == unused) continue;
+        *numbers += (double)param->count;
+        tensors++;
+    }
+    return tensors;
+}
+
+static void print_fixed(const tdm_plan *plan, bool unused, tdm_text *out) {
+    char some[32], all[32], list[TDM_UNUSED_LIST];
+    double numbers;
+    const int tensors = count_fixed(plan, unused, &numbers);
+    if (tensors == 0) return;
+    tdm__text_printf(out, "%s: %d of %d tensors, %s of %s numbers", unused ? "without a gradient" : "frozen", tensors,
+                     plan->param_count, print_count(some, numbers),
+                     print_count(all, (double)tdm_graph_param_count(plan->graph)));
+    if (unused) (void)tdm__graph_list_unused(plan->graph, plan->used, NULL, list);
+    tdm__text_printf(out, "%s%s\n", unused ? ": " : "", unused ? list : "");
 }
 
 static void print_groups(const tdm_plan *plan, tdm_text *out) {
@@ -247,7 +263,8 @@ void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
     else
         print_nodes(plan, out);
     if (plan->param_count > 0 && plan->options.training) {
-        print_frozen(plan, out);
+        print_fixed(plan, false, out);
+        print_fixed(plan, true, out);
         print_groups(plan, out);
     }
     if (plan->has_offsets) tdm__stages_print(plan, out);
@@ -278,11 +295,13 @@ static void put_step(tdm_json_out *to, const tdm_plan *plan, const tdm_plan_step
 
 void tdm__plan_print_json(const tdm_plan *plan, tdm_json_out *to, const char *key) {
     char hash[TDM_HASH_TEXT];
+    double numbers;
     tdm__hash_print(hash, plan->hash);
     tdm__json_put(to, "%s:{ rows:%lld threads:%d hash:%s parameters:%lld", key, (long long)plan->options.rows,
                   plan->options.threads, hash, (long long)tdm_graph_param_count(plan->graph));
-    tdm__json_put(to, "parameter_bytes:%zu gradient_bytes:%zu frozen_tensors:%d", plan->param_floats * sizeof(float),
-                  plan->trained_floats * sizeof(float), plan->param_count - plan->trained_count);
+    tdm__json_put(to, "parameter_bytes:%zu gradient_bytes:%zu frozen_tensors:%d unused_tensors:%d",
+                  plan->param_floats * sizeof(float), plan->trained_floats * sizeof(float),
+                  count_fixed(plan, false, &numbers), count_fixed(plan, true, &numbers));
     tdm__json_put(to, "activation_bytes:%zu buffer_bytes:%zu steps:[", plan->activation_bytes, plan->buffer_bytes);
     for (int i = 0; i < plan->step_count; i++) put_step(to, plan, &plan->steps[i]);
     tdm__json_put(to, "]");

@@ -117,6 +117,14 @@ static size_t least_recomputed(const tdm_job *job, const tdm_compute *compute) {
     return (size_t)1 << 20;
 }
 
+/* As DistributedDataParallel: unless the job says otherwise, the first bucket is small where the others have their
+ * default. */
+static double first_bucket_of(const tdm_job *job) {
+    const double first = job->parallel.ddp.first_bucket_mb, cap = job->parallel.ddp.bucket_cap_mb;
+    if (!isnan(first)) return first;
+    return cap == TDM_BUCKET_CAP_MB ? 1.0 : cap;
+}
+
 tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas) {
     int64_t micro = tdm__plan_rows(job, rows), batch = job->eval.batch;
     return (tdm_plan_options){.rows = batch != TDM_INT_NULL && batch > micro ? batch : micro,
@@ -131,7 +139,9 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
                               .accumulates = job->train.accumulate > 1,
                               .replicas = job->parallel.sync_batchnorm ? replicas : 1,
                               .recompute = least_recomputed(job, compute),
+                              .first_bucket_mb = first_bucket_of(job),
                               .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
+                              .allows_unused = job->parallel.ddp.find_unused_parameters,
                               .kernels = compute->kernels,
                               .freeze = &job->freeze,
                               .groups = &job->optimizer.groups,

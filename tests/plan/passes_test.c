@@ -388,11 +388,16 @@ static const plan_case steps[] = {
      .bucket_mb = 41.0 / 1048576,
      .want = "F l F r F m L B m B f B r B l R 0 R 1 | 0: m.weight m.bias l.weight (0+64) after 7"
              " | 1: l.bias (64+16) after 7"},
-    {.title = "the first is closed at 1 MiB, the next at the limit",
+    {.title = "the first has a limit of its own",
      .graph = "x 512; l linear x out=512 bias=false; m linear l out=512 bias=false; n linear m out=512 bias=false",
      .bucket_mb = 2,
+     .first_mb = 1,
      .want = "F l F m F n L B n R 0 B m B l R 1 | 0: n.weight (0+262144) after 4"
              " | 1: m.weight l.weight (262144+524288) after 7"},
+    {.title = "layers that nobody uses run forward only and are in no bucket",
+     .graph = "x 8; l linear x out=4; a linear l out=4; b relu a; m linear l out=2",
+     .unused = true,
+     .want = "F l F a F b F m L B m B l R 0 | 0: m.weight m.bias l.weight l.bias (0+80) after 6"},
     {.title = "a bias that another node sums is ready with its own layer",
      .graph = "x 3x8x8; c conv2d x out=4 kernel=3; p maxpool2d c kernel=2",
      .offers = "maxpool2d: sum",

@@ -205,8 +205,13 @@ const tdm_kernel *const *plan_kernels_without_epilogues(void) {
 /* ---- plans ---- */
 
 tdm_plan_options plan_options(const tdm_kernel *const *kernels) {
-    tdm_plan_options options = {
-        .rows = 2, .threads = 1, .training = true, .bucket_cap_mb = 25, .kernels = kernels, .loss = 0};
+    tdm_plan_options options = {.rows = 2,
+                                .threads = 1,
+                                .training = true,
+                                .first_bucket_mb = 1,
+                                .bucket_cap_mb = 25,
+                                .kernels = kernels,
+                                .loss = 0};
     while (strcmp(tdm_builtin_losses[options.loss]->name, "mse") != 0) options.loss++;
     return options;
 }
@@ -317,7 +322,9 @@ static void check_case(const plan_case *c, const char *after, void (*print)(cons
     options.replicas = c->replicas;
     options.freeze = &c->freeze;
     options.after = c->after != NULL ? c->after : after;
-    if (c->bucket_mb > 0) options.bucket_cap_mb = c->bucket_mb;
+    if (c->bucket_mb > 0) options.first_bucket_mb = options.bucket_cap_mb = c->bucket_mb;
+    if (c->first_mb > 0) options.first_bucket_mb = c->first_mb;
+    options.allows_unused = c->unused;
     tdm_plan *plan = NULL;
     tdm_text text;
     tdm__text_init(&text, tdm_host_default());

@@ -56,6 +56,8 @@ typedef struct plan_case {
     bool predicts, ingests, accumulates;
     int replicas;      /* that exchange statistics; 0: 1 */
     double bucket_mb;  /* 0: that of plan_options */
+    double first_mb;   /* of the first bucket; 0: bucket_mb */
+    bool unused;       /* layers that the output does not depend on are allowed */
     tdm_texts freeze;  /* patterns of frozen parameters */
     const char *after; /* a pass; NULL: that of the table */
     const char *want;

@@ -474,6 +474,7 @@ static void check_graph(uint64_t seed, seen *s) {
     options.accumulates = draw_chance(&state, 50);
     options.replicas = draw_chance(&state, 25) ? 2 : 1;
     options.ingests = draw_chance(&state, 50);
+    options.first_bucket_mb = draw_chance(&state, 50) ? 0.001 : 1;
     options.bucket_cap_mb = draw_chance(&state, 50) ? 0.002 : 25;
     options.micro_batches = 1 + draw(&state, 4);
     tdm_plan *plan = NULL;

@@ -44,8 +44,8 @@ TDM_API tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, 
 /* Says in which of parallel.stages the layer that makes `value` runs; stages count from 0. A layer without a stage runs
  * in that of the layer added before it. If no layer has one, the stages are cut by the layers' work. */
 TDM_API tdm_status tdm_graph_set_stage(tdm_graph *graph, tdm_value value, int stage);
-/* Finishes the graph. `output` is what the loss gets; every layer must contribute to it. No layer can be added
- * afterwards. */
+/* Finishes the graph. `output` is what the loss gets; every layer must contribute to it, unless the job says
+ * parallel.ddp.find_unused_parameters. No layer can be added afterwards. */
 TDM_API tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output);
 /* Writes the dimensions of a value, without the batch, into `dim`, which has space for 6, and returns how many there
  * are. */

@@ -221,6 +221,7 @@ typedef enum tdm_kernel_choice { TDM_KERNELS_AUTO, TDM_KERNELS_REF, TDM_KERNELS_
 /* The loss of a step is the mean over all samples that count, or the mean of the ranks' means, as in PyTorch. The two
  * differ if labels are ignored. */
 typedef enum tdm_ddp_average { TDM_AVERAGE_SAMPLES, TDM_AVERAGE_RANKS } tdm_ddp_average;
+enum { TDM_BUCKET_CAP_MB = 25 }; /* the default of ddp.bucket_cap_mb */
 typedef struct tdm_parallel_section {
     int mode, device; /* tdm_mode_kind, tdm_device_kind */
     tdm_ints device_ids;
@@ -243,6 +244,8 @@ typedef struct tdm_parallel_section {
         double timeout;   /* seconds */
         double heartbeat; /* seconds; NaN: none */
         double grace;     /* seconds from a request to stop until the process that started the ranks sends SIGKILL */
+        double first_bucket_mb; /* NaN: 1 if bucket_cap_mb has its default, else bucket_cap_mb */
+        bool static_graph;      /* changes nothing: the graph always is */
     } ddp;
 } tdm_parallel_section;
 typedef enum tdm_backend {
