@@ -12,7 +12,8 @@ static const struct {
     size_t bytes;
 } dtypes[TDM_DTYPE_COUNT] = {
     [TDM_DTYPE_F32] = {"f32", 4}, [TDM_DTYPE_F64] = {"f64", 8}, [TDM_DTYPE_I32] = {"i32", 4},
-    [TDM_DTYPE_I64] = {"i64", 8}, [TDM_DTYPE_U8] = {"u8", 1},
+    [TDM_DTYPE_I64] = {"i64", 8}, [TDM_DTYPE_U8] = {"u8", 1},   [TDM_DTYPE_BF16] = {"bf16", 2},
+    [TDM_DTYPE_F16] = {"f16", 2},
 };
 
 static const char *const op_names[] = {

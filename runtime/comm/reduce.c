@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "runtime/base/bf16.h"
+#include "runtime/base/f16.h"
+
 /* If either side is NaN the result is NaN, so that a minimum over ranks does not hide a NaN. */
 #define SUM(a, b) ((a) + (b))
 #define PRODUCT(a, b) ((a) * (b))
@@ -66,6 +69,35 @@ REDUCTION(product_u8, uint8_t, uint32_t, PRODUCT)
 REDUCTION(min_u8, uint8_t, uint8_t, MIN)
 REDUCTION(max_u8, uint8_t, uint8_t, MAX)
 
+/* Of 16 bits: a block is widened, reduced as floats over all sources, and rounded once. */
+enum { NARROW_BLOCK = 64 };
+#define NARROW_REDUCTION(name, widen, narrow, op)                                                    \
+    static void name(void *restrict to_, const void *const *source, int sources, size_t count) {     \
+        uint16_t *restrict to = to_;                                                                 \
+        for (size_t first = 0; first < count; first += NARROW_BLOCK) {                               \
+            const size_t n = count - first < NARROW_BLOCK ? count - first : NARROW_BLOCK;            \
+            float sum[NARROW_BLOCK];                                                                 \
+            for (size_t i = 0; i < n; i++) sum[i] = widen(((const uint16_t *)source[0])[first + i]); \
+            for (int s = 1; s < sources; s++) {                                                      \
+                const uint16_t *next = (const uint16_t *)source[s] + first;                          \
+                for (size_t i = 0; i < n; i++) {                                                     \
+                    const float x = sum[i], y = widen(next[i]);                                      \
+                    sum[i] = op(x, y);                                                               \
+                }                                                                                    \
+            }                                                                                        \
+            for (size_t i = 0; i < n; i++) to[first + i] = narrow(sum[i]);                           \
+        }                                                                                            \
+    }
+
+NARROW_REDUCTION(sum_bf16, tdm__bf16_float, tdm__bf16_of, SUM)
+NARROW_REDUCTION(product_bf16, tdm__bf16_float, tdm__bf16_of, PRODUCT)
+NARROW_REDUCTION(min_bf16, tdm__bf16_float, tdm__bf16_of, MIN_FLOAT)
+NARROW_REDUCTION(max_bf16, tdm__bf16_float, tdm__bf16_of, MAX_FLOAT)
+NARROW_REDUCTION(sum_f16, tdm__f16_float, tdm__f16_of, SUM)
+NARROW_REDUCTION(product_f16, tdm__f16_float, tdm__f16_of, PRODUCT)
+NARROW_REDUCTION(min_f16, tdm__f16_float, tdm__f16_of, MIN_FLOAT)
+NARROW_REDUCTION(max_f16, tdm__f16_float, tdm__f16_of, MAX_FLOAT)
+
 typedef void reduction(void *restrict to, const void *const *source, int sources, size_t count);
 
 static reduction *const reductions[TDM_DTYPE_COUNT][4] = {
@@ -74,6 +106,8 @@ static reduction *const reductions[TDM_DTYPE_COUNT][4] = {
     [TDM_DTYPE_I32] = {sum_i32, product_i32, min_i32, max_i32},
     [TDM_DTYPE_I64] = {sum_i64, product_i64, min_i64, max_i64},
     [TDM_DTYPE_U8] = {sum_u8, product_u8, min_u8, max_u8},
+    [TDM_DTYPE_BF16] = {sum_bf16, product_bf16, min_bf16, max_bf16},
+    [TDM_DTYPE_F16] = {sum_f16, product_f16, min_f16, max_f16},
 };
 
 void tdm__reduce_sources(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,

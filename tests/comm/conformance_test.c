@@ -1,6 +1,8 @@
 /* One text for all backends: what a communicator computes. BACKEND says over which one. */
 #include <sched.h>
 
+#include "runtime/base/bf16.h"
+#include "runtime/base/f16.h"
 #include "tests/comm/ranks.h"
 
 enum { WORLDS = 8, TIMEOUT_MS = 20000, GUARD = 5, MOST = 200100 };
@@ -45,6 +47,12 @@ static void put(void *data, size_t i, tdm_dtype dtype, double value) {
     case TDM_DTYPE_I64:
         ((int64_t *)data)[i] = (int64_t)value;
         break;
+    case TDM_DTYPE_BF16:
+        ((uint16_t *)data)[i] = tdm__bf16_of((float)value);
+        break;
+    case TDM_DTYPE_F16:
+        ((uint16_t *)data)[i] = tdm__f16_of((float)value);
+        break;
     default:
         ((uint8_t *)data)[i] = (uint8_t)(int)value;
     }
@@ -60,6 +68,10 @@ static double get(const void *data, size_t i, tdm_dtype dtype) {
         return (double)((const int32_t *)data)[i];
     case TDM_DTYPE_I64:
         return (double)((const int64_t *)data)[i];
+    case TDM_DTYPE_BF16:
+        return (double)tdm__bf16_float(((const uint16_t *)data)[i]);
+    case TDM_DTYPE_F16:
+        return (double)tdm__f16_float(((const uint16_t *)data)[i]);
     default:
         return (double)((const uint8_t *)data)[i];
     }

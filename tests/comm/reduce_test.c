@@ -1,6 +1,8 @@
 /* The reduction loops against one element at a time, for every type, operator and number of sources. */
 #include <math.h>
 
+#include "runtime/base/bf16.h"
+#include "runtime/base/f16.h"
 #include "runtime/comm/reduce.h"
 #include "tests/support/tdm_test.h"
 
@@ -31,6 +33,12 @@ static void fill(void *data, size_t count, tdm_dtype dtype, uint64_t *state) {
             break;
         case TDM_DTYPE_I64:
             ((int64_t *)data)[i] = (int64_t)bits;
+            break;
+        case TDM_DTYPE_BF16:
+            ((uint16_t *)data)[i] = tdm__bf16_of((float)value);
+            break;
+        case TDM_DTYPE_F16:
+            ((uint16_t *)data)[i] = tdm__f16_of((float)(value * 1e-6));
             break;
         default:
             ((uint8_t *)data)[i] = (uint8_t)bits;
@@ -91,9 +99,32 @@ static void step(void *a, const void *b, tdm_dtype dtype, tdm_reduce_op op) {
     }
 }
 
+static bool is_narrow(tdm_dtype dtype) {
+    return dtype == TDM_DTYPE_BF16 || dtype == TDM_DTYPE_F16;
+}
+
+static float widened(const void *x, tdm_dtype dtype) {
+    uint16_t bits;
+    memcpy(&bits, x, sizeof(bits));
+    return dtype == TDM_DTYPE_BF16 ? tdm__bf16_float(bits) : tdm__f16_float(bits);
+}
+
+/* *out = the reduction of element i, in floats, rounded once. */
+static void reduce_narrow(void *out, const void *const *list, int sources, size_t i, tdm_dtype dtype,
+                          tdm_reduce_op op) {
+    float all = widened((const uint16_t *)list[0] + i, dtype);
+    for (int s = 1; s < sources; s++) {
+        const float next = widened((const uint16_t *)list[s] + i, dtype);
+        step(&all, &next, TDM_DTYPE_F32, op);
+    }
+    const uint16_t bits = dtype == TDM_DTYPE_BF16 ? tdm__bf16_of(all) : tdm__f16_of(all);
+    memcpy(out, &bits, sizeof(bits));
+}
+
 static bool is_nan(const void *x, tdm_dtype dtype) {
     float f;
     double d;
+    if (is_narrow(dtype)) return isnan(widened(x, dtype));
     if (dtype == TDM_DTYPE_F32) return memcpy(&f, x, sizeof(f)), isnan(f);
     if (dtype == TDM_DTYPE_F64) return memcpy(&d, x, sizeof(d)), isnan(d);
     return false;
@@ -116,7 +147,9 @@ TEST(every_loop_in_source_order) {
                 tdm__reduce_sources(got, list, sources, count, (tdm_dtype)dtype, (tdm_reduce_op)op);
                 for (size_t i = 0; i < count; i++) {
                     memcpy(want, source[0] + i * width, width);
-                    for (int s = 1; s < sources; s++)
+                    if (is_narrow((tdm_dtype)dtype))
+                        reduce_narrow(want, list, sources, i, (tdm_dtype)dtype, (tdm_reduce_op)op);
+                    for (int s = 1; s < sources && !is_narrow((tdm_dtype)dtype); s++)
                         step(want, source[s] + i * width, (tdm_dtype)dtype, (tdm_reduce_op)op);
                     bool both_nan = is_nan(want, (tdm_dtype)dtype) && is_nan(got + i * width, (tdm_dtype)dtype);
                     wrong += !both_nan && memcmp(want, got + i * width, width) != 0;
@@ -128,6 +161,24 @@ TEST(every_loop_in_source_order) {
     }
 }
 
+/* Every half is its own rounding; between two of them the nearer one is taken, and the even one in the middle. */
+TEST(halves_round_to_the_nearest) {
+    int wrong = 0;
+    for (uint32_t bits = 0; bits < 0x7c00; bits++) {
+        const float low = tdm__f16_float((uint16_t)bits),
+                    high = bits + 1 < 0x7c00 ? tdm__f16_float((uint16_t)(bits + 1)) : 65536.0f;
+        const float middle = low + (high - low) / 2; /* exact */
+        const uint16_t even = (uint16_t)(bits % 2 == 0 ? bits : bits + 1);
+        wrong += tdm__f16_of(low) != bits || tdm__f16_of(-low) != (bits | 0x8000u);
+        wrong += tdm__f16_of(middle) != even || tdm__f16_of(nextafterf(middle, 0)) != bits;
+        wrong += tdm__f16_of(nextafterf(middle, high)) != bits + 1;
+    }
+    CHECK_INT(wrong, 0);
+    CHECK_INT(tdm__f16_of(INFINITY), 0x7c00);
+    CHECK_INT(tdm__f16_of(-1e30f), 0xfc00);
+    CHECK(isnan(tdm__f16_float(tdm__f16_of(NAN))));
+}
+
 TEST(nothing_to_reduce) {
     float x = 3, to = 5;
     const void *list[2] = {&x, &x};
@@ -137,5 +188,6 @@ TEST(nothing_to_reduce) {
 
 TEST_MAIN({
     RUN(every_loop_in_source_order);
+    RUN(halves_round_to_the_nearest);
     RUN(nothing_to_reduce);
 })

@@ -15,7 +15,8 @@ static const struct {
 } dtypes[TDM_DTYPE_COUNT] = {
     [TDM_DTYPE_F32] = {"f32", 4, ncclFloat32}, [TDM_DTYPE_F64] = {"f64", 8, ncclFloat64},
     [TDM_DTYPE_I32] = {"i32", 4, ncclInt32},   [TDM_DTYPE_I64] = {"i64", 8, ncclInt64},
-    [TDM_DTYPE_U8] = {"u8", 1, ncclUint8},
+    [TDM_DTYPE_U8] = {"u8", 1, ncclUint8},     [TDM_DTYPE_BF16] = {"bf16", 2, ncclBfloat16},
+    [TDM_DTYPE_F16] = {"f16", 2, ncclFloat16},
 };
 
 static const struct {

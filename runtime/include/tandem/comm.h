@@ -15,7 +15,8 @@
  * with the first cause. They can only be closed then, in any order.
  *
  * Numbers: reductions run in rank order, ((r0 + r1) + r2) + ..., and give the same bits on every rank, over threads and
- * over processes. Integers wrap around. Minimum and maximum of floats propagate NaN. */
+ * over processes. Integers wrap around. Minimum and maximum of floats propagate NaN. Floats of 16 bits are computed
+ * with as floats, and rounded once at the end. */
 #ifndef TANDEM_COMM_H
 #define TANDEM_COMM_H
 
@@ -32,6 +33,8 @@ typedef enum tdm_dtype {
     TDM_DTYPE_I32,
     TDM_DTYPE_I64,
     TDM_DTYPE_U8,
+    TDM_DTYPE_BF16, /* uint16_t: the upper half of a float */
+    TDM_DTYPE_F16,  /* uint16_t: IEEE half precision */
     TDM_DTYPE_COUNT
 } tdm_dtype;
 typedef enum tdm_reduce_op { TDM_REDUCE_SUM, TDM_REDUCE_PRODUCT, TDM_REDUCE_MIN, TDM_REDUCE_MAX } tdm_reduce_op;

@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/base/bf16.h"
+#include "runtime/base/f16.h"
+
 namespace fake_nccl {
 
 size_t type_bytes(ncclDataType_t type) {
     switch (type) {
     case ncclUint8:
         return 1;
+    case ncclBfloat16:
+    case ncclFloat16:
+        return 2;
     case ncclInt32:
     case ncclFloat32:
         return 4;
@@ -21,6 +27,14 @@ size_t type_bytes(ncclDataType_t type) {
 }
 
 /* ---- sums, in rank order ---- */
+
+/* A float of 16 bits, rounded after each operation, as NCCL's rings do. */
+template <float WIDEN(uint16_t), uint16_t NARROW(float)> struct narrow {
+    uint16_t bits;
+    explicit narrow(float value) : bits(NARROW(value)) {}
+    narrow() = default;
+    operator float() const { return WIDEN(bits); }
+};
 
 template <class T> static T apply(T a, T b, ncclRedOp_t op) {
     switch (op) {
@@ -61,6 +75,10 @@ static void reduce_any(const member &m, unsigned half, void *out, size_t count, 
         return reduce<float>(m, half, out, count, op);
     case ncclFloat64:
         return reduce<double>(m, half, out, count, op);
+    case ncclBfloat16:
+        return reduce<narrow<tdm__bf16_float, tdm__bf16_of>>(m, half, out, count, op);
+    case ncclFloat16:
+        return reduce<narrow<tdm__f16_float, tdm__f16_of>>(m, half, out, count, op);
     default:
         return;
     }
