@@ -159,6 +159,7 @@ static tdm_status run_stages(tdm_config *config) {
         if (root->kind == TDM_YAML_MAP) {
             TDM_TRY(tdm__check_settings(config));
             tdm__check_stages(config);
+            tdm__check_ddp_options(config);
             TDM_TRY(tdm__model_build(config));
         }
     }

@@ -50,7 +50,7 @@ typedef struct tdm_lack {
     const char *hint;   /* what to write instead */
 } tdm_lack;
 
-enum { TDM_SECTION_COUNT = 22, TDM_ROWS_MAX = 32 };
+enum { TDM_SECTION_COUNT = 23, TDM_ROWS_MAX = 32 };
 /* In the order of printing: a section before its parts. */
 extern const tdm_section tdm__sections[TDM_SECTION_COUNT];
 

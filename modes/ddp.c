@@ -17,6 +17,7 @@
  * buffers depends on it, too. Step results always go through host memory. */
 #include <math.h>
 
+#include "modes/compress/compress.h"
 #include "modes/exchange.h"
 #include "modes/pipeline.h"
 #include "modes/reducer.h"
@@ -31,14 +32,16 @@ typedef struct ddp {
     tdm_replica *replica;
     tdm_pipeline *pipeline;
     tdm_reducer *reducer;
-    bool splits; /* the host works between backward and update, so a step is two pieces of work */
+    float *nothing; /* the gradient of a rank without rows, for a device to copy; NULL: not needed */
+    bool splits;    /* the host works between backward and update, so a step is two pieces of work */
 } ddp;
 
 /* A step while it is submitted. */
 typedef struct ddp_step {
     ddp *ddp;
     const tdm_update *update;
-    bool has_rows; /* this rank has */
+    bool has_rows;   /* this rank has */
+    bool leaves_out; /* some rank has fewer micro-batches than rank 0, or none */
 } ddp_step;
 
 /* ---- opening ---- */
@@ -53,8 +56,26 @@ static tdm_status open_reducer(ddp *d) {
     if (d->world > 1 && params->shares_gradients) return tdm__reducer_open_shared(&d->reducer, &d->replica, params);
     TDM_TRY(tdm__rank_open_replica(params, NULL, &d->replica));
     if (d->world == 1) return tdm__reducer_open_alone(&d->reducer, params);
-    if (params->device_comm != NULL) TDM_TRY(tdm__reducer_open_device(&d->reducer, d->replica, params));
+    const bool in_host = params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD; /* its products are there */
+    if (params->device_comm != NULL && !in_host) TDM_TRY(tdm__reducer_open_device(&d->reducer, d->replica, params));
     return d->reducer != NULL ? TDM_OK : tdm__reducer_open_host(&d->reducer, d->replica, params);
+}
+
+/* What is added to -0 stays as it is, -0 too. */
+static void fill_with_nothing(float *grad, size_t count) {
+    for (size_t i = 0; i < count; i++) grad[i] = -0.0f;
+}
+
+/* With parallel.ddp.join a rank may have no rows. */
+static tdm_status open_nothing(ddp *d) {
+    const tdm_mode_params *params = &d->base.params;
+    const size_t count = params->plan->trained_floats;
+    void *memory = NULL;
+    if (d->world == 1 || !params->job->parallel.ddp.join || !params->device->discrete) return TDM_OK;
+    TDM_TRY(params->device->allocate_host(d->replica->device, &memory, count * sizeof(float), "a gradient of nothing"));
+    d->nothing = memory;
+    fill_with_nothing(d->nothing, count);
+    return TDM_OK;
 }
 
 static tdm_status ddp_open(tdm_mode *mode) {
@@ -64,6 +85,7 @@ static tdm_status ddp_open(tdm_mode *mode) {
     mode->replica_count = 1;
     TDM_TRY(open_reducer(d));
     TDM_TRY(tdm__pipeline_open(&d->pipeline, &mode->params, d->replica, 1));
+    TDM_TRY(open_nothing(d));
     d->splits = checks_reduction(d) || d->reducer->ops->reduce_all != NULL;
     if (!d->splits) mode->depth = tdm__pipeline_depth(d->pipeline);
     mode->gradients = d->reducer->backend;
@@ -78,6 +100,7 @@ static void ddp_close(tdm_mode *mode) {
     ddp *d = (ddp *)mode;
     tdm__pipeline_close(d->pipeline);
     tdm__reducer_close(d->reducer);
+    if (d->nothing != NULL) mode->params.device->release_host(d->replica->device, d->nothing);
     tdm__close_replica(d->replica);
 }
 
@@ -104,14 +127,29 @@ static tdm_status exchange(void *user, char *blocks, size_t bytes) {
     return reducer->ops->exchange(reducer, blocks, bytes);
 }
 
+/* The part of a rank without rows in the sums of the others. */
+static tdm_status add_nothing(ddp *d) {
+    tdm_device *device = d->replica->device;
+    const tdm_plan *plan = d->base.params.plan;
+    if (d->nothing == NULL)
+        fill_with_nothing(d->replica->grad, plan->trained_floats);
+    else
+        TDM_TRY(device->ops->queues->copy(device, NULL, d->replica->grad, d->nothing,
+                                          plan->trained_floats * sizeof(float)));
+    for (int i = 0; d->reducer->ops->start_bucket != NULL && i < plan->bucket_count; i++)
+        TDM_TRY(bucket_ready(d->reducer, i));
+    return TDM_OK;
+}
+
 static tdm_status forward_backward(void *user) {
     const ddp_step *s = user;
     ddp *d = s->ddp;
     const bool overlaps = d->reducer->ops->start_bucket != NULL;
     const tdm_exec_hooks hooks = {overlaps ? bucket_ready : NULL, exchange, d->reducer};
     TDM_TRY(broadcast_queued(d));
-    if (s->has_rows) TDM_TRY(tdm__pipeline_pass(d->pipeline, 0, &hooks));
+    TDM_TRY(s->has_rows ? tdm__pipeline_pass(d->pipeline, 0, &hooks) : add_nothing(d));
     if (overlaps) TDM_TRY(d->reducer->ops->join(d->reducer));
+    if (s->leaves_out && d->reducer->ops->is_queued) TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
     return tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED);
 }
 
@@ -220,13 +258,43 @@ static tdm_status broadcast_now(ddp *d, tdm_times *times) {
     return TDM_OK;
 }
 
-/* Bytes that all ranks together send in a step. In a sliced all-reduce each of n ranks sends 2(n-1)/n of the arena, as
- * in a ring. Buffers go to every rank but the first. */
+/* Micro-batches that torch.chunk makes of so many rows. */
+static int64_t passes_of(int64_t rows, int64_t micro) {
+    const int64_t size = (rows + micro - 1) / micro;
+    return size > 0 ? (rows + size - 1) / size : 0;
+}
+
+/* Without padding the first ranks may have a row more than the last ones. */
+static bool leaves_out(const ddp *d, const tdm_batch *batch) {
+    const int64_t micro = d->base.params.job->train.accumulate, least = batch->global_rows / d->world;
+    const int64_t most = (batch->global_rows + d->world - 1) / d->world;
+    return d->base.params.plan->buffer_bytes > 0 && passes_of(least, micro) != passes_of(most, micro);
+}
+
+/* A rank with fewer passes has counted fewer batches: it takes rank 0's counters, and with them its statistics. */
+static tdm_status pass_on_buffers(ddp *d, tdm_times *times) {
+    if (d->reducer->ops->is_queued) return TDM_OK;
+    int64_t at = tdm__now_ns();
+    TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
+    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
+    return TDM_OK;
+}
+
+/* Bytes that all ranks together send in a step. In a sliced all-reduce each of n ranks sends 2(n-1)/n of what it adds,
+ * as in a ring. Buffers go to every rank but the first. */
 static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
-    int64_t arena = (int64_t)(plan->trained_floats * sizeof(float));
+    int64_t added = tdm__compressed_bytes(plan, job, replicas);
     (void)rows;
-    return (replicas - 1) * (2 * arena + (job->parallel.ddp.broadcast_buffers ? (int64_t)plan->buffer_bytes : 0)) +
+    return (replicas - 1) * (2 * added + (job->parallel.ddp.broadcast_buffers ? (int64_t)plan->buffer_bytes : 0)) +
            tdm__exchange_bytes(plan, job, replicas);
+}
+
+/* By this rank in a step. Before PowerSGD begins, gradients are sent whole. */
+static int64_t moved_bytes(const ddp *d, int64_t step) {
+    tdm_job job = *d->base.params.job;
+    if (step <= job.parallel.ddp.compress.start_step && job.parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD)
+        job.parallel.ddp.compress.type = TDM_COMPRESS_NONE;
+    return ddp_wire_bytes(d->base.params.plan, &job, d->world, 0) / d->world;
 }
 
 static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
@@ -234,9 +302,11 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
     ddp *d = (ddp *)mode;
     ddp_step step = {.ddp = d, .update = update, .has_rows = batch->shard[0].rows > 0};
     tdm_hash128 key = tdm__step_key(batch->shard, 1);
-    result->bytes_moved = ddp_wire_bytes(mode->params.plan, mode->params.job, d->world, 0) / d->world +
-                          tdm__plan_crossing(mode->params.plan, batch->shard[0].rows);
+    step.leaves_out = leaves_out(d, batch);
+    key.high ^= step.leaves_out; /* other work for the same rows */
+    result->bytes_moved = moved_bytes(d, update->t) + tdm__plan_crossing(mode->params.plan, batch->shard[0].rows);
     d->reducer->ms = 0;
+    d->reducer->step = update->t;
     TDM_TRY(broadcast_now(d, &result->times));
     TDM_TRY(denominator_of(d, batch, &result->times, &result->denominator));
     tdm_values values = tdm__optim_all_values(update, result->denominator);
@@ -245,6 +315,7 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
         TDM_TRY(run_split(&step, key, &result->times));
     else
         TDM_TRY(tdm__replica_run(d->replica, key, whole_step, &step));
+    if (step.leaves_out) TDM_TRY(pass_on_buffers(d, &result->times));
     result->times.ms[TDM_PHASE_COMM] += d->reducer->ms;
     return tdm__pipeline_end(d->pipeline);
 }
@@ -288,10 +359,30 @@ static tdm_status ddp_sync(tdm_mode *mode, bool with_state) {
     return wait_for_peers(d, NULL);
 }
 
+/* ---- what compression has kept back ---- */
+
+static tdm_status ddp_list_state(tdm_mode *mode, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count) {
+    tdm_powersgd *power = ((ddp *)mode)->reducer->power;
+    *count = 0;
+    if (power == NULL || (saves && !power->is_warm)) return TDM_OK;
+    return tdm__powersgd_list(power, zone, out, count);
+}
+
+static tdm_status ddp_gather_state(tdm_mode *mode) {
+    tdm_powersgd *power = ((ddp *)mode)->reducer->power;
+    return power != NULL && power->is_warm ? tdm__powersgd_gather(power) : TDM_OK;
+}
+
+static tdm_status ddp_share_state(tdm_mode *mode, bool found) {
+    tdm_powersgd *power = ((ddp *)mode)->reducer->power;
+    return power != NULL ? tdm__powersgd_share(power, found) : TDM_OK;
+}
+
 const tdm_mode_ops tdm_mode_ddp = {
     .name = "ddp",
     .bytes = sizeof(ddp),
     .process_per_device = true,
+    .compressed_bytes = tdm__compression_memory,
     .wire_bytes = ddp_wire_bytes,
     .open = ddp_open,
     .close = ddp_close,
@@ -300,4 +391,7 @@ const tdm_mode_ops tdm_mode_ddp = {
     .step_failed = ddp_step_failed,
     .forward = ddp_forward,
     .sync = ddp_sync,
+    .list_state = ddp_list_state,
+    .gather_state = ddp_gather_state,
+    .share_state = ddp_share_state,
 };

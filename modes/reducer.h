@@ -7,11 +7,15 @@
  *                     copied back
  *
  * A bucket is a range of the gradient arena that one collective call reduces. The call starts when backward has written
- * the bucket's last gradient, and runs while backward goes on with the layers below. */
+ * the bucket's last gradient, and runs while backward goes on with the layers below.
+ *
+ * With parallel.ddp.compress less is sent (compress/): in host memory the same bits by every reducer; NCCL rounds sums
+ * of 16 bits as it goes. */
 #ifndef TDM_MODES_REDUCER_H
 #define TDM_MODES_REDUCER_H
 
 #include "modes/parts.h"
+#include "modes/compress/powersgd.h"
 
 typedef struct tdm_reducer tdm_reducer;
 typedef struct tdm_reducer_ops {
@@ -42,6 +46,10 @@ struct tdm_reducer {
     tdm_replica *replica;
     const char *backend; /* "shm", "nccl"; "here": one rank */
     double ms;           /* of collectives of this step that it did not wait for: TDM_PHASE_COMM_EXPOSED lacks them */
+    int64_t step;        /* that is submitted, from 1 */
+    uint16_t *narrow;    /* gradients of 16 bits, with the arena's offsets, in the memory that is reduced; NULL: none */
+    bool owns_narrow;    /* it is not the communicator's */
+    tdm_powersgd *power; /* NULL: none */
 };
 
 tdm_status tdm__reducer_open_alone(tdm_reducer **out, const tdm_mode_params *params);
@@ -65,6 +73,11 @@ tdm_span tdm__bucket_span(const tdm_reducer *reducer, float *grad, int bucket);
 tdm_span tdm__bucket_here(const tdm_reducer *reducer, int bucket);
 /* Gathers the ranks' blocks, in host memory. */
 tdm_status tdm__reducer_gather(tdm_comm *comm, char *blocks, size_t bytes);
+/* Opens what compression needs in host memory. Collective. */
+tdm_status tdm__compression_open(tdm_reducer *reducer);
+void tdm__compression_close(tdm_reducer *reducer);
+/* Sums a bucket's span, in host memory, over ranks, in the job's way. */
+tdm_status tdm__reduce_in_host(tdm_reducer *reducer, tdm_span span, int bucket);
 /* Broadcasts through host memory. */
 tdm_status tdm__reducer_broadcast_host(tdm_reducer *reducer, tdm_arena_kind kind);
 

@@ -1,6 +1,7 @@
 /* Reduces in the device's memory: a communicator for that memory (NCCL) makes its calls on a queue of its own, which
  * the replica's queue and this one order with events. The calls are part of the step's work and are captured with it.
  */
+#include "modes/compress/compress.h"
 #include "modes/reducer.h"
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
@@ -15,19 +16,36 @@ static tdm_comm *comm_of(const tdm_reducer *reducer) {
     return ((const device_reducer *)reducer)->comm;
 }
 
+static tdm_dtype type_of(const tdm_reducer *reducer) {
+    return tdm__compressed_type(reducer->params->job, reducer->params->replicas);
+}
+
+/* The sums of 16 bits become floats again behind the last of them. */
 static tdm_status join(tdm_reducer *reducer) {
-    return comm_of(reducer)->ops->join(comm_of(reducer));
+    tdm_device *device = reducer->replica->device;
+    TDM_TRY(comm_of(reducer)->ops->join(comm_of(reducer)));
+    if (reducer->narrow == NULL) return TDM_OK;
+    return device->ops->arenas->widen(device, type_of(reducer), reducer->replica->grad, reducer->narrow,
+                                      reducer->params->plan->trained_floats);
 }
 
 static tdm_status broadcast(tdm_reducer *reducer, tdm_arena_kind kind) {
     size_t bytes = 0;
     void *arena = tdm__replica_arena(reducer->replica, kind, &bytes);
     TDM_TRY(tdm_comm_broadcast(comm_of(reducer), (tdm_span){arena, bytes, TDM_DTYPE_U8}, 0));
-    return join(reducer);
+    return comm_of(reducer)->ops->join(comm_of(reducer));
 }
 
+/* The bucket is rounded on the device's own queue, which the communicator follows. */
 static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
-    return tdm_comm_all_reduce(comm_of(reducer), tdm__bucket_here(reducer, bucket), TDM_REDUCE_SUM);
+    tdm_device *device = reducer->replica->device;
+    tdm_span span = tdm__bucket_here(reducer, bucket);
+    if (reducer->narrow != NULL) {
+        uint16_t *narrow = reducer->narrow + reducer->params->plan->buckets[bucket].offset;
+        TDM_TRY(device->ops->arenas->narrow(device, type_of(reducer), narrow, span.data, span.count));
+        span = (tdm_span){narrow, span.count, type_of(reducer)};
+    }
+    return tdm_comm_all_reduce(comm_of(reducer), span, TDM_REDUCE_SUM);
 }
 
 static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {
@@ -47,6 +65,7 @@ static void close(tdm_reducer *reducer) {
     device_reducer *r = (device_reducer *)reducer;
     tdm__replica_forget(reducer->replica); /* NCCL requires captured work that calls it to be freed first */
     tdm_comm_close(r->comm);
+    reducer->replica->device->ops->release(reducer->replica->device, reducer->narrow);
     tdm__delete(reducer->params->host, r);
 }
 
@@ -88,6 +107,9 @@ tdm_status tdm__reducer_open_device(tdm_reducer **out, tdm_replica *replica, con
         return TDM_OK;
     }
     r->base.backend = r->comm->ops->name;
+    if (type_of(&r->base) != TDM_DTYPE_F32)
+        TDM_TRY(tdm__replica_allocate(replica, params->plan->trained_floats * sizeof(uint16_t), &r->base.narrow,
+                                      "gradients of 16 bits"));
     tdm__replica_set_captures(replica, TDM_CAPTURES_TOGETHER);
     return TDM_OK;
 }

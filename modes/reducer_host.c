@@ -36,7 +36,7 @@ static tdm_status reduce_all(tdm_reducer *reducer) {
     float *grad = ((host_reducer *)reducer)->grad;
     TDM_TRY(copy_all(reducer, true));
     for (int i = 0; i < reducer->params->plan->bucket_count; i++)
-        TDM_TRY(tdm_comm_all_reduce(reducer->params->comm, tdm__bucket_span(reducer, grad, i), TDM_REDUCE_SUM));
+        TDM_TRY(tdm__reduce_in_host(reducer, tdm__bucket_span(reducer, grad, i), i));
     TDM_TRY(copy_all(reducer, false));
     return TDM_OK;
 }
@@ -62,6 +62,7 @@ static void close(tdm_reducer *reducer) {
     host_reducer *r = (host_reducer *)reducer;
     tdm_device *device = reducer->replica->device;
     (void)device->ops->queues->finish(device, NULL); /* copies may still use the memory */
+    tdm__compression_close(reducer);
     if (r->is_pinned) device->ops->unpin(device, r->grad);
     if (r->owns_grad) tdm__delete_pages(reducer->params->host, r->grad);
     tdm__delete(reducer->params->host, r->blocks);
@@ -106,6 +107,7 @@ tdm_status tdm__reducer_open_host(tdm_reducer **out, tdm_replica *replica, const
     host_reducer *r = (host_reducer *)*out;
     r->base.replica = replica;
     TDM_TRY(open_memory(r));
+    TDM_TRY(tdm__compression_open(&r->base));
     pin_memory(r);
     if (params->plan->statistics_bytes == 0) return TDM_OK;
     tdm__replica_set_captures(replica, TDM_CAPTURES_NEVER);

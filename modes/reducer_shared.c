@@ -25,10 +25,9 @@ typedef struct shared_reducer {
 
 static tdm_status reduce(void *argument) {
     shared_bucket *bucket = argument;
-    const tdm_reducer *reducer = &bucket->reducer->base;
-    tdm_span span = tdm__bucket_here(reducer, bucket->index);
+    tdm_reducer *reducer = &bucket->reducer->base;
     bucket->began = tdm__now_ns();
-    tdm_status status = tdm_comm_all_reduce(reducer->params->comm, span, TDM_REDUCE_SUM);
+    tdm_status status = tdm__reduce_in_host(reducer, tdm__bucket_here(reducer, bucket->index), bucket->index);
     bucket->ended = tdm__now_ns();
     return status;
 }
@@ -78,6 +77,7 @@ static void close(tdm_reducer *reducer) {
     shared_reducer *r = (shared_reducer *)reducer;
     tdm__worker_close(r->worker);
     tdm_comm_close(r->exchange);
+    tdm__compression_close(reducer);
     tdm__delete(reducer->params->host, r->bucket);
     tdm__delete(reducer->params->host, r);
 }
@@ -108,6 +108,7 @@ tdm_status tdm__reducer_open_shared(tdm_reducer **out, tdm_replica **replica, co
     TDM_TRY(tdm__rank_open_replica(params, grad, replica));
     r->base.replica = *replica;
     TDM_TRY(tdm__new(params->host, &r->bucket, (size_t)plan->bucket_count, sizeof(*r->bucket), "buckets"));
+    TDM_TRY(tdm__compression_open(&r->base));
     for (int i = 0; i < plan->bucket_count; i++) r->bucket[i] = (shared_bucket){.reducer = r, .index = i};
     TDM_TRY(open_exchange(r, params));
     return tdm__worker_open(&r->worker, params->host, "ddp comm");

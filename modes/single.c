@@ -10,6 +10,7 @@
  * that many devices. With sync_batchnorm the parts go in phases: single_phases.c. */
 #include <math.h>
 
+#include "modes/compress/compress.h"
 #include "modes/single.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
@@ -59,9 +60,10 @@ static void single_close(tdm_mode *mode) {
 }
 
 /* With several parts: adds this part's gradients to the sum; keeps part 0's statistics. */
-static tdm_status add_part(const tdm_replica *stage, const single_kept *to, int part) {
+static tdm_status add_part(const tdm_replica *stage, const single_kept *to, tdm_dtype type, int part) {
     tdm_device *device = stage->device;
     const size_t floats = tdm__replica_trained(stage), buffer_bytes = stage->plan->stages[stage->stage].buffer_bytes;
+    TDM_TRY(tdm__compress_round(stage, type, stage->grad, floats));
     if (part == 0) {
         TDM_TRY(device->ops->queues->copy(device, NULL, to->sum, stage->grad, floats * sizeof(float)));
         return device->ops->queues->copy(device, NULL, to->buffer, stage->buffer, buffer_bytes);
@@ -70,23 +72,26 @@ static tdm_status add_part(const tdm_replica *stage, const single_kept *to, int 
     return device->ops->arenas->sum(device, to->sum, source, 2, floats);
 }
 
-static tdm_status use_sum(const tdm_replica *stage, const single_kept *from) {
+static tdm_status use_sum(const tdm_replica *stage, const single_kept *from, tdm_dtype type) {
     tdm_device *device = stage->device;
     const size_t bytes = tdm__replica_trained(stage) * sizeof(float);
+    TDM_TRY(tdm__compress_round(stage, type, from->sum, bytes / sizeof(float)));
     TDM_TRY(device->ops->queues->copy(device, NULL, stage->grad, from->sum, bytes));
     return device->ops->queues->copy(device, NULL, stage->buffer, from->buffer,
                                      stage->plan->stages[stage->stage].buffer_bytes);
 }
 
 static tdm_status run_parts(const single_step *step) {
+    const tdm_mode_params *of = &step->single->base.params;
+    const tdm_dtype type = tdm__compressed_type(of->job, of->replicas);
     single *s = step->single;
     const int stages = s->kept != NULL ? s->base.params.plan->stage_count : 0;
     for (int i = 0; i < step->parts; i++) {
         if (step->rows[i].rows == 0) continue;
         TDM_TRY(tdm__pipeline_pass(s->pipeline, i, NULL));
-        for (int k = 0; k < stages; k++) TDM_TRY(add_part(s->replica->stages[k], &s->kept[k], i));
+        for (int k = 0; k < stages; k++) TDM_TRY(add_part(s->replica->stages[k], &s->kept[k], type, i));
     }
-    for (int k = 0; k < stages; k++) TDM_TRY(use_sum(s->replica->stages[k], &s->kept[k]));
+    for (int k = 0; k < stages; k++) TDM_TRY(use_sum(s->replica->stages[k], &s->kept[k], type));
     return TDM_OK;
 }
 

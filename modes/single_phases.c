@@ -1,6 +1,7 @@
 /* single with sync_batchnorm: the parts of a batch go in phases. Each in its turn runs until it has taken statistics of
  * its rows; when all have, each goes on with those of all. So each part needs activations, gradients and buffers of its
  * own. Statistics need no exchange: the parts share the replica's memory for them. */
+#include "modes/compress/compress.h"
 #include "modes/single.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
@@ -116,14 +117,19 @@ static tdm_status copy_buffers(single *s, int parts) {
 
 static tdm_status add_gradients(const single_step *step) {
     const single *s = step->single;
+    const tdm_mode_params *params = &s->base.params;
+    const tdm_dtype type = tdm__compressed_type(params->job, params->replicas);
+    const size_t floats = params->plan->trained_floats;
     const float *source[TDM_LIST_MAX];
     int count = 0;
     for (int i = 0; i < step->parts; i++) {
-        if (step->rows[i].rows > 0) source[count++] = s->part[i].grad;
+        if (step->rows[i].rows == 0) continue;
+        TDM_TRY(tdm__compress_round(s->replica, type, s->part[i].grad, floats));
+        source[count++] = s->part[i].grad;
     }
-    if (count == 1 && source[0] == s->part[0].grad) return TDM_OK;
-    return s->replica->device->ops->arenas->sum(s->replica->device, s->part[0].grad, source, count,
-                                                s->base.params.plan->trained_floats);
+    if (count > 1 || source[0] != s->part[0].grad)
+        TDM_TRY(s->replica->device->ops->arenas->sum(s->replica->device, s->part[0].grad, source, count, floats));
+    return tdm__compress_round(s->replica, type, s->part[0].grad, floats);
 }
 
 tdm_status tdm__single_phases(const single_step *step) {

@@ -27,6 +27,7 @@ extern const tdm_field tdm__ema_rows[];
 extern const tdm_field tdm__parallel_rows[];
 extern const tdm_field tdm__dp_rows[];
 extern const tdm_field tdm__ddp_rows[];
+extern const tdm_field tdm__compress_rows[];
 extern const tdm_field tdm__eval_rows[];
 extern const tdm_field tdm__checkpoint_rows[];
 extern const tdm_field tdm__run_rows[];

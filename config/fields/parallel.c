@@ -97,6 +97,10 @@ const tdm_field tdm__ddp_rows[] = {
     {FIELD_IN(BOOL, tdm_parallel_section, ddp, static_graph, "false"),
      HELP("as in PyTorch; changes nothing, because the graph is the same in each step",
           "同 PyTorch；不起作用，因为计算图每步都相同")},
+    {FIELD_IN(BOOL, tdm_parallel_section, ddp, join, "false"),
+     HELP("use every sample once instead of filling up the last batch of an epoch: there ranks have fewer samples, or "
+          "none; in every mode",
+          "每个样本只用一次，不补齐每轮最后一批：届时部分进程样本较少或没有（所有模式）")},
     {FIELD_IN(BOOL, tdm_parallel_section, ddp, broadcast_buffers, "true"),
      HELP("broadcast rank 0's batch-norm statistics to all ranks before each forward",
           "每次前向前把 0 号进程的批归一化统计量广播给所有进程")},
@@ -111,5 +115,33 @@ const tdm_field tdm__ddp_rows[] = {
     {FIELD_IN(DURATION, tdm_parallel_section, ddp, grace, "30s"), FLAGS(OPEN_MIN), .unit = "seconds",
      HELP("time that processes started by tandem have to stop when asked; then they are killed",
           "由 tandem 启动的进程收到停止请求后的宽限时间；超时则被强制结束")},
+    {0},
+};
+
+static const char *const compression_names[] = {"none", "bf16", "fp16", "powersgd", NULL};
+const tdm_field tdm__compress_rows[] = {
+    {FIELD(ENUM, tdm_compress_section, type, "none"), .names = compression_names, FLAGS(MAIN),
+     HELP(
+         "how gradients are sent between ranks: as floats; rounded to 16 bits, half the bytes; powersgd: as two thin "
+         "factors of each matrix",
+         "进程间梯度的传送方式：none 为单精度；bf16、fp16 舍入为 16 位，字节减半；powersgd 把每个矩阵分解为两个窄因子")},
+    {FIELD(INT, tdm_compress_section, rank, "1"), .types = BIT(TDM_COMPRESS_POWERSGD), RANGE(1, 1024),
+     HELP("columns of a factor: more are more accurate and more bytes; PyTorch's matrix_approximation_rank",
+          "因子的列数：越多越精确，字节也越多；即 PyTorch 的 matrix_approximation_rank")},
+    {FIELD(INT, tdm_compress_section, start_step, "1000"), .types = BIT(TDM_COMPRESS_POWERSGD),
+     RANGE(0, 9007199254740992.0), .unit = "steps",
+     HELP("steps before compression begins; PyTorch's start_powerSGD_iter",
+          "从第几步之后开始压缩；即 PyTorch 的 start_powerSGD_iter")},
+    {FIELD(FLOAT, tdm_compress_section, min_rate, "2"), .types = BIT(TDM_COMPRESS_POWERSGD), RANGE(0, 1e9),
+     FLAGS(OPEN_MIN),
+     HELP("matrices whose factors are not smaller by this much are sent as they are; PyTorch's min_compression_rate",
+          "因子不能缩小到此倍数的矩阵原样传送；即 PyTorch 的 min_compression_rate")},
+    {FIELD(BOOL, tdm_compress_section, error_feedback, "true"), .types = BIT(TDM_COMPRESS_POWERSGD),
+     HELP("add what compression has kept back to the next gradient; a copy of the gradients in memory",
+          "把压缩丢下的部分加到下一步的梯度；多占一份梯度的内存")},
+    {FIELD(BOOL, tdm_compress_section, warm_start, "true"), .types = BIT(TDM_COMPRESS_POWERSGD),
+     HELP("begin with the factors of the step before instead of drawn ones", "从上一步的因子出发，而不是随机抽取")},
+    {FIELD(INT, tdm_compress_section, seed, "0"), .types = BIT(TDM_COMPRESS_POWERSGD), RANGE(0, 4294967295.0),
+     HELP("seed of the first factors", "初始因子的随机种子")},
     {0},
 };

@@ -45,6 +45,8 @@ const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
      "设备及其协作方式"},
     {"parallel.dp", AT(job.parallel), tdm__dp_rows, NULL, NULL, "for mode dp", "用于 dp 模式"},
     {"parallel.ddp", AT(job.parallel), tdm__ddp_rows, NULL, NULL, "for mode ddp", "用于 ddp 模式"},
+    {"parallel.ddp.compress", AT(job.parallel.ddp.compress), tdm__compress_rows, "type", NULL,
+     "how gradients are sent between ranks", "进程间梯度的传送方式"},
     {"eval", AT(job), tdm__eval_rows, NULL, NULL, "evaluation on data.eval", "评估"},
     {"checkpoint", AT(job.checkpoint), tdm__checkpoint_rows, NULL, NULL, "saving and resuming", "保存与恢复"},
     {"run", AT(job), tdm__run_rows, NULL, NULL, "where results go", "结果位置"},

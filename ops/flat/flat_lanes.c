@@ -7,6 +7,7 @@
 
 #include "ops/flat/flat.h"
 #include "runtime/base/bf16.h"
+#include "runtime/base/f16.h"
 #include "runtime/base/isa.h"
 
 enum { SUM_BLOCK = 64, LANES = 32 };
@@ -70,6 +71,14 @@ static void from_bf16(float *restrict out, const uint16_t *restrict x, size_t co
     for (size_t i = 0; i < count; i++) out[i] = tdm__bf16_float(x[i]);
 }
 
+static void to_f16(uint16_t *restrict out, const float *restrict x, size_t count) {
+    for (size_t i = 0; i < count; i++) out[i] = tdm__f16_of(x[i]);
+}
+
+static void from_f16(float *restrict out, const uint16_t *restrict x, size_t count) {
+    for (size_t i = 0; i < count; i++) out[i] = tdm__f16_float(x[i]);
+}
+
 static void add_bf16(uint16_t *restrict out, const uint16_t *restrict what, size_t count) {
     for (size_t i = 0; i < count; i++) out[i] = tdm__bf16_of(tdm__bf16_float(out[i]) + tdm__bf16_float(what[i]));
 }
@@ -84,4 +93,6 @@ const tdm_flat_kernels TDM_ISA_NAME(tdm__flat) = {
     .to_bf16 = to_bf16,
     .from_bf16 = from_bf16,
     .add_bf16 = add_bf16,
+    .to_f16 = to_f16,
+    .from_f16 = from_f16,
 };

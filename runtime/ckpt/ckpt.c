@@ -41,6 +41,10 @@ const tdm_tensor_file *tdm__ckpt_optimizer(const tdm_ckpt *ckpt) {
     return ckpt->tensors[TDM_CKPT_OPTIMIZER];
 }
 
+const tdm_tensor_file *tdm__ckpt_compression(const tdm_ckpt *ckpt) {
+    return ckpt->tensors[TDM_CKPT_COMPRESSION];
+}
+
 const tdm_tensor_file *tdm__ckpt_average(const tdm_ckpt *ckpt) {
     return ckpt->tensors[TDM_CKPT_AVERAGE];
 }

@@ -84,6 +84,8 @@ typedef struct tdm_ckpt_parts {
     int optimizer_count;
     const tdm_tensor *average; /* like `model`, with averages of the parameters; NULL: none */
     int average_count;
+    const tdm_tensor *compression; /* what compressed gradients have kept back; NULL: none */
+    int compression_count;
     tdm_ckpt_state state;
     const char *config_yaml; /* the resolved configuration; NULL: none */
     const char *classes;     /* the names of the classes as JSON; NULL: they have none */
@@ -126,8 +128,9 @@ tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm
 tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *path);
 const tdm_ckpt_state *tdm__ckpt_state(const tdm_ckpt *ckpt); /* NULL without state */
 const tdm_tensor_file *tdm__ckpt_model(const tdm_ckpt *ckpt);
-const tdm_tensor_file *tdm__ckpt_optimizer(const tdm_ckpt *ckpt); /* NULL without state */
-const tdm_tensor_file *tdm__ckpt_average(const tdm_ckpt *ckpt);   /* NULL without one */
+const tdm_tensor_file *tdm__ckpt_optimizer(const tdm_ckpt *ckpt);   /* NULL without state */
+const tdm_tensor_file *tdm__ckpt_average(const tdm_ckpt *ckpt);     /* NULL without one */
+const tdm_tensor_file *tdm__ckpt_compression(const tdm_ckpt *ckpt); /* NULL without one */
 const char *tdm__ckpt_path(const tdm_ckpt *ckpt);
 /* The configuration of the run that saved it; NULL if the checkpoint has none. Borrowed from the checkpoint. */
 tdm_status tdm__ckpt_config(tdm_ckpt *ckpt, const char **out);

@@ -147,6 +147,8 @@ tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const cha
     if (!ckpt_a || !ckpt_b) TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s holds no checkpoint", ckpt_a ? b : a);
     TDM_TRY_DONE(compare_files(&c, TDM_CHECKPOINT_MODEL, tdm__ckpt_model(ckpt_a), tdm__ckpt_model(ckpt_b)));
     TDM_TRY_DONE(compare_files(&c, TDM_CHECKPOINT_AVERAGE, tdm__ckpt_average(ckpt_a), tdm__ckpt_average(ckpt_b)));
+    TDM_TRY_DONE(
+        compare_files(&c, TDM_CHECKPOINT_COMPRESSION, tdm__ckpt_compression(ckpt_a), tdm__ckpt_compression(ckpt_b)));
     TDM_TRY_DONE(compare_files(&c, TDM_CHECKPOINT_OPTIMIZER, tdm__ckpt_optimizer(ckpt_a), tdm__ckpt_optimizer(ckpt_b)));
 done:
     tdm__ckpt_close(ckpt_a);

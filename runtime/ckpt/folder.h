@@ -7,7 +7,15 @@
 
 #define TDM_CKPT_MANIFEST "MANIFEST.json"
 /* The files of a checkpoint beside the manifest. A manifest that lists any other name is refused. */
-enum { TDM_CKPT_MODEL, TDM_CKPT_OPTIMIZER, TDM_CKPT_AVERAGE, TDM_CKPT_STATE, TDM_CKPT_CONFIG, TDM_CKPT_FILES };
+enum {
+    TDM_CKPT_MODEL,
+    TDM_CKPT_OPTIMIZER,
+    TDM_CKPT_AVERAGE,
+    TDM_CKPT_COMPRESSION,
+    TDM_CKPT_STATE,
+    TDM_CKPT_CONFIG,
+    TDM_CKPT_FILES
+};
 enum { TDM_CKPT_TENSORS = TDM_CKPT_STATE }; /* the first of them hold tensors */
 extern const char *const tdm__ckpt_file_names[TDM_CKPT_FILES];
 

@@ -213,7 +213,7 @@ static void put_tensor(tdm_json_out *to, const tdm_tensor *tensor, const tdm_has
 }
 
 static void show_json(const tdm_ckpt *ckpt, tdm_text *out) {
-    static const char *const keys[TDM_CKPT_TENSORS] = {"model", "optimizer", "ema"};
+    static const char *const keys[TDM_CKPT_TENSORS] = {"model", "optimizer", "ema", "compression"};
     tdm_json_out json = tdm__json_out(out, " ");
     tdm__json_put(&json, "{ path:%s", ckpt->path);
     if (ckpt->has_state) tdm__state_print(&json, "state", &ckpt->state);

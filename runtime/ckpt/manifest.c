@@ -24,7 +24,7 @@ enum { MAX_BYTES = TDM_CKPT_TENSORS * TDM_ST_MAX_HEADER }; /* for each file of t
 const char *const tdm__ckpt_file_names[TDM_CKPT_FILES] = {
     [TDM_CKPT_MODEL] = "model.safetensors",     [TDM_CKPT_OPTIMIZER] = "optimizer.safetensors",
     [TDM_CKPT_AVERAGE] = "ema.safetensors",     [TDM_CKPT_STATE] = "state.json",
-    [TDM_CKPT_CONFIG] = "config.resolved.yaml",
+    [TDM_CKPT_CONFIG] = "config.resolved.yaml", [TDM_CKPT_COMPRESSION] = "compression.safetensors",
 };
 
 static bool has_tensors(int part) {
@@ -187,7 +187,7 @@ static tdm_status read_files(manifest_reader *reader) {
     }
     if (reader->json.failed) return json_fault(reader);
     for (int part = TDM_CKPT_MODEL; part <= TDM_CKPT_STATE; part++) {
-        if (part != TDM_CKPT_AVERAGE && !reader->ckpt->manifest.file[part].listed)
+        if (part != TDM_CKPT_AVERAGE && part != TDM_CKPT_COMPRESSION && !reader->ckpt->manifest.file[part].listed)
             TDM_FAIL(TDM_E_CHECKPOINT, "%s: it does not list %s", reader->path, tdm__ckpt_file_names[part]);
     }
     return TDM_OK;

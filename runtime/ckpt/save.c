@@ -98,16 +98,19 @@ static tdm_status write_text(saving *s, const char *name, const char *text, size
 static tdm_status write_files(saving *s, const tdm_ckpt_parts *parts) {
     tdm_manifest manifest = {.file = {{.listed = false}}};
     tdm_manifest_file own;
-    const tdm_tensor *const tensors[TDM_CKPT_TENSORS] = {parts->model, parts->optimizer, parts->average};
-    const int counts[TDM_CKPT_TENSORS] = {parts->model_count, parts->optimizer_count, parts->average_count};
+    const tdm_tensor *const tensors[TDM_CKPT_TENSORS] = {parts->model, parts->optimizer, parts->average,
+                                                         parts->compression};
+    const int counts[TDM_CKPT_TENSORS] = {parts->model_count, parts->optimizer_count, parts->average_count,
+                                          parts->compression_count};
     const char *config = parts->config_yaml;
     tdm_text text;
     tdm_status status;
     tdm__text_init(&text, s->host);
     for (int part = 0; part < TDM_CKPT_TENSORS; part++) {
-        if (part == TDM_CKPT_AVERAGE && parts->average == NULL) continue;
+        if ((part == TDM_CKPT_AVERAGE || part == TDM_CKPT_COMPRESSION) && tensors[part] == NULL) continue;
         TDM_TRY_DONE(write_tensors(s, part, tensors[part], counts[part], parts->state.step,
-                                   part != TDM_CKPT_OPTIMIZER ? parts->classes : NULL, &manifest.file[part]));
+                                   part == TDM_CKPT_MODEL || part == TDM_CKPT_AVERAGE ? parts->classes : NULL,
+                                   &manifest.file[part]));
     }
     if (config != NULL)
         TDM_TRY_DONE(write_text(s, tdm__ckpt_file_names[TDM_CKPT_CONFIG], config, strlen(config),

@@ -144,15 +144,14 @@ void tdm__batch_plan(tdm_batches *batches, tdm_batch *batch, int64_t epoch, int6
         tdm__sampler_order(&o->sampler, epoch, batches->order);
         batches->order_epoch = epoch;
     }
-    int64_t first = step * o->per_device, rows = batches->per_replica - first;
-    if (rows > o->per_device) rows = o->per_device;
+    const int64_t first = step * o->per_device * replicas;
     batch->epoch = epoch;
     batch->step_in_epoch = step;
-    batch->global_rows = rows * replicas;
+    batch->global_rows = tdm__sampler_step_rows(&o->sampler, o->per_device, step);
     for (int i = 0; i < batch->shard_count; i++) {
         tdm_shard *shard = &batch->shard[i];
         int64_t position = o->first_replica + i, stride = replicas;
-        shard->rows = rows;
+        shard->rows = tdm__sampler_rows_of(&o->sampler, batch->global_rows, (int)position);
         if (o->scatter == TDM_SCATTER_CHUNK) {
             shard->rows = tdm__chunk(batch->global_rows, replicas, o->first_replica + i, &position);
             stride = 1;
@@ -160,7 +159,7 @@ void tdm__batch_plan(tdm_batches *batches, tdm_batch *batch, int64_t epoch, int6
         int64_t *positions = (int64_t *)shard->block, *indices = index_of(batches, shard);
         for (int64_t j = 0; j < shard->rows; j++, position += stride) {
             positions[j] = position;
-            indices[j] = batches->order[first * replicas + position];
+            indices[j] = batches->order[first + position];
         }
     }
 }

@@ -138,10 +138,15 @@ typedef struct tdm_sampler {
     int replicas;
     bool shuffle, drop_last;
     int64_t seed;
+    bool joins; /* no padding: the last batch of an epoch has the samples that are left, and replicas may get none */
 } tdm_sampler;
 
-/* Samples of each replica per epoch, padding included; 0 if drop_last leaves none. */
+/* Samples of each replica per epoch, padding included; 0 if drop_last leaves none. Without padding: of replica 0. */
 int64_t tdm__sampler_per_replica(const tdm_sampler *sampler);
+/* Samples of all replicas in a step of `per_device` each; less in the last one. */
+int64_t tdm__sampler_step_rows(const tdm_sampler *sampler, int64_t per_device, int64_t step);
+/* How many of a step's `rows` replica `replica` gets: every replicas-th, from its own on. */
+int64_t tdm__sampler_rows_of(const tdm_sampler *sampler, int64_t rows, int replica);
 /* How many indices tdm__sampler_order writes. With drop_last the permutation also has those that are dropped. */
 int64_t tdm__sampler_room(const tdm_sampler *sampler);
 /* Writes the order of epoch `epoch`: per_replica * replicas dataset indices. Replica r gets order[r],

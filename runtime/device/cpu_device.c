@@ -158,6 +158,7 @@ typedef struct flat_loop {
     void *out_bf16;
     const void *in_bf16;
     float weight;
+    tdm_dtype type;
 } flat_loop;
 
 static tdm_status run_loop(tdm_device *device, void (*work)(void *loop, size_t begin, size_t end), flat_loop l,
@@ -256,6 +257,44 @@ static tdm_status cpu_add_bf16(tdm_device *device, void *out, const void *what, 
     return run_loop(device, add_bf16_part, (flat_loop){.out_bf16 = out, .in_bf16 = what}, count);
 }
 
+/* ---- gradients of 16 bits ---- */
+
+static void narrow_part(void *loop, size_t begin, size_t end) {
+    const flat_loop *l = loop;
+    (l->type == TDM_DTYPE_BF16 ? l->flat->to_bf16 : l->flat->to_f16)((uint16_t *)l->out_bf16 + begin, l->in + begin,
+                                                                     end - begin);
+}
+
+static tdm_status cpu_narrow(tdm_device *device, tdm_dtype type, void *out, const float *x, size_t count) {
+    return run_loop(device, narrow_part, (flat_loop){.type = type, .out_bf16 = out, .in = x}, count);
+}
+
+static void widen_part(void *loop, size_t begin, size_t end) {
+    const flat_loop *l = loop;
+    (l->type == TDM_DTYPE_BF16 ? l->flat->from_bf16
+                               : l->flat->from_f16)(l->out + begin, (const uint16_t *)l->in_bf16 + begin, end - begin);
+}
+
+static tdm_status cpu_widen(tdm_device *device, tdm_dtype type, float *out, const void *x, size_t count) {
+    return run_loop(device, widen_part, (flat_loop){.type = type, .out = out, .in_bf16 = x}, count);
+}
+
+static void round_part(void *loop, size_t begin, size_t end) {
+    const flat_loop *l = loop;
+    uint16_t block[256];
+    for (size_t at = begin; at < end; at += 256) {
+        const size_t count = end - at < 256 ? end - at : 256;
+        flat_loop part = {.flat = l->flat, .type = l->type, .out_bf16 = block, .in = l->out + at};
+        narrow_part(&part, 0, count);
+        part = (flat_loop){.flat = l->flat, .type = l->type, .in_bf16 = block, .out = l->out + at};
+        widen_part(&part, 0, count);
+    }
+}
+
+static tdm_status cpu_round(tdm_device *device, tdm_dtype type, float *x, size_t count) {
+    return run_loop(device, round_part, (flat_loop){.type = type, .out = x}, count);
+}
+
 static const tdm_arena_ops arena_ops = {
     .sum = cpu_sum,
     .clip = cpu_clip,
@@ -266,6 +305,9 @@ static const tdm_arena_ops arena_ops = {
     .add_bf16 = cpu_add_bf16,
     .norms = cpu_norms,
     .scale = cpu_scale,
+    .narrow = cpu_narrow,
+    .widen = cpu_widen,
+    .round = cpu_round,
 };
 
 static const tdm_queue_ops queue_ops = {

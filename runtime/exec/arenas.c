@@ -41,8 +41,7 @@ size_t tdm__replica_arena_bytes(const tdm_replica *replica, tdm_arena_kind kind)
     return sum;
 }
 
-/* One parameter from the arena's form to PyTorch's, or back; what is beside the channels stays 0. */
-static void change_form(const tdm_plan_param *param, const float *from, float *to, bool to_plain) {
+void tdm__param_change_form(const tdm_plan_param *param, const float *from, float *to, bool to_plain) {
     const tdm_param_form *f = &param->form;
     if (f->filled == 0) {
         memcpy(to, from, (size_t)param->count * sizeof(float));
@@ -66,7 +65,7 @@ static void change_forms(const tdm_plan *plan, tdm_arena_kind kind, const float 
     for (size_t arena = 0; arena < floats; arena += all ? plan->param_floats : plan->trained_floats) {
         for (int i = 0; i < (all ? plan->param_count : plan->trained_count); i++) {
             size_t at = arena + plan->params[i].offset;
-            change_form(&plan->params[i], from + at, to + at, to_plain);
+            tdm__param_change_form(&plan->params[i], from + at, to + at, to_plain);
         }
     }
 }

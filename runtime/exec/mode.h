@@ -54,6 +54,13 @@ typedef struct tdm_mode_params {
     bool mixes; /* labels stand for probabilities, of which PyTorch's mean is over the rows, whatever the weights */
 } tdm_mode_params;
 
+/* A tensor of floats that is a mode's own and that a checkpoint keeps. */
+typedef struct tdm_mode_tensor {
+    const char *name; /* in the zone */
+    tdm_shape shape;
+    float *data; /* the mode's memory */
+} tdm_mode_tensor;
+
 typedef struct tdm_mode tdm_mode;
 typedef struct tdm_mode_ops {
     const char *name;
@@ -63,6 +70,8 @@ typedef struct tdm_mode_ops {
     bool takes_turns;        /* all replicas run on one device, one after another */
     /* Memory for outputs, their gradient and targets of all replicas on one device. */
     size_t (*gathered_bytes)(const tdm_plan *plan, const tdm_job *job, int replicas);
+    /* Memory of a device for what is sent instead of gradients. */
+    size_t (*compressed_bytes)(const tdm_plan *plan, const tdm_job *job, int replicas);
     /* Bytes between devices in an optimizer step, of all devices together. `rows`: of all replicas but the first. */
     int64_t (*wire_bytes)(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows);
     /* Sets the members of tdm_mode that open sets. After a failure the mode is closed. */
@@ -81,6 +90,12 @@ typedef struct tdm_mode_ops {
     /* Copies the first replica's parameters and buffers, and with_state the optimizer's state, to all other replicas:
      * after initialisation or a load, and before evaluation. Collective in ddp. NULL: there is one replica. */
     tdm_status (*sync)(tdm_mode *mode, bool with_state);
+    /* ---- tensors of the mode's own: what compressed gradients have kept back. NULL: there are none. ---- */
+    /* On rank 0: where they are, those of all ranks together. *count 0: this job has none, or (`saves`) not yet. */
+    tdm_status (*list_state)(tdm_mode *mode, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count);
+    tdm_status (*gather_state)(tdm_mode *mode); /* collective: rank 0's are up to date now */
+    /* Collective: every rank takes its part of rank 0's; `found` false: none were found, all begin anew. */
+    tdm_status (*share_state)(tdm_mode *mode, bool found);
 } tdm_mode_ops;
 
 enum { TDM_MODE_DEPTH = TDM_IN_FLIGHT };

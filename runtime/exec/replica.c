@@ -15,6 +15,7 @@ static tdm_status open_gradients(tdm_replica *replica, float *lent) {
     if (lent != NULL) {
         replica->grad = lent + replica->plan->stages[replica->stage].trained_at;
         replica->memory_bytes += bytes;
+        replica->lent_bytes += bytes;
     } else if (replica->plan->options.training) {
         TDM_TRY(tdm__replica_allocate(replica, bytes, &replica->grad, "gradients"));
         replica->owns_grad = true;

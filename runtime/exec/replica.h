@@ -89,6 +89,7 @@ struct tdm_replica {
     int64_t micro_batch;  /* that is being computed: of the stage's memory for activations it has a part */
     uint64_t seed;        /* of the counter-based generator */
     size_t memory_bytes;  /* of the device, for all that follows */
+    size_t lent_bytes;    /* of these, what others have allocated: memory that ranks share */
 
     /* Arenas; of a stage, its ranges of them: see tdm__replica_floats_at. */
     float *param;        /* plan->param_floats */
@@ -218,6 +219,8 @@ size_t tdm__replica_arena_bytes(const tdm_replica *replica, tdm_arena_kind kind)
 tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **out);
 /* Writes the memory that fetch gave back to the arena. */
 tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind);
+/* One parameter from the arena's form to PyTorch's, or back; what is beside the channels stays 0. */
+void tdm__param_change_form(const tdm_plan_param *param, const float *from, float *to, bool to_plain);
 /* After anything but an optimizer has written the parameters on a device, of one stage. */
 tdm_status tdm__replica_params_changed(tdm_replica *replica);
 tdm_status tdm__mirror_open(tdm_replica *replica);

@@ -48,6 +48,23 @@ static size_t count_parts(const tdm_plan *plan, int parts, int stage) {
     return (size_t)(parts - 1) * (trained + buffers + plan->activation_bytes + batch);
 }
 
+/* Of ddp, in the memory of the device or, on the CPU and for PowerSGD, of the process. */
+static size_t count_compressed(const tdm_plan *plan, const tdm_job *job, int replicas) {
+    const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
+    if (mode->compressed_bytes == NULL || !plan->options.training) return 0;
+    return mode->compressed_bytes(plan, job, replicas);
+}
+
+static void count_wire(tdm_memory *c, const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
+    const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
+    tdm_job plain = *job;
+    plain.parallel.ddp.compress.type = TDM_COMPRESS_NONE;
+    c->wire = mode->wire_bytes(plan, job, replicas, rows);
+    c->wire_whole = mode->wire_bytes(plan, &plain, replicas, rows);
+    if (job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD && c->wire != c->wire_whole)
+        c->wire_from = job->parallel.ddp.compress.start_step + 1;
+}
+
 tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replicas, int stage) {
     const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
     const tdm_plan_stage *s = &plan->stages[stage];
@@ -57,6 +74,7 @@ tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replic
                               [TDM_COST_NARROW] = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
                               [TDM_COST_GRADIENTS] = training ? trained : 0,
                               [TDM_COST_PARTS] = count_parts(plan, mode->takes_turns ? replicas : 1, stage),
+                              [TDM_COST_COMPRESSED] = count_compressed(plan, job, replicas),
                               [TDM_COST_OPTIMIZER] = training ? trained * (size_t)tdm__optim_state_count(job) : 0,
                               [TDM_COST_AVERAGE] = training && !isnan(job->train.ema_decay) ? arena : 0,
                               [TDM_COST_ACTIVATIONS] = tdm__stage_activation_bytes(s),
@@ -66,8 +84,11 @@ tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replic
                               [TDM_COST_VALUES] = count_values(plan, stage)}};
     int64_t rows = (replicas - 1) * plan->options.rows * job->train.accumulate;
     if (mode->gathered_bytes != NULL) c.bytes[TDM_COST_GATHERED] = mode->gathered_bytes(plan, job, replicas);
-    if (mode->wire_bytes != NULL) c.wire = mode->wire_bytes(plan, job, replicas, rows);
-    if (training) c.wire += replicas * tdm__plan_crossing(plan, plan->options.rows * job->train.accumulate);
+    if (mode->wire_bytes != NULL) count_wire(&c, plan, job, replicas, rows);
+    const int64_t crossing =
+        training ? replicas * tdm__plan_crossing(plan, plan->options.rows * job->train.accumulate) : 0;
+    c.wire += crossing;
+    c.wire_whole += crossing;
     for (int i = 0; i < TDM_COST_TOTAL; i++) c.bytes[TDM_COST_TOTAL] += c.bytes[i];
     return c;
 }

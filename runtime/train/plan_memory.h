@@ -15,6 +15,7 @@ typedef enum tdm_cost {
     /* Where parts of a batch take turns: the sum of their gradients, and the first part's buffers; if they exchange
      * statistics, what each part but the first has of its own. */
     TDM_COST_PARTS,
+    TDM_COST_COMPRESSED, /* what is sent instead of gradients, and what that keeps back */
     TDM_COST_OPTIMIZER,
     TDM_COST_AVERAGE,
     TDM_COST_ACTIVATIONS,
@@ -30,6 +31,8 @@ typedef enum tdm_cost {
 typedef struct tdm_memory {
     size_t bytes[TDM_COSTS];
     int64_t wire; /* bytes between devices per optimizer step, all devices together, those between stages among them */
+    int64_t wire_whole; /* if gradients were not compressed */
+    int64_t wire_from;  /* the first step whose gradients are; 0: all are, or none */
 } tdm_memory;
 
 /* Of the device that holds the most: replica 0's, which in dp also gathers the outputs; with several stages, of its

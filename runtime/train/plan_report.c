@@ -12,19 +12,22 @@
 /* The keys in JSON; for people where it differs. */
 static const struct {
     const char *key, *text;
-} costs[TDM_COSTS] = {[TDM_COST_PARAMETERS] = {"parameters", NULL},
-                      [TDM_COST_NARROW] = {"narrow", "copy in bf16"},
-                      [TDM_COST_GRADIENTS] = {"gradients", NULL},
-                      [TDM_COST_PARTS] = {"parts", "sum of parts"},
-                      [TDM_COST_OPTIMIZER] = {"optimizer", NULL},
-                      [TDM_COST_AVERAGE] = {"ema", NULL},
-                      [TDM_COST_ACTIVATIONS] = {"activations", NULL},
-                      [TDM_COST_BUFFERS] = {"buffers", NULL},
-                      [TDM_COST_STATISTICS] = {"statistics", NULL},
-                      [TDM_COST_BATCHES] = {"batches", NULL},
-                      [TDM_COST_VALUES] = {"values", "step values"},
-                      [TDM_COST_GATHERED] = {"gathered", NULL},
-                      [TDM_COST_TOTAL] = {"total", NULL}};
+} costs[TDM_COSTS] = {[TDM_COST_PARAMETERS] = {"parameters", NULL}, [TDM_COST_NARROW] = {"narrow", "copy in bf16"},
+                      [TDM_COST_GRADIENTS] = {"gradients", NULL},   [TDM_COST_PARTS] = {"parts", "sum of parts"},
+                      [TDM_COST_COMPRESSED] = {"compressed", NULL}, [TDM_COST_OPTIMIZER] = {"optimizer", NULL},
+                      [TDM_COST_AVERAGE] = {"ema", NULL},           [TDM_COST_ACTIVATIONS] = {"activations", NULL},
+                      [TDM_COST_BUFFERS] = {"buffers", NULL},       [TDM_COST_STATISTICS] = {"statistics", NULL},
+                      [TDM_COST_BATCHES] = {"batches", NULL},       [TDM_COST_VALUES] = {"values", "step values"},
+                      [TDM_COST_GATHERED] = {"gathered", NULL},     [TDM_COST_TOTAL] = {"total", NULL}};
+
+/* What compression of gradients does to the bytes between devices. */
+static void add_compression(const tdm_memory *c, tdm_text *text) {
+    if (c->wire == c->wire_whole) return;
+    tdm__text_printf(text, "compressed        %10.2f %% of %.2f MiB a step",
+                     100.0 * (double)c->wire / (double)c->wire_whole, (double)c->wire_whole / 1048576.0);
+    if (c->wire_from > 0) tdm__text_printf(text, ", from step %lld on", (long long)c->wire_from);
+    tdm__text_puts(text, "\n");
+}
 
 static void add_costs(const tdm_memory *c, tdm_text *text) {
     for (int i = 0; i < TDM_COSTS; i++) {
@@ -42,9 +45,10 @@ static void add_text(const tdm_plan *plan, const tdm_job *job, int replicas, tdm
         tdm__text_printf(text, "\nmemory of device %d, of %d\n", k, replicas * stages);
         add_costs(&c, text);
     }
-    const int64_t wire = tdm__plan_memory(plan, job, replicas, 0).wire;
-    tdm__text_printf(text, "between devices   %10.2f MiB a step, %d bucket%s\n", (double)wire / 1048576.0,
+    const tdm_memory first = tdm__plan_memory(plan, job, replicas, 0);
+    tdm__text_printf(text, "between devices   %10.2f MiB a step, %d bucket%s\n", (double)first.wire / 1048576.0,
                      plan->bucket_count, plan->bucket_count == 1 ? "" : "s");
+    add_compression(&first, text);
 }
 
 static void put_costs(tdm_json_out *json, const tdm_memory *c) {
@@ -75,7 +79,8 @@ static void add_json(const tdm_plan *plan, const tdm_job *job, int replicas, tdm
         }
         tdm__json_put(&json, "]");
     }
-    tdm__json_put(&json, "wire_bytes_per_step:%lld", (long long)most.wire);
+    tdm__json_put(&json, "wire_bytes_per_step:%lld wire_bytes_uncompressed:%lld", (long long)most.wire,
+                  (long long)most.wire_whole);
     tdm__plan_print_json(plan, &json, "plan");
     tdm__json_put(&json, "}\n");
 }

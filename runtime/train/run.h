@@ -173,6 +173,12 @@ tdm_status tdm__run_prefetch(tdm_run *run);
 void tdm__run_close_loaders(tdm_run *run);
 
 /* ---- checkpoints ---- */
+/* Tensors of the mode's own. On rank 0: adds them to a checkpoint; reads them from one, or *found is false. */
+tdm_status tdm__run_collect_mode(tdm_run *run, tdm_zone *zone, tdm_ckpt_parts *parts);
+tdm_status tdm__run_restore_mode(tdm_run *run, const tdm_ckpt *ckpt, bool *found);
+/* Collective: before a checkpoint is collected, and after one is read. */
+tdm_status tdm__run_gather_mode(tdm_run *run);
+tdm_status tdm__run_share_mode(tdm_run *run, bool found);
 /* Rank 0 writes; with `name` NULL it only looks for tensors that could not be saved. Every rank learns the outcome. */
 tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last);
 /* Rank 0 reads `ckpt` (NULL on the others); every rank gets the state. */

@@ -126,7 +126,8 @@ static tdm_sampler sampler_of(const tdm_run *run) {
                          .replicas = run->replicas,
                          .shuffle = job->data.shuffle,
                          .drop_last = job->data.drop_last,
-                         .seed = job->seed};
+                         .seed = job->seed,
+                         .joins = job->parallel.ddp.join};
 }
 
 static tdm_status open_loader(tdm_run *run) {
@@ -167,6 +168,18 @@ static tdm_status open_loader(tdm_run *run) {
         TDM_FAIL(TDM_E_CONFIG, "train.epochs: %lld epochs of %lld steps are too many", (long long)job->train.epochs,
                  (long long)run->steps_per_epoch);
     return TDM_OK;
+}
+
+/* Compression that begins later than the run ends is most likely a mistake. */
+static void warn_of_late_compression(const tdm_run *run) {
+    const tdm_compress_section *compress = &run->job->parallel.ddp.compress;
+    if (run->rank != 0 || run->world == 1 || run->options.predicts || compress->type != TDM_COMPRESS_POWERSGD ||
+        compress->start_step < run->steps_total)
+        return;
+    TDM_WARN(run->host, "comm",
+             "parallel.ddp.compress begins after step %lld (start_step), and the run ends after %lld: nothing is "
+             "compressed",
+             (long long)compress->start_step, (long long)run->steps_total);
 }
 
 static tdm_status feed_replicas(tdm_run *run) {
@@ -219,6 +232,7 @@ tdm_status tdm__run_open_loaders(tdm_run *run) {
     run->steps_per_epoch = run->steps_total = 1;
     if (run->train == NULL) return TDM_OK;
     TDM_TRY(open_loader(run));
+    warn_of_late_compression(run);
     TDM_TRY(feed_replicas(run));
     return open_eval_loaders(run);
 }

@@ -56,6 +56,8 @@ static tdm_status check_stages(const tdm_run *run) {
     const tdm_parallel_section *parallel = &run->job->parallel;
     const int devices = parallel->device_ids.count;
     if (parallel->stages == 1) return TDM_OK;
+    if (parallel->ddp.join || parallel->ddp.compress.type != TDM_COMPRESS_NONE)
+        TDM_FAIL(TDM_E_CONFIG, "parallel.ddp.join and parallel.ddp.compress are for replicas of one stage");
     if (parallel->mode == TDM_MODE_DP)
         TDM_FAIL(
             TDM_E_CONFIG,
@@ -80,6 +82,9 @@ static tdm_status check_stages(const tdm_run *run) {
 static tdm_status check_ranks(tdm_run *run) {
     const tdm_job *job = run->job;
     TDM_TRY(check_stages(run));
+    if (job->parallel.sync_batchnorm && job->parallel.ddp.join)
+        TDM_FAIL(TDM_E_CONFIG, "parallel.ddp.join leaves ranks without samples, which have no statistics to exchange; "
+                               "leave out join or sync_batchnorm");
     int devices = tdm__job_replicas(job);
     run->world = run->options.world > 0 ? run->options.world : 1;
     run->rank = run->options.world > 0 ? run->options.rank : 0;
@@ -92,6 +97,9 @@ static tdm_status check_ranks(tdm_run *run) {
         if (job->parallel.ddp.average == TDM_AVERAGE_RANKS && devices > 1)
             TDM_FAIL(TDM_E_CONFIG,
                      "parallel.ddp.average: ranks needs mode ddp or one device; single and dp average over samples");
+        if (job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD && devices > 1)
+            TDM_FAIL(TDM_E_CONFIG,
+                     "parallel.ddp.compress: powersgd needs mode ddp or one device; single and dp do not compute it");
         return TDM_OK;
     }
     if (run->options.world == 0 && devices > 1)

@@ -74,6 +74,7 @@ static tdm_status write_checkpoint(tdm_run *run, tdm_zone *zone, const tdm_folde
     tdm_ckpt_parts parts;
     int count;
     TDM_TRY(collect(run, zone, &parts, &count));
+    TDM_TRY(tdm__run_collect_mode(run, zone, &parts));
     parts.classes = run->classes_json;
     if (run->options.config_yaml != NULL) TDM_TRY(tdm__zone_text(zone, &parts.config_yaml, run->options.config_yaml));
     TDM_TRY(tdm__ckpt_save(run->host, &tdm__file_system, folder, name, &parts, keep_last));
@@ -109,6 +110,7 @@ static tdm_status share_outcome(tdm_run *run, tdm_status status) {
 
 tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last) {
     tdm_zone zone;
+    TDM_TRY(tdm__run_gather_mode(run));
     tdm__zone_init(&zone, run->host);
     tdm_status status = run->rank != 0 ? TDM_OK
                         : name != NULL ? write_checkpoint(run, &zone, folder, name, keep_last)
@@ -192,7 +194,7 @@ static tdm_status restore_average(tdm_run *run, const tdm_ckpt *ckpt) {
 
 /* Sends what rank 0 found to all ranks. */
 typedef struct found {
-    int64_t any, has_state;
+    int64_t any, has_state, has_mode;
     tdm_ckpt_state state;
 } found;
 
@@ -231,7 +233,10 @@ static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, foun
     TDM_TRY(check_position(run, ckpt));
     out->has_state = 1;
     out->state = *state;
+    bool has_mode;
     TDM_TRY(restore_optimizer(run, ckpt));
+    TDM_TRY(tdm__run_restore_mode(run, ckpt, &has_mode));
+    out->has_mode = has_mode;
     return restore_average(run, ckpt);
 }
 
@@ -311,6 +316,7 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
     if (!what.any) return TDM_OK;
     TDM_TRY(tdm__mode_sync(run->mode, true));
     if (!what.has_state) return TDM_OK;
+    TDM_TRY(tdm__run_share_mode(run, what.has_mode != 0));
     const double momentum = run->schedules.own.base_momentum;
     tdm__schedules_init(&run->schedules, run->job, momentum, run->steps_total, run->steps_per_epoch);
     TDM_TRY(set_position(run, &what.state));

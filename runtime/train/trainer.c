@@ -308,8 +308,7 @@ static tdm_status between_steps(tdm_run *run, bool last, bool *stopped) {
 /* ---- the end ---- */
 
 static int64_t peak_of(const tdm_replica *replica) {
-    const size_t lent = replica->owns_grad ? 0 : tdm__replica_trained(replica) * sizeof(float);
-    return (int64_t)(replica->device->bytes_peak + lent);
+    return (int64_t)(replica->device->bytes_peak + replica->lent_bytes);
 }
 
 /* Of each device: replica after replica, those of its stages in a row. */

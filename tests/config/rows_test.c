@@ -37,7 +37,9 @@ static void base_text(const tdm_section *section, int type, char *out, size_t by
                              : strcmp(name, "multistep") == 0       ? ", milestones: [1]"
                              : strcmp(name, "cosine_restarts") == 0 ? ", t_0: 3"
                                                                     : "";
-        snprintf(more, sizeof(more), "%s: {type: %s%s}\n", section->path, name, needed);
+        const bool is_inner = strcmp(section->path, "parallel.ddp.compress") == 0;
+        snprintf(more, sizeof(more), "%s: {type: %s%s}%s\n", is_inner ? "parallel: {ddp: {compress" : section->path,
+                 name, needed, is_inner ? "}}" : "");
     }
     snprintf(out, bytes, "%s%s%srun: {dir: null}\n", SMALL, data, more);
 }

@@ -40,6 +40,36 @@ TEST(fewest_rows_of_a_pass) {
     }
 }
 
+/* Without padding every sample is in one batch of one replica, and positions are dealt out in turn. */
+TEST(joined_batches_have_all_samples_once) {
+    for (int64_t count = 1; count <= 40; count++) {
+        for (int replicas = 1; replicas <= 5; replicas++) {
+            for (int64_t per_device = 1; per_device <= 9; per_device++) {
+                const tdm_sampler sampler = {.count = count, .replicas = replicas, .joins = true};
+                const int64_t samples = tdm__sampler_per_replica(&sampler);
+                int64_t all = 0, fewest = 0, unused;
+                for (int64_t step = 0; step * per_device < samples; step++) {
+                    const int64_t rows = tdm__sampler_step_rows(&sampler, per_device, step);
+                    int64_t dealt = 0;
+                    for (int r = 0; r < replicas; r++) {
+                        const int64_t own = tdm__sampler_rows_of(&sampler, rows, r);
+                        const int64_t cut = tdm__chunk(rows, replicas, r, &unused);
+                        CHECK(own <= per_device && own >= rows / replicas);
+                        dealt += own;
+                        if (own > 0 && (fewest == 0 || own < fewest)) fewest = own;
+                        if (cut > 0 && cut < fewest) fewest = cut;
+                    }
+                    CHECK_INT(dealt, rows);
+                    all += rows;
+                }
+                CHECK_INT(all, count);
+                CHECK(tdm__sampler_fewest_rows(&sampler, per_device, 1, true) <= fewest);
+                CHECK(tdm__sampler_fewest_rows(&sampler, per_device, 1, true) > 0);
+            }
+        }
+    }
+}
+
 TEST(known_orders) {
     static const golden cases[] = {
         {10, 4, 0, 0, false, 3, {4, 3, 6, 1, 9, 2, 7, 0, 4, 5, 8, 1}},
@@ -111,4 +141,5 @@ TEST(chunks) {
     }
 }
 
-TEST_MAIN(RUN(known_orders); RUN(fewest_rows_of_a_pass); RUN(orders_of_torch); RUN(chunks);)
+TEST_MAIN(RUN(known_orders); RUN(fewest_rows_of_a_pass); RUN(joined_batches_have_all_samples_once);
+          RUN(orders_of_torch); RUN(chunks);)

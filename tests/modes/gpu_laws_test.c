@@ -169,6 +169,61 @@ TEST(nccl_gives_the_losses_of_shm) {
     tdm_graph_free(graph);
 }
 
+/* Rounded on the device or on the host, the bits are the same; NCCL rounds its sums as it goes. PowerSGD is the host's.
+ */
+TEST(compressed_gradients) {
+    static const int types[] = {TDM_COMPRESS_BF16, TDM_COMPRESS_FP16};
+    tdm_graph *graph = law_graph(1, 1);
+    tdm_job job;
+    law_job(&job);
+    job.optimizer.lr = 1e-3;
+    job.train.accumulate = 2;
+    job.parallel.ddp.bucket_cap_mb = 0.001;
+    for (int i = 0; i < 2; i++) {
+        job.parallel.ddp.compress.type = types[i];
+        job.parallel.ddp.backend = TDM_BACKEND_SHM;
+        law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 2), dp = run_as(&job, graph, TDM_MODE_DP, 2);
+        law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 2);
+        law_check_same(&single, &dp);
+        law_check_same(&single, &ddp);
+        if (device_count < 2) continue;
+        job.parallel.ddp.backend = TDM_BACKEND_NCCL;
+        law_result nccl = run_as(&job, graph, TDM_MODE_DDP, 2), again = run_as(&job, graph, TDM_MODE_DDP, 2);
+        law_check_same(&nccl, &again);
+        check_near(&nccl, &ddp, 1e-2);
+    }
+    job.parallel.ddp.backend = TDM_BACKEND_AUTO;
+    job.parallel.ddp.compress.type = TDM_COMPRESS_POWERSGD;
+    job.parallel.ddp.compress.start_step = 2;
+    job.parallel.ddp.compress.rank = 2;
+    law_result cuda = run_as(&job, graph, TDM_MODE_DDP, 2);
+    job.parallel.device = TDM_DEVICE_CPU;
+    law_result cpu = law_run_ok(&job, graph);
+    check_near(&cuda, &cpu, 1e-3);
+    tdm_graph_free(graph);
+}
+
+/* The last batch of an epoch has two rows: with three ranks one has none. */
+TEST(uneven_batches) {
+    tdm_graph *graph = law_graph(1, 1);
+    for (int n = 2; n <= 3; n++) {
+        tdm_job job;
+        law_job(&job);
+        job.data.train.samples = 12 * n + 2;
+        job.parallel.ddp.join = true;
+        job.parallel.ddp.backend = TDM_BACKEND_SHM;
+        law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n), dp = run_as(&job, graph, TDM_MODE_DP, n);
+        law_result ddp = run_as(&job, graph, TDM_MODE_DDP, n);
+        law_check_same(&single, &dp);
+        law_check_same(&single, &ddp);
+        if (device_count < n) continue;
+        job.parallel.ddp.backend = TDM_BACKEND_NCCL;
+        law_result nccl = run_as(&job, graph, TDM_MODE_DDP, n);
+        check_near(&nccl, &ddp, 1e-4);
+    }
+    tdm_graph_free(graph);
+}
+
 TEST(the_cpus_numbers) {
     static const int optimizers[] = {TDM_SGD, TDM_ADAM};
     for (int i = 0; i < 2; i++) {
@@ -429,7 +484,7 @@ static void find_devices(void) {
 }
 
 TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(synchronised_statistics_are_equal_in_all_modes); RUN(it_repeats);
-          RUN(graphs_change_nothing); RUN(stages); RUN(nccl_gives_the_losses_of_shm); RUN(the_cpus_numbers);
-          RUN(variants_of_dp); RUN(tf32_is_near_f32); RUN(bf16); RUN(resident_samples_change_nothing);
-          RUN(mixed_samples); RUN(checkpoints_cross); RUN(what_only_predicts_has_the_same_bits); RUN(averages);
-          RUN(a_device_that_is_not_there);)
+          RUN(graphs_change_nothing); RUN(stages); RUN(nccl_gives_the_losses_of_shm); RUN(compressed_gradients);
+          RUN(uneven_batches); RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(tf32_is_near_f32); RUN(bf16);
+          RUN(resident_samples_change_nothing); RUN(mixed_samples); RUN(checkpoints_cross);
+          RUN(what_only_predicts_has_the_same_bits); RUN(averages); RUN(a_device_that_is_not_there);)

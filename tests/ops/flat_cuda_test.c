@@ -3,6 +3,7 @@
 #include <tandem/sys/field.h>
 
 #include "runtime/base/bf16.h"
+#include "runtime/base/f16.h"
 #include "runtime/device/device.h"
 #include "runtime/graph/graph.h"
 #include "tests/ops/cuda_device.h"
@@ -77,11 +78,46 @@ static void check_add_bf16(size_t count, bool odd) {
     free(added);
 }
 
+static uint16_t bits_of(tdm_dtype type, float x) {
+    return type == TDM_DTYPE_BF16 ? tdm__bf16_of(x) : tdm__f16_of(x);
+}
+
+static float float_of(tdm_dtype type, uint16_t bits) {
+    return type == TDM_DTYPE_BF16 ? tdm__bf16_float(bits) : tdm__f16_float(bits);
+}
+
+/* Gradients on their way: the host's bits, NaN included, there and back and both at once. */
+static void check_gradients(tdm_dtype type, size_t count, bool odd) {
+    const tdm_arena_ops *arenas = device->ops->arenas;
+    op_memory m = {.device = device, .odd = odd};
+    float *x = op_memory_floats(&m, (int64_t)count, "x"), *back = op_memory_floats(&m, (int64_t)count, "back");
+    uint16_t *narrow = op_memory_numbers(&m, (int64_t)count, sizeof *narrow, "narrow");
+    float *want = calloc(count + 1, sizeof *want);
+    size_t wrong = 0;
+    special_numbers(x, count);
+    for (size_t i = 0; i < count; i++) want[i] = float_of(type, bits_of(type, x[i]));
+    op_memory_send(&m);
+    CHECK_OK(arenas->narrow(device, type, op_memory_there(&m, narrow), op_memory_there(&m, x), count));
+    CHECK_OK(arenas->widen(device, type, op_memory_there(&m, back), op_memory_there(&m, narrow), count));
+    op_memory_fetch(&m);
+    for (size_t i = 0; i < count; i++) wrong += narrow[i] != bits_of(type, x[i]);
+    CHECK_INT(wrong, 0);
+    CHECK(equal(back, want, count));
+    CHECK_OK(arenas->round(device, type, op_memory_there(&m, x), count));
+    op_memory_fetch(&m);
+    op_memory_check(&m, "gradients");
+    CHECK(equal(x, want, count));
+    op_memory_free(&m);
+    free(want);
+}
+
 TEST(numbers_of_16_bits) {
     for (size_t count = 0; count < 1500; count = count < 20 ? count + 1 : count * 3) {
         for (int odd = 0; odd < 2; odd++) {
             check_narrow(count, odd != 0);
             check_add_bf16(count, odd != 0);
+            check_gradients(TDM_DTYPE_BF16, count, odd != 0);
+            check_gradients(TDM_DTYPE_F16, count, odd != 0);
         }
     }
 }

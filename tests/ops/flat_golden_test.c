@@ -5,6 +5,7 @@
 
 #include "ops/flat/flat.h"
 #include "runtime/base/bf16.h"
+#include "runtime/base/f16.h"
 #include "tests/ops/flat_case.h"
 #include "tests/ops/flat_golden.h"
 #include "runtime/base/isa.h"
@@ -137,10 +138,33 @@ static void check_bf16(const tdm_flat_kernels *flat) {
     for (int i = 0; i < NARROW; i++) CHECK_INT(sum[i], tdm__bf16_of(other[i]));
 }
 
+/* Halves: the words of torch.tensor(x).half(). */
+static void check_f16(const tdm_flat_kernels *flat) {
+    static const struct {
+        float x;
+        uint16_t half;
+    } known[] = {{1.0f, 0x3c00},       {-2.5f, 0xc100},      {65504.0f, 0x7bff}, {65519.9f, 0x7bff},
+                 {65520.0f, 0x7c00},   {1e-7f, 0x0002},      {2.9e-8f, 0x0000},  {2.99e-8f, 0x0001},
+                 {6.1035e-5f, 0x0400}, {6.0976e-5f, 0x03ff}, {0.1f, 0x2e66},     {-0.0f, 0x8000}};
+    float x[NARROW], wide[NARROW];
+    uint16_t half[NARROW];
+    optim_numbers(5, x, NARROW, 1.0f);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) x[i] = known[i].x;
+    flat->to_f16(half, x, NARROW);
+    flat->from_f16(wide, half, NARROW);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) CHECK_INT(half[i], known[i].half);
+    for (int i = 0; i < NARROW; i++) {
+        CHECK_INT(half[i], tdm__f16_of(x[i]));
+        const float back = tdm__f16_float(half[i]);
+        CHECK(memcmp(&wide[i], &back, sizeof back) == 0);
+    }
+}
+
 TEST(bf16) {
     const tdm_flat_kernels *flat[3];
     const int count = variants(flat);
     for (int i = 0; i < count; i++) check_bf16(flat[i]);
+    for (int i = 0; i < count; i++) check_f16(flat[i]);
 }
 
 TEST_MAIN(RUN(bf16); RUN(optimizers_equal_pytorch); RUN(sum_adds_in_order_and_in_place);

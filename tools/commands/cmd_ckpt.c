@@ -78,9 +78,10 @@ static int verify(tool *t) {
 
 /* Names of tensors are the same in all parts. */
 static const char *part_text(int part) {
-    return part == TDM_CHECKPOINT_AVERAGE     ? ", in ema.safetensors"
-           : part == TDM_CHECKPOINT_OPTIMIZER ? ", in optimizer.safetensors"
-                                              : "";
+    return part == TDM_CHECKPOINT_AVERAGE       ? ", in ema.safetensors"
+           : part == TDM_CHECKPOINT_OPTIMIZER   ? ", in optimizer.safetensors"
+           : part == TDM_CHECKPOINT_COMPRESSION ? ", in compression.safetensors"
+                                                : "";
 }
 
 static int diff(tool *t) {

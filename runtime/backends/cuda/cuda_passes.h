@@ -12,6 +12,9 @@ extern "C" {
 tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t count);
 tdm_status tdm__cuda_to_bf16(tdm_device *device, void *out, const float *p, size_t count);
 tdm_status tdm__cuda_add_bf16(tdm_device *device, void *out, const void *what, size_t count);
+tdm_status tdm__cuda_narrow(tdm_device *device, tdm_dtype type, void *out, const float *x, size_t count);
+tdm_status tdm__cuda_widen(tdm_device *device, tdm_dtype type, float *out, const void *x, size_t count);
+tdm_status tdm__cuda_round(tdm_device *device, tdm_dtype type, float *x, size_t count);
 tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
                           const tdm_flat_range *ranges, int range_count, double *norm);
 tdm_status tdm__cuda_clamp(tdm_device *device, const tdm_step_values *values, float *g, size_t count);

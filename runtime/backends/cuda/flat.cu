@@ -4,6 +4,7 @@
 
 #include "runtime/backends/cuda/cuda_passes.h"
 #include "runtime/backends/cuda/kit/kernel.h"
+#include "runtime/base/f16.h"
 
 using namespace tdm_cuda;
 
@@ -35,6 +36,56 @@ struct add_bf16_item {
         const pack<float, WIDE> v = load<WIDE>(what, i);
         for (int k = 0; k < WIDE; k++) sum.at[k] += v.at[k];
         store(out, i, sum);
+    }
+};
+
+/* ---- gradients on their way between ranks ---- */
+
+/* Number: bf16 or half, whose conversions give the host's bits. */
+struct half;
+template <class Number> __device__ inline uint16_t bits_of(float value);
+template <> __device__ inline uint16_t bits_of<bf16>(float value) {
+    return tdm__bf16_of(value);
+}
+template <> __device__ inline uint16_t bits_of<half>(float value) {
+    return tdm__f16_of(value);
+}
+template <class Number> __device__ inline float float_of(uint16_t bits);
+template <> __device__ inline float float_of<bf16>(uint16_t bits) {
+    return tdm__bf16_float(bits);
+}
+template <> __device__ inline float float_of<half>(uint16_t bits) {
+    return tdm__f16_float(bits);
+}
+
+template <class Number> struct narrow_item {
+    uint16_t *out;
+    const float *x;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        const pack<float, WIDE> v = load<WIDE>(x, i);
+        pack<uint16_t, WIDE> bits;
+        for (int k = 0; k < WIDE; k++) bits.at[k] = bits_of<Number>(v.at[k]);
+        store(out, i, bits);
+    }
+};
+
+template <class Number> struct widen_item {
+    float *out;
+    const uint16_t *x;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        const pack<uint16_t, WIDE> bits = load<WIDE>(x, i);
+        pack<float, WIDE> v;
+        for (int k = 0; k < WIDE; k++) v.at[k] = float_of<Number>(bits.at[k]);
+        store(out, i, v);
+    }
+};
+
+template <class Number> struct round_item {
+    float *x;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        pack<float, WIDE> v = load<WIDE>(x, i);
+        for (int k = 0; k < WIDE; k++) v.at[k] = float_of<Number>(bits_of<Number>(v.at[k]));
+        store(x, i, v);
     }
 };
 
@@ -240,6 +291,31 @@ tdm_status tdm__cuda_add_bf16(tdm_device *device, void *out, const void *what, s
     TDM_CUDA_ENTER(device);
     const add_bf16_item item = {(bf16 *)out, (const bf16 *)what};
     return each<PACK_OF<bf16>>(tdm__cuda_device(device), item, (int64_t)count, is_aligned(item.out, item.what));
+}
+
+tdm_status tdm__cuda_narrow(tdm_device *device, tdm_dtype type, void *out, const float *x, size_t count) {
+    TDM_CUDA_ENTER(device);
+    tdm_cuda_device *cuda = tdm__cuda_device(device);
+    uint16_t *to = (uint16_t *)out;
+    const bool aligned = is_aligned(to, x);
+    return type == TDM_DTYPE_BF16 ? each(cuda, narrow_item<bf16>{to, x}, (int64_t)count, aligned)
+                                  : each(cuda, narrow_item<half>{to, x}, (int64_t)count, aligned);
+}
+
+tdm_status tdm__cuda_widen(tdm_device *device, tdm_dtype type, float *out, const void *x, size_t count) {
+    TDM_CUDA_ENTER(device);
+    tdm_cuda_device *cuda = tdm__cuda_device(device);
+    const uint16_t *from = (const uint16_t *)x;
+    const bool aligned = is_aligned(out, from);
+    return type == TDM_DTYPE_BF16 ? each(cuda, widen_item<bf16>{out, from}, (int64_t)count, aligned)
+                                  : each(cuda, widen_item<half>{out, from}, (int64_t)count, aligned);
+}
+
+tdm_status tdm__cuda_round(tdm_device *device, tdm_dtype type, float *x, size_t count) {
+    TDM_CUDA_ENTER(device);
+    tdm_cuda_device *cuda = tdm__cuda_device(device);
+    return type == TDM_DTYPE_BF16 ? each(cuda, round_item<bf16>{x}, (int64_t)count, is_aligned(x))
+                                  : each(cuda, round_item<half>{x}, (int64_t)count, is_aligned(x));
 }
 
 tdm_status tdm__cuda_average(tdm_device *device, const tdm_step_values *values, float *average, const float *p,

@@ -25,11 +25,12 @@ TDM_API tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path,
 typedef enum tdm_checkpoint_part {
     TDM_CHECKPOINT_MODEL,
     TDM_CHECKPOINT_AVERAGE,
-    TDM_CHECKPOINT_OPTIMIZER
+    TDM_CHECKPOINT_OPTIMIZER,
+    TDM_CHECKPOINT_COMPRESSION /* what compressed gradients have kept back (compression.safetensors) */
 } tdm_checkpoint_part;
 
-/* How two checkpoints differ. Compared are parameters and buffers; the average and the optimizer's tensors if both have
- * them. */
+/* How two checkpoints differ. Compared are parameters and buffers; the average, the optimizer's tensors and those of
+ * compression if both have them. */
 typedef struct tdm_checkpoint_difference {
     uint32_t size;     /* sizeof(tdm_checkpoint_difference), set by the caller */
     int equal_bits;    /* names, shapes, dtypes and bytes are all the same */

@@ -221,6 +221,20 @@ typedef enum tdm_kernel_choice { TDM_KERNELS_AUTO, TDM_KERNELS_REF, TDM_KERNELS_
 /* The loss of a step is the mean over all samples that count, or the mean of the ranks' means, as in PyTorch. The two
  * differ if labels are ignored. */
 typedef enum tdm_ddp_average { TDM_AVERAGE_SAMPLES, TDM_AVERAGE_RANKS } tdm_ddp_average;
+/* How ddp sends gradients: as floats, rounded to 16 bits, or as two thin factors (powersgd). */
+typedef enum tdm_compression {
+    TDM_COMPRESS_NONE,
+    TDM_COMPRESS_BF16,
+    TDM_COMPRESS_FP16,
+    TDM_COMPRESS_POWERSGD
+} tdm_compression;
+typedef struct tdm_compress_section {
+    int type; /* tdm_compression; the others are powersgd's */
+    int64_t rank, start_step;
+    double min_rate;
+    bool error_feedback, warm_start;
+    int64_t seed;
+} tdm_compress_section;
 enum { TDM_BUCKET_CAP_MB = 25 }; /* the default of ddp.bucket_cap_mb */
 typedef struct tdm_parallel_section {
     int mode, device; /* tdm_mode_kind, tdm_device_kind */
@@ -246,6 +260,8 @@ typedef struct tdm_parallel_section {
         double grace;     /* seconds from a request to stop until the process that started the ranks sends SIGKILL */
         double first_bucket_mb; /* NaN: 1 if bucket_cap_mb has its default, else bucket_cap_mb */
         bool static_graph;      /* changes nothing: the graph always is */
+        tdm_compress_section compress;
+        bool join; /* no padding: ranks may have fewer rows in the last batch of an epoch, or none */
     } ddp;
 } tdm_parallel_section;
 typedef enum tdm_backend {

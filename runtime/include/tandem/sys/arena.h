@@ -6,6 +6,7 @@
 #ifndef TANDEM_SYS_ARENA_H
 #define TANDEM_SYS_ARENA_H
 
+#include <tandem/comm.h>
 #include <tandem/sys/op.h>
 
 TDM_BEGIN_DECLS
@@ -63,6 +64,11 @@ typedef struct tdm_arena_ops {
     tdm_status (*from_bf16)(tdm_device *device, float *out, const void *what, size_t count);
     /* out += what, both bf16, added in float: gradients of activations that several layers write. */
     tdm_status (*add_bf16)(tdm_device *device, void *out, const void *what, size_t count);
+    /* Gradients on their way between ranks. `type` is TDM_DTYPE_BF16 or TDM_DTYPE_F16; rounded to the nearest, ties to
+     * even. narrow: out = x; widen: out = x; round: x becomes what it would be after both. */
+    tdm_status (*narrow)(tdm_device *device, tdm_dtype type, void *out, const float *x, size_t count);
+    tdm_status (*widen)(tdm_device *device, tdm_dtype type, float *out, const void *x, size_t count);
+    tdm_status (*round)(tdm_device *device, tdm_dtype type, float *x, size_t count);
     /* NULL on a device whose kernels read batches in the host's memory. */
     tdm_status (*ingest)(tdm_device *device, tdm_queue *queue, const tdm_ingest *ingest);
 

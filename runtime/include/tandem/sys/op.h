@@ -312,6 +312,9 @@ typedef struct tdm_flat_kernels {
     void (*to_bf16)(uint16_t *out, const float *x, size_t count);
     void (*from_bf16)(float *out, const uint16_t *x, size_t count);
     void (*add_bf16)(uint16_t *out, const uint16_t *what, size_t count);
+    /* IEEE half precision, in the same way. */
+    void (*to_f16)(uint16_t *out, const float *x, size_t count);
+    void (*from_f16)(float *out, const uint16_t *x, size_t count);
 } tdm_flat_kernels;
 
 /* ---- how kernels and ops report: modules need no symbols of ours ---- */

@@ -1,0 +1,79 @@
+#include "modes/compress/compress.h"
+
+#include "modes/reducer.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
+
+tdm_dtype tdm__compressed_type(const tdm_job *job, int replicas) {
+    const int type = job->parallel.ddp.compress.type;
+    if (replicas == 1) return TDM_DTYPE_F32;
+    return type == TDM_COMPRESS_BF16 ? TDM_DTYPE_BF16 : type == TDM_COMPRESS_FP16 ? TDM_DTYPE_F16 : TDM_DTYPE_F32;
+}
+
+tdm_status tdm__compress_round(const tdm_replica *replica, tdm_dtype type, float *x, size_t count) {
+    if (type == TDM_DTYPE_F32) return TDM_OK;
+    return replica->device->ops->arenas->round(replica->device, type, x, count);
+}
+
+int64_t tdm__compressed_bytes(const tdm_plan *plan, const tdm_job *job, int replicas) {
+    const tdm_compress_section *settings = &job->parallel.ddp.compress;
+    const bool factors = settings->type == TDM_COMPRESS_POWERSGD && replicas > 1;
+    const size_t floats = factors ? tdm__powersgd_floats(plan, settings) : plan->trained_floats;
+    return (int64_t)(floats * tdm_dtype_bytes(tdm__compressed_type(job, replicas)));
+}
+
+/* On a GPU, PowerSGD works in host memory. */
+size_t tdm__compression_memory(const tdm_plan *plan, const tdm_job *job, int replicas) {
+    const tdm_compress_section *settings = &job->parallel.ddp.compress;
+    if (replicas == 1 || settings->type == TDM_COMPRESS_NONE) return 0;
+    if (settings->type != TDM_COMPRESS_POWERSGD) return plan->trained_floats * sizeof(uint16_t);
+    return plan->options.ingests ? 0 : tdm__powersgd_bytes(plan, settings);
+}
+
+/* ---- reducers in host memory ---- */
+
+static tdm_status open_narrow(tdm_reducer *reducer) {
+    const tdm_mode_params *params = reducer->params;
+    const size_t bytes = params->plan->trained_floats * sizeof(uint16_t);
+    void *narrow = NULL;
+    reducer->owns_narrow = params->comm->ops->allocate == NULL;
+    if (reducer->owns_narrow)
+        TDM_TRY(tdm__new_pages(params->host, &narrow, bytes, "gradients of 16 bits"));
+    else
+        TDM_TRY(tdm__comm_allocate(params->comm, bytes, &narrow));
+    reducer->narrow = narrow;
+    return TDM_OK;
+}
+
+tdm_status tdm__compression_open(tdm_reducer *reducer) {
+    const tdm_mode_params *params = reducer->params;
+    if (!params->device->discrete) {
+        const size_t bytes = tdm__compression_memory(params->plan, params->job, params->replicas);
+        reducer->replica->memory_bytes += bytes;
+        reducer->replica->lent_bytes += bytes;
+    }
+    if (params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD)
+        return tdm__powersgd_open(&reducer->power, params);
+    return tdm__compressed_type(params->job, params->replicas) == TDM_DTYPE_F32 ? TDM_OK : open_narrow(reducer);
+}
+
+void tdm__compression_close(tdm_reducer *reducer) {
+    if (reducer->owns_narrow) tdm__delete_pages(reducer->params->host, reducer->narrow);
+    tdm__powersgd_close(reducer->power);
+}
+
+tdm_status tdm__reduce_in_host(tdm_reducer *reducer, tdm_span span, int bucket) {
+    const tdm_mode_params *params = reducer->params;
+    const tdm_flat_kernels *flat = tdm_builtin_flat();
+    const size_t offset = params->plan->buckets[bucket].offset;
+    if (reducer->power != NULL)
+        return tdm__powersgd_reduce(reducer->power, (float *)span.data - offset, bucket, reducer->step);
+    if (reducer->narrow == NULL) return tdm_comm_all_reduce(params->comm, span, TDM_REDUCE_SUM);
+    const tdm_dtype type = tdm__compressed_type(params->job, params->replicas);
+    uint16_t *narrow = reducer->narrow + offset;
+    (type == TDM_DTYPE_BF16 ? flat->to_bf16 : flat->to_f16)(narrow, span.data, span.count);
+    TDM_TRY(tdm_comm_all_reduce(params->comm, (tdm_span){narrow, span.count, type}, TDM_REDUCE_SUM));
+    (type == TDM_DTYPE_BF16 ? flat->from_bf16 : flat->from_f16)(span.data, narrow, span.count);
+    return TDM_OK;
+}
