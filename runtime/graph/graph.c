@@ -241,6 +241,7 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
     node.flops = infer.flops;
     node.least_rows = infer.least_rows, node.least_rows_in_evaluation = infer.least_rows_in_evaluation;
     node.statistics = infer.statistics;
+    node.index_below = infer.index_below, node.picks = infer.picks, node.picks_first = infer.picks_first;
     size_t params = graph->param_count, buffers = graph->buffer_count, values = graph->value_count;
     tdm_status status = append(graph, &node, &infer);
     if (status != TDM_OK) { /* take back what `append` has added */
@@ -325,6 +326,23 @@ tdm_rows_fault tdm__graph_rows_fault(const tdm_graph *graph, int64_t rows, bool 
                  node->name, (long long)least, training ? "training" : "evaluation", (long long)rows);
     }
     return fault;
+}
+
+bool tdm__graph_next_indices(const tdm_graph *graph, size_t *at, tdm_graph_indices *out) {
+    while (*at < graph->node_count && graph->nodes[*at].index_below == 0) ++*at;
+    if (*at >= graph->node_count) return false;
+    *out = (tdm_graph_indices){.node = &graph->nodes[(*at)++]};
+    tdm_value value = out->node->input[0];
+    const int64_t count = tdm__shape_count(&graph->values[value].shape);
+    for (int producer; (producer = graph->values[value].producer) >= 0;) {
+        const tdm_graph_node *node = &graph->nodes[producer];
+        const bool is_alias = (node->op->flags & TDM_OP_ALIAS) != 0;
+        if (!node->picks && !is_alias) return true;
+        if (node->picks) out->first += node->picks_first;
+        value = node->input[0];
+    }
+    out->count = count;
+    return true;
 }
 
 int tdm_graph_shape(const tdm_graph *graph, tdm_value value, int64_t *dim) {

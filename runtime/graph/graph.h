@@ -36,6 +36,8 @@ typedef struct tdm_graph_node {
     double flops;
     int64_t least_rows, least_rows_in_evaluation; /* the fewest rows of a pass; 0: any number */
     int64_t statistics;                           /* of tdm_infer */
+    int64_t index_below, picks_first;             /* as in tdm_infer */
+    bool picks;
     tdm_origin origin;
 } tdm_graph_node;
 
@@ -105,5 +107,14 @@ typedef struct tdm_shape_text {
     char text[128];
 } tdm_shape_text;
 tdm_shape_text tdm__shape_text(const tdm_shape *shape);
+
+/* Numbers of the model's input that stand for something, as categories do. */
+typedef struct tdm_graph_indices {
+    const tdm_graph_node *node; /* that reads them */
+    int64_t first, count;       /* of a row of the input */
+} tdm_graph_indices;
+/* The next node from *at on that reads indices; *at moves behind it. False: there is none. Where they do not come from
+ * the model's input unchanged, count is 0. */
+bool tdm__graph_next_indices(const tdm_graph *graph, size_t *at, tdm_graph_indices *out);
 
 #endif

@@ -12,7 +12,11 @@ typedef struct op_case {
     tdm_shape other;   /* of every input but the first, if those have another */
     int inputs;        /* 0 means 1 */
     bool kinks;        /* the op has some: slopes are taken where no two numbers change order or sign */
-    bool large;        /* takes paths of the CUDA kernel that only large shapes take; other kernels do not run it */
+    /* Many roundings and exponentials behind each other: slopes are less exact. PyTorch's numbers hold the gradients.
+     */
+    bool bends;
+    int whole;  /* inputs are whole numbers from 0 to below this; 0: any numbers */
+    bool large; /* takes paths of the CUDA kernel that only large shapes take; other kernels do not run it */
 } op_case;
 
 /* How far a result may be from what it is compared with, relative to the largest number of the tensor; 0: equal. A

@@ -71,10 +71,18 @@ static float *normal(tdm_rng *rng, int64_t count) {
     return out;
 }
 
+/* Of an op that reads whole numbers. */
+static void make_whole(float *x, int64_t count, int below) {
+    for (int64_t i = 0; i < count; i++) x[i] = floorf(fmodf(fabsf(x[i]) * 97.0f, (float)below));
+}
+
 static void fill(op_data *data, uint64_t seed) {
     tdm_rng rng;
     tdm__rng_seed(&rng, seed, TDM_RNG_TORCH_AVX2);
-    for (int i = 0; i < data->infer.input_count; i++) data->x[i] = normal(&rng, op_data_count(data, i));
+    for (int i = 0; i < data->infer.input_count; i++) {
+        data->x[i] = normal(&rng, op_data_count(data, i));
+        if (data->test->whole > 0) make_whole(data->x[i], op_data_count(data, i), data->test->whole);
+    }
     data->dy = normal(&rng, data->y_count);
     for (int i = 0; i < data->infer.param_count; i++) {
         data->param_count[i] = tdm__shape_count(&data->infer.param[i].shape);

@@ -31,7 +31,18 @@ class Add(nn.Module):
         return x[0] + x[1]
 
 
+def series_of(kind, s, features):
+    """nn.LSTM or nn.GRU that gives the states alone: all of them, or the last."""
+    class Series({"lstm": nn.LSTM, "gru": nn.GRU}[kind]):
+        def forward(self, x):
+            y, _ = super().forward(x)
+            return y if s.get("outputs") == "all" else y[:, -1]
+    return Series(features, s["hidden"], s.get("layers", 1), batch_first=True)
+
+
 def module_of(kind, s, shape):
+    if kind in ("lstm", "gru"):
+        return series_of(kind, s, shape[2])
     if kind == "conv2d":
         return nn.Conv2d(shape[1], s["out"], pair(s["kernel"]), pair(s.get("stride", 1)), pair(s.get("padding", 0)),
                          pair(s.get("dilation", 1)), s.get("groups", 1), s.get("bias", True))

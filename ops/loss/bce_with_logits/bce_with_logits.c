@@ -23,6 +23,7 @@ const tdm_loss_def tdm__bce_with_logits_loss = {
     .doc = "cross-entropy of independent yes-or-no outputs, before their sigmoid (torch.nn.BCEWithLogitsLoss)",
     .doc_zh = "各输出独立的二元交叉熵，输入为 sigmoid 之前的值（torch.nn.BCEWithLogitsLoss）",
     .target = TDM_TARGET_VALUES,
+    .is_logit = true,
     .keys = {"pos_weight"},
     .infer = infer,
     .denominator = denominator,

@@ -21,6 +21,9 @@ static void init_tensor(float *to, const tdm_param_def *def, tdm_init_kind kind,
         tdm__rng_normal(rng, to, (size_t)count, 0.0, def->std);
         break;
     }
+    if (!def->has_zero_row) return;
+    const int64_t width = count / def->shape.dim[0];
+    for (int64_t i = 0; i < width; i++) to[def->zero_row * width + i] = 0.0f;
 }
 
 tdm_status tdm__weights_init(tdm_run *run) {

@@ -16,7 +16,7 @@
 
 TDM_BEGIN_DECLS
 
-enum { TDM_MAX_DIMS = 6, TDM_MAX_INPUTS = 8, TDM_MAX_PARAMS = 2, TDM_MAX_BUFFERS = 3 };
+enum { TDM_MAX_DIMS = 6, TDM_MAX_INPUTS = 8, TDM_MAX_PARAMS = 16, TDM_MAX_BUFFERS = 3 };
 
 /* Row-major. In graphs without the batch dimension; in plans and kernels dim[0] is the number of rows. */
 typedef struct tdm_shape {
@@ -40,7 +40,7 @@ typedef enum tdm_init_kind {
     TDM_INIT_ZEROS,
     TDM_INIT_ONES,
     TDM_INIT_UNIFORM_FAN_IN, /* uniform in +-1/sqrt(fan_in): torch.nn.Linear and Conv2d, weight and bias */
-    TDM_INIT_NORMAL          /* only as `again`: mean 0, standard deviation `std` */
+    TDM_INIT_NORMAL          /* mean 0, standard deviation `std` */
 } tdm_init_kind;
 
 typedef struct tdm_param_def {
@@ -53,8 +53,10 @@ typedef struct tdm_param_def {
     bool is_set_again;
     tdm_init_kind again;
     double std;
-    bool is_counter; /* buffers only: an int64 scalar (num_batches_tracked) */
-    bool is_bias;    /* added to each channel of y: its gradient is the sum of dy over rows and points */
+    bool is_counter;   /* buffers only: an int64 scalar (num_batches_tracked) */
+    bool has_zero_row; /* row `zero_row` of the first dimension is 0 at first (padding_idx of torch.nn.Embedding) */
+    int64_t zero_row;
+    bool is_bias; /* added to each channel of y: its gradient is the sum of dy over rows and points */
 } tdm_param_def;
 
 /* In: attributes and input shapes (no batch dimension). Out: the output shape, parameters in PyTorch's construction
@@ -73,6 +75,9 @@ typedef struct tdm_infer {
     /* Doubles that a replica tells the others about its rows, before forward and before backward, if statistics are
      * those of all replicas (parallel.sync_batchnorm); 0: the op has none. */
     int64_t statistics;
+    int64_t index_below; /* x holds whole numbers from 0 to below this, which must not be rounded; 0: it does not */
+    bool picks;          /* y is the numbers of x from picks_first on, unchanged */
+    int64_t picks_first;
 } tdm_infer;
 
 enum {
@@ -276,6 +281,7 @@ typedef struct tdm_loss_def {
     const char *name, *doc, *doc_zh;
     const char *also_called; /* as in tdm_op_def */
     tdm_target_kind target;
+    bool is_logit;                           /* TDM_TARGET_VALUES: y is the logit of a target of 0 to 1 */
     bool takes_mixed;                        /* TDM_TARGET_CLASS: its kernels know mixed labels (tandem/sys/label.h) */
     const char *keys[TDM_MAX_LOSS_KEYS + 1]; /* the keys of section `loss` that are its own; NULL behind the last */
     /* Checks the output's shape (no batch dimension) and the settings that depend on it; for TDM_TARGET_CLASS sets

@@ -1,0 +1,22 @@
+/* embedding: y[n,k,:] = weight[x[n,k],:]. x holds whole numbers from 0 to vocabulary - 1 as floats, which have all of
+ * them up to 2^24. */
+#ifndef TDM_OPS_EMBEDDING_H
+#define TDM_OPS_EMBEDDING_H
+
+#include <stdint.h>
+
+#include "runtime/base/host_device.h"
+
+typedef struct tdm_embedding_attrs {
+    int64_t vocabulary, dim;
+    int64_t padding_idx; /* TDM_INT_NULL: none */
+} tdm_embedding_attrs;
+
+/* The row of the weight that x asks for; -1: there is none. */
+TDM_HOST_DEVICE static inline int64_t tdm__embedding_row(float x, int64_t vocabulary) {
+    if (!(x >= 0.0f && x < (float)vocabulary)) return -1;
+    const int64_t row = (int64_t)x;
+    return (float)row == x ? row : -1;
+}
+
+#endif

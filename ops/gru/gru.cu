@@ -1,0 +1,4 @@
+/* gru on CUDA. */
+#include "ops/recurrent/recurrent_cuda.h"
+
+TDM_RECURRENT_CUDA(gru, true);

@@ -1,0 +1,4 @@
+/* lstm on CUDA. */
+#include "ops/recurrent/recurrent_cuda.h"
+
+TDM_RECURRENT_CUDA(lstm, false);

@@ -1,0 +1,17 @@
+/* lstm: reference kernel, also the one that runs on the CPU. */
+#include "ops/ops.h"
+#include "ops/recurrent/recurrent.h"
+
+static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    return tdm__recurrent_fits(desc, fit, false);
+}
+
+static tdm_status forward(const tdm_kernel_args *args) {
+    return tdm__recurrent_forward(args, false);
+}
+
+static tdm_status backward(const tdm_kernel_args *args) {
+    return tdm__recurrent_backward(args, false);
+}
+
+TDM_REF_KERNEL(lstm, fits);

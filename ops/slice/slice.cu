@@ -1,0 +1,67 @@
+/* slice on CUDA. */
+#include "ops/slice/slice.h"
+#include "runtime/backends/cuda/kit/kernel.h"
+
+using namespace tdm_cuda;
+
+namespace {
+
+/* In another layout the items of a row do not lie together. */
+bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    (void)desc;
+    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
+    return true;
+}
+
+struct spans {
+    divider x, y;   /* numbers of a row of x and of y */
+    int64_t before; /* in front of those of y */
+};
+
+spans spans_of(const tdm_kernel_desc *desc) {
+    int64_t points = 1;
+    for (int i = 2; i < desc->y.ndim; i++) points *= desc->y.dim[i];
+    const int64_t start = ((const tdm_slice_attrs *)desc->attrs)->start;
+    return {divider_of(desc->x[0].dim[1] * points), divider_of(desc->y.dim[1] * points), start * points};
+}
+
+template <class Number> struct take {
+    const Number *x;
+    Number *y;
+    spans s;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        int64_t row = i;
+        const int64_t k = split(s.y, &row);
+        y[i] = x[row * s.x.by + s.before + k];
+    }
+};
+
+template <class Number> struct give_back {
+    const Number *dy;
+    Number *dx;
+    spans s;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        int64_t row = i;
+        const int64_t k = split(s.x, &row) - s.before;
+        if (k >= 0 && k < s.y.by)
+            dx[i] = dy[row * s.y.by + k];
+        else
+            put(dx, i, 0.0f);
+    }
+};
+
+template <class Number> tdm_status forward(const tdm_kernel_args *args) {
+    const spans s = spans_of(args->desc);
+    const take<Number> item = {as<Number>(args->x[0]), as<Number>(args->y), s};
+    return each<1>(tdm__cuda_device(args->device), item, args->rows * s.y.by, true);
+}
+
+template <class Number> tdm_status backward(const tdm_kernel_args *args) {
+    const spans s = spans_of(args->desc);
+    const give_back<Number> item = {as<Number>(args->dy), as<Number>(args->dx[0]), s};
+    return each<1>(tdm__cuda_device(args->device), item, args->rows * s.x.by, true);
+}
+
+} /* namespace */
+
+TDM_CUDA_KERNEL(slice, fits);
