@@ -4,14 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/object.h"
+#include "config/checks/checks.h"
 #include "runtime/data/transforms/mixing.h"
 #include "runtime/graph/graph.h"
 #include "runtime/optim/schedule.h"
-
-static bool is_written(const tdm_config *config, const char *key) {
-    return tdm__config_position(config, key).text != NULL;
-}
 
 /* The position for a fault about a whole section: its key, else the key of the enclosing section, else the start of the
  * file. */
@@ -24,22 +20,6 @@ static tdm_position section_position(const tdm_config *config, const char *path)
             at = config->section_at[i];
     }
     return at.text != NULL ? at : config->section_at[0];
-}
-
-/* "line 12 says `device_ids: [0, 1]`", or "KEY has its default". */
-static const char *quote(tdm_config *config, const char *key) {
-    tdm_position at = tdm__config_position(config, key);
-    if (at.text == NULL) return TDM_WORDS(config, "%s has its default", key);
-    return TDM_WORDS(config, "%s says `%s`", tdm__position_words(&config->faults, at),
-                     tdm__position_line(&config->faults, at));
-}
-
-/* A refused value has its own fault already: the default in its place must not cause a second one. */
-void tdm__conflict(tdm_config *config, const char *key, const char *other, const char *message) {
-    if (tdm__config_is_bad(config, key) || tdm__config_is_bad(config, other)) return;
-    bool points_to_key = is_written(config, key);
-    TDM_FAULT(config, CONFLICT, tdm__config_position(config, points_to_key ? key : other), key,
-              quote(config, points_to_key ? other : key), "%s", message);
 }
 
 /* ---- name, paths ---- */
@@ -56,7 +36,7 @@ static void check_name(tdm_config *config) {
 
 static void fill_run_dir(tdm_config *config) {
     const char **dir = &config->settings.job.run.dir;
-    if (is_written(config, "run.dir") || *dir == NULL) return;
+    if (tdm__check_is_written(config, "run.dir") || *dir == NULL) return;
     const char *text = tdm__substitute(config, *dir, (tdm_position){0}, "run.dir");
     if (text != NULL) *dir = tdm__path_resolve(config, text, (tdm_position){0}, "run.dir");
 }
@@ -77,7 +57,8 @@ static void check_pair(tdm_config *config, const char *section, const char *a, i
     } else if (has_a && has_b) {
         bool a_is_first = a_at.line < b_at.line || (a_at.line == b_at.line && a_at.column < b_at.column);
         TDM_FAULT(config, EXCLUSIVE, a_is_first ? b_at : a_at, a_is_first ? b_key : a_key,
-                  quote(config, a_is_first ? a_key : b_key), "%s must have either %s or %s, got both", section, a, b);
+                  tdm__check_quote(config, a_is_first ? a_key : b_key), "%s must have either %s or %s, got both",
+                  section, a, b);
     } else if (!has_a && !has_b) {
         tdm_position at = a_at.text != NULL ? a_at : b_at.text != NULL ? b_at : section_position(config, section);
         TDM_FAULT(config, EXCLUSIVE, at, section, hint, "%s must have either %s or %s", section, a, b);
@@ -138,7 +119,7 @@ static void check_changes(tdm_config *config) {
     tdm__schedule_init(&schedule, &job->schedule, 0, 0, steps, steps_per_epoch);
     const char *fault = tdm__schedule_fault(&schedule, steps, steps_per_epoch);
     if (fault == NULL) return;
-    tdm__conflict(config, is_written(config, "schedule.type") ? "schedule.type" : "schedule.warmup_steps",
+    tdm__conflict(config, tdm__check_is_written(config, "schedule.type") ? "schedule.type" : "schedule.warmup_steps",
                   by_steps ? "train.steps" : "train.epochs", fault);
 }
 
@@ -146,7 +127,7 @@ static void check_schedule(tdm_config *config) {
     tdm_schedule_section *schedule = &config->settings.job.schedule;
     bool spans_whole_run = schedule->total == TDM_INT_NULL && config->settings.job.train.steps != TDM_INT_NULL &&
                            (schedule->type == TDM_SCHEDULE_COSINE || schedule->type == TDM_SCHEDULE_LINEAR);
-    if (!is_written(config, "schedule.per") && (schedule->type == TDM_SCHEDULE_ONECYCLE || spans_whole_run))
+    if (!tdm__check_is_written(config, "schedule.per") && (schedule->type == TDM_SCHEDULE_ONECYCLE || spans_whole_run))
         schedule->per = TDM_SCHEDULE_PER_STEP;
     for (int i = 1; i < schedule->milestones.count; i++) {
         const int64_t *at = &schedule->milestones.item[i];
@@ -157,7 +138,7 @@ static void check_schedule(tdm_config *config) {
         break;
     }
     check_changes(config);
-    if (schedule->type == TDM_SCHEDULE_EXPONENTIAL && !is_written(config, "schedule.gamma"))
+    if (schedule->type == TDM_SCHEDULE_EXPONENTIAL && !tdm__check_is_written(config, "schedule.gamma"))
         TDM_FAULT(config, MISSING, section_position(config, "schedule"), "schedule.gamma", "write `gamma: 0.95`",
                   "schedule: type exponential needs `gamma`");
     if (schedule->type != TDM_SCHEDULE_ONECYCLE) return;
@@ -192,7 +173,7 @@ static void check_devices(tdm_config *config) {
                   "parallel.device_ids must be distinct devices, got %lld twice", (long long)ids->item[i]);
         break;
     }
-    if (!is_written(config, "parallel.dp.output_device") && ids->count > 0)
+    if (!tdm__check_is_written(config, "parallel.dp.output_device") && ids->count > 0)
         parallel->dp.output_device = ids->item[0];
     else if (!has_id(ids, ids->count, parallel->dp.output_device))
         tdm__conflict(config, "parallel.dp.output_device", "parallel.device_ids",
@@ -266,7 +247,7 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
     const char *files_key = tdm__fault_key(&config->faults, section, "files");
     if (spec->path == NULL && spec->files.count == 0) {
         tdm_position at = section_position(config, section);
-        if (!is_written(config, path_key) && !is_written(config, files_key))
+        if (!tdm__check_is_written(config, path_key) && !tdm__check_is_written(config, files_key))
             TDM_FAULT(config, MISSING, at, files_key,
                       "write `files: [data_batch_1.bin]`, or `path: FOLDER` of the unpacked archive",
                       "%s: format cifar10 needs `files` or `path`", section);
@@ -305,7 +286,7 @@ static void check_path(tdm_config *config, const tdm_data_spec *spec, const char
     const char *path_key = tdm__fault_key(&config->faults, section, "path");
     const bool is_csv = spec->format == TDM_DATA_CSV;
     if ((!is_csv && spec->format != TDM_DATA_IMAGE_FOLDER) || spec->path != NULL || spec->file != NULL) return;
-    if (!is_written(config, path_key))
+    if (!tdm__check_is_written(config, path_key))
         TDM_FAULT(config, MISSING, section_position(config, section), path_key,
                   is_csv ? "write `path: table.csv`" : "write `path: FOLDER`", "%s: format %s needs `path`", section,
                   is_csv ? "csv" : "image_folder");
@@ -315,7 +296,7 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
     static const char *const input_keys[] = {"images", "x", "files", "file", "path", NULL};
     static const char *const target_keys[] = {"labels", "y", NULL};
     const char *format_key = tdm__fault_key(&config->faults, section, "format");
-    if (!is_written(config, format_key)) return;
+    if (!tdm__check_is_written(config, format_key)) return;
     spec->origin = tdm__key_origin(&config->faults, config->section_at[tdm__section_find(section)], section);
     spec->inputs_at = first_origin(config, section, input_keys);
     spec->targets_at = first_origin(config, section, target_keys);
@@ -421,6 +402,7 @@ tdm_status tdm__check_settings(tdm_config *config) {
     check_spec(config, &job->data.train, "data.train", false);
     check_spec(config, &job->data.eval, "data.eval", true);
     check_holdout(config);
+    tdm__check_tables(config);
     check_normalize(config);
     check_mixing(config);
     check_metrics(config);

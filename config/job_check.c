@@ -176,11 +176,21 @@ void tdm_job_predicts(tdm_job *job) {
     job->run.dir = NULL;
 }
 
-bool tdm_job_has_labels(const tdm_job *job) {
-    /* No memory is asked for: a lack of it would be taken for an answer. */
+/* No memory is asked for: a lack of it would be taken for an answer. */
+static const tdm_loss_def *loss_of(const tdm_job *job) {
     for (int i = 0; job != NULL && job->size == sizeof(*job) && tdm_builtin_losses[i] != NULL; i++)
-        if (i == job->loss.kind) return tdm_builtin_losses[i]->target == TDM_TARGET_CLASS;
-    return false;
+        if (i == job->loss.kind) return tdm_builtin_losses[i];
+    return NULL;
+}
+
+bool tdm_job_has_labels(const tdm_job *job) {
+    const tdm_loss_def *loss = loss_of(job);
+    return loss != NULL && loss->target == TDM_TARGET_CLASS;
+}
+
+bool tdm_job_has_logits(const tdm_job *job) {
+    const tdm_loss_def *loss = loss_of(job);
+    return loss != NULL && loss->is_logit;
 }
 
 unsigned tdm_job_key_flags(const char *key, size_t length) {

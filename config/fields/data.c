@@ -26,6 +26,8 @@ static const char *const format_names[] = {"none",
                                            NULL};
 static const char *const bad_names[] = {"error", "skip", NULL};
 static const char *const header_names[] = {"auto", "yes", "no", NULL};
+static const char *const missing_names[] = {"error", "mean", "zero", NULL};
+static const char *const unseen_names[] = {"error", "unknown", NULL};
 static const char *const split_names[] = {"auto", "train", "test", NULL};
 const tdm_field tdm__spec_rows[] = {
     {FIELD(ENUM, tdm_data_spec, format, NULL), .names = format_names, FLAGS(REQUIRED | MAIN | KEPT),
@@ -52,6 +54,28 @@ const tdm_field tdm__spec_rows[] = {
     {FIELD(ENUM, tdm_data_spec, header, "auto"), .types = BIT(TDM_DATA_CSV), .names = header_names, FLAGS(KEPT),
      HELP("csv: whether the first row names the columns; auto: if none of its cells is a number",
           "csv：首行是否为列名；auto 表示首行没有数字时是")},
+    {FIELD(TEXTS, tdm_data_spec, categories, "null"), .types = BIT(TDM_DATA_CSV), ITEMS(0, TDM_LIST_MAX),
+     FLAGS(NULLABLE | KEPT),
+     HELP(
+         "csv: columns of words, by name or number from 0; they stand behind the numbers of a sample, as whole numbers "
+         "for a layer that looks them up",
+         "csv：类别列，写列名或从 0 起的列号；在样本中排在数值之后，以整数编号表示")},
+    {FIELD(TEXTS, tdm_data_spec, ignore, "null"), .types = BIT(TDM_DATA_CSV), ITEMS(0, TDM_LIST_MAX),
+     FLAGS(NULLABLE | KEPT), HELP("csv: columns that are left out, by name or number from 0", "csv：不使用的列")},
+    {FIELD(ENUM, tdm_data_spec, missing, "error"), .types = BIT(TDM_DATA_CSV), .names = missing_names, FLAGS(KEPT),
+     HELP("csv: a missing number (nothing, NA, NaN, null) is an error, or counts as the mean of its column in "
+          "data.train, or as 0",
+          "csv：缺失的数值（空、NA、NaN、null）报错，或以 data.train 中该列的均值代替，或记为 0")},
+    {FIELD(ENUM, tdm_data_spec, unseen, "error"), .types = BIT(TDM_DATA_CSV), .names = unseen_names, FLAGS(KEPT),
+     HELP("csv: a category that data.train does not have, or a missing one, is an error, or has the number 0, which is "
+          "then kept for it",
+          "csv：data.train 中没有的类别或空类别报错，或记为专门留出的 0")},
+    {FIELD(BOOL, tdm_data_spec, standardize, "false"), .types = BIT(TDM_DATA_CSV), FLAGS(KEPT),
+     HELP("csv: numbers become (number - mean) / standard deviation, those of their column in data.train",
+          "csv：数值减去 data.train 中该列的均值，再除以标准差")},
+    {FIELD(BOOL, tdm_data_spec, standardize_target, "false"), .types = BIT(TDM_DATA_CSV), FLAGS(KEPT),
+     HELP("csv: the same for a target that is a number; predictions are given in its own unit",
+          "csv：对数值目标同样处理；预测结果以原单位给出")},
     {FIELD(PATH, tdm_data_spec, file, "null"), .types = BIT(TDM_DATA_IMAGE_FOLDER), FLAGS(NULLABLE | LOCAL),
      HELP(
          "image_folder: a CSV table of path and label, instead of a folder for each class; paths are relative to `path`, "

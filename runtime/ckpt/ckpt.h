@@ -26,6 +26,11 @@ typedef struct tdm_tensor {
     uint64_t file_offset; /* of its first byte, when read from a file */
 } tdm_tensor;
 
+/* What a file of the model says about the data trained on: names of classes, features of a table. */
+typedef enum tdm_note { TDM_NOTE_CLASSES, TDM_NOTE_FEATURES, TDM_NOTES } tdm_note;
+/* Their keys in the metadata of files of tensors. */
+extern const char *const tdm__note_keys[TDM_NOTES];
+
 typedef struct tdm_tensor_file tdm_tensor_file;
 /* Opens the file and checks its header by all rules of the format (no holes, overlaps, duplicates, overflows; bounded
  * depth and size) before it allocates anything for the tensors. If a rule is broken, TDM_E_CHECKPOINT with the found
@@ -36,8 +41,8 @@ int tdm__tensor_file_count(const tdm_tensor_file *file);
 const tdm_tensor *tdm__tensor_file_get(const tdm_tensor_file *file, int index);         /* in order of offset */
 const tdm_tensor *tdm__tensor_file_find(const tdm_tensor_file *file, const char *name); /* NULL if absent */
 tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to);
-/* The names of the classes of the data trained on, as saved; NULL: unknown. Borrowed. */
-const char *tdm__tensor_file_classes(const tdm_tensor_file *file);
+/* What is known of the data trained on, as JSON; NULL: nothing. Borrowed. */
+const char *tdm__tensor_file_note(const tdm_tensor_file *file, tdm_note note);
 void tdm__tensor_file_close(tdm_tensor_file *file);
 
 /* Writes a new file, which must not exist, and fsyncs it. Tensors may come in any order. Fills in hashes[i], *file_hash
@@ -87,8 +92,8 @@ typedef struct tdm_ckpt_parts {
     const tdm_tensor *compression; /* what compressed gradients have kept back; NULL: none */
     int compression_count;
     tdm_ckpt_state state;
-    const char *config_yaml; /* the resolved configuration; NULL: none */
-    const char *classes;     /* the names of the classes as JSON; NULL: they have none */
+    const char *config_yaml;     /* the resolved configuration; NULL: none */
+    const char *note[TDM_NOTES]; /* as JSON; NULL: none */
 } tdm_ckpt_parts;
 
 /* Writes step-%08d into the checkpoints directory `name`, which is created if missing: fills a temporary sibling,

@@ -69,11 +69,14 @@ static tdm_status reap(saving *s) {
 /* ---- writing ---- */
 
 static tdm_status write_tensors(saving *s, int part, const tdm_tensor *tensors, int count, int64_t step,
-                                const char *classes, tdm_manifest_file *entry) {
+                                const char *const *note, tdm_manifest_file *entry) {
     char step_text[24];
-    const char *const metadata[] = {
-        "format", "pt", "tandem.format", "1", "tandem.step", step_text, classes != NULL ? "tandem.classes" : NULL,
-        classes,  NULL};
+    const char *metadata[7 + 2 * TDM_NOTES] = {"format", "pt", "tandem.format", "1", "tandem.step", step_text};
+    for (int i = 0, at = 6; i < TDM_NOTES && note != NULL; i++) {
+        if (note[i] == NULL) continue;
+        metadata[at++] = tdm__note_keys[i];
+        metadata[at++] = note[i];
+    }
     snprintf(step_text, sizeof(step_text), "%lld", (long long)step);
     TDM_TRY(tdm__zone_new(&s->zone, &entry->tensor_hash, (size_t)count, sizeof(*entry->tensor_hash)));
     entry->listed = true;
@@ -109,7 +112,7 @@ static tdm_status write_files(saving *s, const tdm_ckpt_parts *parts) {
     for (int part = 0; part < TDM_CKPT_TENSORS; part++) {
         if ((part == TDM_CKPT_AVERAGE || part == TDM_CKPT_COMPRESSION) && tensors[part] == NULL) continue;
         TDM_TRY_DONE(write_tensors(s, part, tensors[part], counts[part], parts->state.step,
-                                   part == TDM_CKPT_MODEL || part == TDM_CKPT_AVERAGE ? parts->classes : NULL,
+                                   part == TDM_CKPT_MODEL || part == TDM_CKPT_AVERAGE ? parts->note : NULL,
                                    &manifest.file[part]));
     }
     if (config != NULL)

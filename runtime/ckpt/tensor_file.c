@@ -33,8 +33,8 @@ done:
     return status;
 }
 
-const char *tdm__tensor_file_classes(const tdm_tensor_file *file) {
-    return file->classes;
+const char *tdm__tensor_file_note(const tdm_tensor_file *file, tdm_note note) {
+    return file->note[note];
 }
 
 void tdm__tensor_file_close(tdm_tensor_file *file) {

@@ -36,7 +36,7 @@ struct tdm_tensor_file {
     tdm_tensor *tensor;       /* sorted by offset */
     tdm_tensor_name *by_name; /* sorted by hash, then name */
     bool is_tandems;          /* its metadata has the key tandem.format */
-    char *classes;            /* the value of tandem.classes; NULL: there is none */
+    char *note[TDM_NOTES];    /* NULL: there is none */
 };
 
 /* Reads and checks the header of an open file. Fills in tensor, by_name and is_tandems. */

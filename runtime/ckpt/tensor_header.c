@@ -12,7 +12,7 @@
 /* The fewest bytes of header that a tensor takes, and that a key of the metadata with its value takes. */
 enum { SMALLEST_TENSOR = 48, SMALLEST_KEY = 6 };
 
-static const char classes_key[] = "tandem.classes";
+const char *const tdm__note_keys[TDM_NOTES] = {"tandem.classes", "tandem.features"};
 
 typedef struct header_scan {
     tdm_tensor_file *file;
@@ -23,7 +23,7 @@ typedef struct header_scan {
     size_t name_bytes, name_room;
     char *names;
     bool has_metadata;
-    size_t classes_bytes;           /* of the value of tandem.classes with its NUL; 0: there is none */
+    size_t note_bytes[TDM_NOTES];   /* of each value with its NUL; 0: there is none */
     tdm_tensor_seen seen, keys;     /* of the first pass: the tensors; the keys of the metadata */
     char subject[TDM_ST_PRINTABLE]; /* the tensor being read, for messages */
     char name[TDM_ST_MAX_NAME + 1];
@@ -138,20 +138,28 @@ static bool read_tensor(header_scan *scan, size_t name_length) {
     return true;
 }
 
+/* Which note the key is; TDM_NOTES: none. */
+static int find_note(const char *key) {
+    int note = 0;
+    while (note < TDM_NOTES && strcmp(key, tdm__note_keys[note]) != 0) note++;
+    return note;
+}
+
 static bool keep_metadata(header_scan *scan) {
     tdm_json *json = &scan->json;
     size_t length;
     if (!tdm__json_object(json)) return false;
     while (tdm__json_key(json, scan->name, sizeof(scan->name), &length)) {
-        const bool kept = strcmp(scan->name, classes_key) == 0 && scan->file->classes != NULL;
-        if (!tdm__json_string(json, kept ? scan->file->classes : NULL, kept ? scan->classes_bytes : TDM_ST_MAX_METADATA,
-                              &length))
+        const int note = find_note(scan->name);
+        char *to = note < TDM_NOTES ? scan->file->note[note] : NULL;
+        if (!tdm__json_string(json, to, to != NULL ? scan->note_bytes[note] : TDM_ST_MAX_METADATA, &length))
             return false;
     }
     return !json->failed;
 }
 
-/* Checks __metadata__: texts by key, within limits, each key once. Of its content two keys are of interest. */
+/* Checks __metadata__: texts by key, within limits, each key once. Of its content tandem.format and the notes are of
+ * interest. */
 static bool read_metadata(header_scan *scan) {
     tdm_json *json = &scan->json;
     char printable[TDM_ST_PRINTABLE];
@@ -171,7 +179,7 @@ static bool read_metadata(header_scan *scan) {
         if (strcmp(scan->name, "tandem.format") == 0) scan->file->is_tandems = true;
         if (!tdm__json_string(json, NULL, TDM_ST_MAX_METADATA - bytes, &length)) return false;
         bytes += length + 1;
-        if (strcmp(scan->name, classes_key) == 0) scan->classes_bytes = length + 1;
+        if (find_note(scan->name) < TDM_NOTES) scan->note_bytes[find_note(scan->name)] = length + 1;
     }
     return !json->failed;
 }
@@ -230,7 +238,9 @@ static tdm_status make_room(header_scan *scan) {
     TDM_TRY(tdm__zone_new(&file->zone, &file->tensor, (size_t)scan->count, sizeof(*file->tensor)));
     TDM_TRY(tdm__zone_new(&file->zone, &file->by_name, (size_t)scan->count, sizeof(*file->by_name)));
     TDM_TRY(tdm__zone_new(&file->zone, &scan->names, scan->name_bytes, 1));
-    if (scan->classes_bytes > 0) TDM_TRY(tdm__zone_new(&file->zone, &file->classes, scan->classes_bytes, 1));
+    for (int i = 0; i < TDM_NOTES; i++) {
+        if (scan->note_bytes[i] > 0) TDM_TRY(tdm__zone_new(&file->zone, &file->note[i], scan->note_bytes[i], 1));
+    }
     scan->room = scan->count;
     scan->name_room = scan->name_bytes;
     scan->keeping = true;

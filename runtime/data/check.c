@@ -7,6 +7,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 #include "runtime/data/pictures/bad_samples.h"
+#include "runtime/data/tables/features.h"
 #include "runtime/data/use.h"
 
 enum { LABELS_COUNTED = 1 << 16, LABELS_SHOWN = 100, EMPTY_SHOWN = 20, SAMPLES_NAMED = 10 };
@@ -146,7 +147,10 @@ static tdm_status print_report(const survey *s, char **report) {
     } else {
         tdm__text_printf(&text, "targets     %lld floats a sample\n", (long long)s->dataset->target_width);
     }
-    print_normalize(s, &text);
+    if (s->dataset->features != NULL)
+        tdm__features_report(s->dataset->features, &text);
+    else
+        print_normalize(s, &text);
     return tdm__text_take_public(&text, report);
 }
 
@@ -215,15 +219,31 @@ static tdm_status check_finite(const survey *s, const tdm_data_spec *spec) {
                 s->broken_count > SAMPLES_NAMED ? ", ..." : "");
 }
 
+/* Opens the data, and before it that trained on, if it is to be read in the same way. */
+static tdm_status open_pair(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use,
+                            tdm_data_wanted *wanted, tdm_dataset **trained_on, tdm_dataset **out) {
+    if (use != NULL && use->trained_on != NULL && use->trained_on->format == spec->format &&
+        spec->format == TDM_DATA_CSV) {
+        tdm_data_wanted first = *wanted;
+        first.evaluates = false;
+        TDM_TRY(tdm__dataset_open(trained_on, host, use->trained_on, &first));
+        wanted->features = (*trained_on)->features;
+        wanted->class_names = &(*trained_on)->class_names;
+    }
+    TDM_TRY_ELSE(tdm__dataset_open(out, host, spec, wanted), tdm__dataset_close(*trained_on));
+    return TDM_OK;
+}
+
 tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use, char **report) {
     tdm_status status = TDM_OK;
     tdm_data_wanted wanted;
+    tdm_dataset *trained_on = NULL;
     survey s = {0};
     if (spec == NULL || report == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_data_check: spec or report is NULL");
     *report = NULL;
     TDM_TRY(tdm__host_take(&host));
     TDM_TRY(tdm__data_use_take(use, &wanted));
-    TDM_TRY(tdm__dataset_open(&s.dataset, host, spec, &wanted));
+    TDM_TRY(open_pair(host, spec, use, &wanted, &trained_on, &s.dataset));
     tdm__zone_init(&s.memory, host);
     tdm__text_init(&s.messages, host);
     s.skips = spec->on_bad_sample == TDM_BAD_SAMPLE_SKIP;
@@ -240,5 +260,6 @@ done:
     tdm__zone_deinit(&s.memory);
     tdm__sample_reader_close(&s.reader);
     tdm__dataset_close(s.dataset);
+    tdm__dataset_close(trained_on);
     return status;
 }

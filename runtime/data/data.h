@@ -14,12 +14,20 @@
 /* ---- datasets ---- */
 
 typedef struct tdm_transform tdm_transform; /* runtime/data/transform.h */
+typedef struct tdm_features tdm_features;   /* runtime/data/tables/features.h */
 
 /* The names of the classes, in the order of their numbers, which is the sorted one. Borrowed. */
 typedef struct tdm_classes {
     int64_t count;
     const char *const *name;
 } tdm_classes;
+
+/* Numbers of a sample that must be whole, from 0 to below `below`: the layer looks something up by them. */
+typedef struct tdm_data_index {
+    int64_t first, count, below;
+    const char *layer; /* "embedding 'city'"; borrowed */
+} tdm_data_index;
+enum { TDM_DATA_INDICES = 64 };
 
 /* What the model and the loss expect. Formats without a shape of their own make samples of this shape. */
 typedef struct tdm_data_wanted {
@@ -31,9 +39,12 @@ typedef struct tdm_data_wanted {
     int rng_profile;
     int64_t ignore_index;
     const tdm_classes *class_names;      /* of the data trained on; NULL or count 0: unknown */
+    const tdm_features *features;        /* of the table trained on; NULL: none, or unknown. Borrowed by the dataset */
     const tdm_transform_spec *transform; /* NULL: none; borrowed by the dataset */
     const char *module_path;             /* where modules are, as for tdm__module_find */
-    bool evaluates;                      /* data.eval: the part that `holdout` keeps back; transforms draw nothing */
+    const tdm_data_index *index;         /* borrowed */
+    int index_count;
+    bool evaluates; /* data.eval: the part that `holdout` keeps back; transforms draw nothing */
 } tdm_data_wanted;
 
 /* Its headers and sizes are checked at open, before the first step. Immutable; may be read from any thread. */
@@ -83,11 +94,12 @@ struct tdm_dataset {
     bool draws;      /* training: the steps draw */
     bool x_is_bytes; /* uint8, else float */
     tdm_target_kind target_kind;
-    int64_t target_width;        /* floats per sample for TDM_TARGET_VALUES */
-    int64_t classes;             /* labels are in [0, classes); 0: unknown until read */
-    tdm_classes class_names;     /* count 0: the classes have numbers only */
-    bool has_ignored;            /* some labels may be the loss's ignore_index */
-    struct tdm_bad_samples *bad; /* those left out so far, see pictures/bad_samples.h; NULL: none can be */
+    int64_t target_width;         /* floats per sample for TDM_TARGET_VALUES */
+    int64_t classes;              /* labels are in [0, classes); 0: unknown until read */
+    tdm_classes class_names;      /* count 0: the classes have numbers only */
+    const tdm_features *features; /* of a table; NULL: there are none */
+    bool has_ignored;             /* some labels may be the loss's ignore_index */
+    struct tdm_bad_samples *bad;  /* those left out so far, see pictures/bad_samples.h; NULL: none can be */
     /* `range` and `holdout`: index i of this view is sample rows[i] of the file; rows NULL: sample first + i. */
     int64_t first;
     const int64_t *rows;

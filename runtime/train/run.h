@@ -69,9 +69,10 @@ struct tdm_run {
     const tdm_named **params_by_name; /* the parameters, sorted */
     tdm_mode *mode;
     tdm_dataset *train, *eval;
-    tdm_classes classes;      /* count 0: they have no names */
-    const char *classes_json; /* the same for checkpoints; NULL: none */
-    char data[160];           /* describes the training samples, see tdm_ckpt_state; "" for a program's own source */
+    tdm_classes classes;          /* count 0: they have no names */
+    const tdm_features *features; /* of the table trained on; NULL: none */
+    const char *note[TDM_NOTES];  /* both for checkpoints; NULL: none */
+    char data[160]; /* describes the training samples, see tdm_ckpt_state; "" for a program's own source */
     tdm_loader *loader;
     tdm_rows_form form;        /* of the loader's batches */
     tdm_loader **eval_loaders; /* one for each local replica */
@@ -155,12 +156,13 @@ tdm_status tdm__data_wanted_of(const tdm_job *job, const tdm_graph *graph, const
 enum { TDM_TRAIN_AHEAD = 3, TDM_EVAL_AHEAD = 1 };
 /* Threads of each of `loaders` evaluation loaders. */
 int64_t tdm__eval_workers(const tdm_job *job, const tdm_dataset *dataset, int loaders);
-/* Before the data is opened: a run that only predicts takes the names of its classes from its weights. */
-tdm_status tdm__run_classes_of_weights(tdm_run *run);
-/* After that: the names of the training data's classes, if there are none yet. */
-tdm_status tdm__run_take_classes(tdm_run *run);
-/* TDM_E_CHECKPOINT if the checkpoint was trained on other classes than this run has. */
-tdm_status tdm__run_check_classes(const tdm_run *run, const tdm_ckpt *ckpt);
+/* Before the data is opened: a run that only predicts takes the names of its classes, and the features of its table,
+ * from its weights. */
+tdm_status tdm__run_notes_of_weights(tdm_run *run);
+/* After that: those of the training data, if there are none yet. */
+tdm_status tdm__run_take_notes(tdm_run *run);
+/* TDM_E_CHECKPOINT if the checkpoint was trained on other classes or features than this run has. */
+tdm_status tdm__run_check_notes(const tdm_run *run, const tdm_ckpt *ckpt);
 void tdm__run_close_picture(tdm_run *run);
 /* Does every pass of training and evaluation have the rows that the layers need? */
 tdm_status tdm__run_check_rows(const tdm_run *run);

@@ -33,6 +33,21 @@ tdm_status tdm__data_wanted_of(const tdm_job *job, const tdm_graph *graph, const
     return TDM_OK;
 }
 
+/* Which numbers of a sample layers look something up by. */
+static tdm_status take_indices(tdm_run *run, tdm_data_wanted *wanted) {
+    tdm_data_index *index;
+    tdm_graph_indices from;
+    TDM_TRY(tdm__zone_new(&run->zone, &index, TDM_DATA_INDICES, sizeof(*index)));
+    wanted->index = index;
+    for (size_t at = 0; wanted->index_count < TDM_DATA_INDICES && tdm__graph_next_indices(run->graph, &at, &from);) {
+        tdm_data_index *to = &index[wanted->index_count];
+        *to = (tdm_data_index){.first = from.first, .count = from.count, .below = from.node->index_below};
+        TDM_TRY(tdm__zone_printf(&run->zone, &to->layer, "%s '%s'", from.node->op->name, from.node->name));
+        if (from.count > 0) wanted->index_count++;
+    }
+    return TDM_OK;
+}
+
 /* For checkpoints: a run that continues from one learns that the samples have changed. */
 static tdm_status note_data(tdm_run *run) {
     char found[TDM_DATA_FOUND], hash[TDM_HASH_TEXT];
@@ -56,16 +71,20 @@ static bool has_no_data(const tdm_run *run) {
 
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     const tdm_data_section *data = &run->job->data;
-    TDM_TRY(tdm__run_classes_of_weights(run));
+    TDM_TRY(tdm__run_notes_of_weights(run));
     if (has_no_data(run)) return TDM_OK;
     if (run->options.train == NULL && data->train.format == TDM_DATA_NONE)
         TDM_FAIL(TDM_E_CONFIG,
                  "the job has no data.train; to try the job without data, write `data: {train: {format: synthetic}}`");
     tdm_data_wanted own = *wanted, eval = *wanted;
+    TDM_TRY(take_indices(run, &own));
+    eval.index = own.index, eval.index_count = own.index_count;
     own.class_names = &run->classes;
+    own.features = run->features;
     TDM_TRY(open_one(run, &run->train, run->options.train, &data->train, &own));
-    TDM_TRY(tdm__run_take_classes(run));
+    TDM_TRY(tdm__run_take_notes(run));
     eval.class_names = &run->classes;
+    eval.features = run->features;
     eval.evaluates = true;
     if (run->options.eval != NULL || data->eval.format != TDM_DATA_NONE)
         TDM_TRY(open_one(run, &run->eval, run->options.eval, &data->eval, &eval));

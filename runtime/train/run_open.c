@@ -14,9 +14,25 @@
 
 /* ---- what the job means here ---- */
 
+/* bf16 has the whole numbers up to 256 only. */
+static tdm_status check_indices(const tdm_run *run) {
+    enum { EXACT = 257 };
+    tdm_graph_indices from;
+    if (run->job->train.precision != TDM_BF16) return TDM_OK;
+    for (size_t at = 0; tdm__graph_next_indices(run->graph, &at, &from);) {
+        if (from.node->index_below <= EXACT) continue;
+        TDM_FAIL_AT(&from.node->origin, TDM_E_UNSUPPORTED,
+                    "%s '%s' looks up numbers to %lld, and bf16 would round those above 256; write train.precision: "
+                    "f32, or a vocabulary of at most %d",
+                    from.node->op->name, from.node->name, (long long)from.node->index_below - 1, EXACT);
+    }
+    return TDM_OK;
+}
+
 /* The reference kernels take bf16 on every processor: they are there to compare with. */
 static tdm_status check_precision(const tdm_run *run) {
     const tdm_job *job = run->job;
+    TDM_TRY(check_indices(run));
     if (!tdm__device_on_host(run->compute.device) || job->train.precision == TDM_F32) return TDM_OK;
     if (job->train.precision == TDM_TF32)
         TDM_FAIL(

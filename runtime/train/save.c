@@ -75,7 +75,7 @@ static tdm_status write_checkpoint(tdm_run *run, tdm_zone *zone, const tdm_folde
     int count;
     TDM_TRY(collect(run, zone, &parts, &count));
     TDM_TRY(tdm__run_collect_mode(run, zone, &parts));
-    parts.classes = run->classes_json;
+    memcpy(parts.note, run->note, sizeof(parts.note));
     if (run->options.config_yaml != NULL) TDM_TRY(tdm__zone_text(zone, &parts.config_yaml, run->options.config_yaml));
     TDM_TRY(tdm__ckpt_save(run->host, &tdm__file_system, folder, name, &parts, keep_last));
     if (folder != NULL) update_status(run);
@@ -225,7 +225,7 @@ static tdm_status check_position(const tdm_run *run, const tdm_ckpt *ckpt) {
 
 static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, found *out) {
     const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
-    TDM_TRY(tdm__run_check_classes(run, ckpt));
+    TDM_TRY(tdm__run_check_notes(run, ckpt));
     tdm_status status = tdm__weights_load(run, tdm__run_weights_of(run, ckpt));
     if (status != TDM_OK) return refuse_model(status, ckpt, newest_in_folder);
     if (state == NULL) TDM_TRY(tdm__average_begin(run));

@@ -121,6 +121,8 @@ TEST(jobs_and_opening) {
     tdm_data_spec spec = {.format = TDM_DATA_GLYPHS};
     MISUSE(tdm_config_starter_images(NULL, NULL, TDM_ENGLISH, &made));
     MISUSE(tdm_config_starter_images(NULL, "a", TDM_ENGLISH, NULL));
+    MISUSE(tdm_config_starter_table(NULL, NULL, NULL, TDM_ENGLISH, &made));
+    MISUSE(tdm_config_starter_table(NULL, "a", NULL, TDM_ENGLISH, NULL));
     MISUSE(tdm_data_pictures(NULL, NULL, no_picture, NULL));
     MISUSE(tdm_data_pictures(NULL, "a", NULL, NULL));
     MISUSE(tdm_data_sheet(NULL, NULL, NULL, "a"));
@@ -299,6 +301,7 @@ TEST(configs) {
     MISUSE(tdm_config_schema(TDM_ENGLISH, NULL));
     CHECK_INT(tdm_job_key_flags(NULL, 0), 0);
     CHECK(!tdm_job_has_labels(NULL));
+    CHECK(!tdm_job_has_logits(NULL));
     CHECK_INT(tdm_job_key_flags("no.such.key", 11), 0);
     MISUSE(tdm_config_lacking(NULL, &text));
     MISUSE(tdm_config_find_key(NULL, &text));

@@ -26,6 +26,7 @@ static int check(tool *t) {
         term_print("%s", sheet);
     }
     use.evaluates = true;
+    use.trained_on = &data->train;
     int eval = check_split(t, "eval", &data->eval, &use);
     return code != TDM_OK ? code : eval;
 }
@@ -50,7 +51,8 @@ const tool_verb verb_data = {"data",
                              "reads every sample once; writes small synthetic data sets",
                              "`check` opens the data of CONFIG, reads every sample and prints the number of\n"
                              "samples, how often each label occurs, and the mean and standard deviation of\n"
-                             "each channel; of pictures also their sizes, and those that cannot be read.\n"
+                             "each channel; of pictures also their sizes, and those that cannot be read; of\n"
+                             "tables the columns and categories.\n"
                              "--sheet shows samples as the model sees them. `make` writes rendered digits into\n"
                              "FOLDER, in the format of MNIST (idx), CIFAR-10 (cifar10), npy or as PNG files\n"
                              "(image_folder).\n\n"

@@ -54,13 +54,17 @@ static int run_init(tool *t) {
     }
     char *text = NULL;
     const char *data = args_flag(t, "--data");
-    const bool images = task && strcmp(task, "images") == 0;
+    const bool images = task && strcmp(task, "images") == 0, table = task && strcmp(task, "table") == 0;
+    if (table && !data) return args_wrong(t, "`--task table` needs `--data FILE.csv`");
     if (images && !data) return args_wrong(t, "`--task images` needs `--data FOLDER`, a folder for each class");
-    tdm_status status = images ? tdm_config_starter_images(&t->host, data, (tdm_language)in, &text)
-                               : tdm_config_starter(task ? task : "cifar", (tdm_language)in, &text);
-    if (status == TDM_OK && data && !images) { /* a misspelt task is told first */
+    const char *target = args_flag(t, "--target");
+    tdm_status status = images  ? tdm_config_starter_images(&t->host, data, (tdm_language)in, &text)
+                        : table ? tdm_config_starter_table(&t->host, data, target, (tdm_language)in, &text)
+                                : tdm_config_starter(task ? task : "cifar", (tdm_language)in, &text);
+    if (status == TDM_OK && ((data && !images && !table) || (target && !table))) { /* a misspelt task is told first */
         tdm_free(text);
-        return args_wrong(t, "`--data` belongs to `--task images`");
+        return args_wrong(t, target ? "`--target` belongs to `--task table`"
+                                    : "`--data` belongs to `--task images` and `--task table`");
     }
     int code = deliver(t, status, text);
     if (code == TDM_OK && path && !t->quiet) term_line("wrote %s; next: tandem check %s", path, path);
@@ -113,15 +117,18 @@ const tool_verb verb_init = {"init",
                              "",
                              "a commented starter YAML",
                              "Tasks: images (looks at the pictures in --data and writes a file that trains on\n"
-                             "them), cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a\n"
+                             "them), table (reads the CSV file in --data, and writes a file that trains on it),\n"
+                             "cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a\n"
                              "small net on synthetic data; needs no download), resnet50-burnin (tests the\n"
                              "devices).\n\n"
                              "examples:\n"
                              "  tandem init --task images --data photos -o photos.yaml\n"
+                             "  tandem init --task table --data homes.csv --target price -o homes.yaml\n"
                              "  tandem init --task toy-mp -o toy.yaml\n"
                              "  tandem init --task mnist --lang zh -o mnist.yaml",
-                             {{"--task", "images|cifar|mnist|toy-mp|resnet50-burnin", "which starter (cifar)"},
-                              {"--data", "FOLDER", "images: a folder with a sub-folder for each class"},
+                             {{"--task", "images|table|cifar|mnist|toy-mp|resnet50-burnin", "which starter (cifar)"},
+                              {"--data", "FOLDER|FILE.csv", "images: a sub-folder for each class; table: the table"},
+                              {"--target", "COLUMN", "table: what to predict, by name or number from 0 (the last)"},
                               {"--lang", "en|zh", "language of the comments (en)"},
                               {"--out", "FILE", "write to a file (-o); never overwrites an existing file"},
                               {"--force", NULL, "let --out overwrite an existing file"}},

@@ -21,7 +21,7 @@ static int run(tool *t) {
     FREED_BY(inference_close) inference in = {.config = NULL};
     tdm_scores scores = TDM_SCORES_INIT;
     char count[32];
-    int code = inference_open(&in, t, false);
+    int code = inference_open(&in, t, INFERENCE_SPLIT);
     if (code != TDM_OK) return code;
     int64_t samples = tdm_run_eval_count(in.run);
     tdm_status status = tdm_run_evaluate_scores(in.run, &scores);

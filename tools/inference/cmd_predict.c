@@ -92,7 +92,7 @@ static int storage_failed(const char *path) {
 }
 
 static int predict_to(prediction *p, tdm_run *run) {
-    if (p->tool->word_count > 1) return predict_pictures(p);
+    if (p->tool->word_count > 1) return predict_is_table(p->tool->word[1]) ? predict_table(p) : predict_pictures(p);
     head(p);
     tdm_status status = predict_all(p, run);
     return status == TDM_OK ? TDM_OK : tell_error(status);
@@ -126,14 +126,17 @@ static int run(tool *t) {
     } else if (path && !text_ends(path, ".csv")) {
         return args_wrong(t, "`--out` must end in .csv, .jsonl or .npy, got `%s`", path);
     }
-    const bool has_pictures = t->word_count > 1;
-    if (has_pictures && p.form == PREDICT_NPY) return args_wrong(t, "`--out` for pictures must end in .csv or .jsonl");
+    const bool has_table = t->word_count > 1 && predict_is_table(t->word[1]), has_words = t->word_count > 1;
+    if (has_table && t->word_count > 2) return args_wrong(t, "one table at a time; %s is one too many", t->word[2]);
+    if (has_words && p.form == PREDICT_NPY)
+        return args_wrong(t, "`--out` for pictures and tables must end in .csv or .jsonl");
     FREED_BY(inference_close) inference in = {.config = NULL};
-    int code = inference_open(&in, t, has_pictures);
+    int code = inference_open(&in, t, has_table ? INFERENCE_TABLE : has_words ? INFERENCE_NONE : INFERENCE_SPLIT);
     if (code != TDM_OK) return code;
     p.run = in.run;
     p.tool = t;
     p.classes = tdm_job_has_labels(&in.job);
+    p.binary = tdm_job_has_logits(&in.job);
     p.width = tdm_run_output_width(in.run);
     p.count = tdm_run_eval_count(in.run);
     p.to = stdout;
@@ -144,19 +147,24 @@ static int run(tool *t) {
 
 const tool_verb verb_predict = {
     "predict",
-    "RUN-DIR | CONFIG --weights PATH [PICTURE | FOLDER ...] [key.path=value ...]",
-    "the model's outputs for pictures, or for every sample: CSV, JSONL or .npy",
+    "RUN-DIR | CONFIG --weights PATH [TABLE.csv | PICTURE | FOLDER ...] [key.path=value ...]",
+    "the model's outputs for a table, pictures, or every sample: CSV, JSONL or .npy",
     "With pictures (.jpg, .png) or folders of them, writes one row per picture: file,\n"
     "class, its probability, and the probability of every class. The run directory\n"
     "holds model, transforms and names of classes; its data need not be there. A\n"
     "picture that cannot be read is named, and the exit status is 4.\n\n"
-    "Without pictures, writes one row per sample of data.eval (or data.train), in the order of the\n"
+    "With a table (.csv, .csv.gz), writes one row per row of it: its number from 0, and\n"
+    "the class with probabilities, or the value in the unit of the column trained on.\n"
+    "The run directory holds categories, means and deviations. Columns are found by\n"
+    "their names, in any order; that of the label need not be there.\n\n"
+    "Without either, writes one row per sample of data.eval (or data.train), in the order of the\n"
     "data: index, label, predicted class and scores. The scores are the model's raw\n"
     "outputs (logits). Without labels: index and outputs. .npy has only the outputs,\n"
     "float32 [samples, outputs]. With RUN-DIR alone, the configuration and the\n"
     "newest good checkpoint are taken from it.\n\n"
     "examples:\n"
     "  tandem predict runs/a photo.jpg new/\n"
+    "  tandem predict runs/a new.csv\n"
     "  tandem predict runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a --out predictions.npy",

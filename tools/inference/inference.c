@@ -79,18 +79,29 @@ int inference_job(inference *in, tool *t, const char **weights) {
     return TDM_OK;
 }
 
-int inference_open(inference *in, tool *t, bool without_data) {
+static int choose_table(inference *in, const tool *t) {
+    tdm_data_spec *spec = &in->job.data.train;
+    if (spec->format != TDM_DATA_CSV)
+        return args_wrong(t, "%s is a table, and the model was not trained on one (data.train.format: csv)",
+                          t->word[1]);
+    spec->path = t->word[1];
+    spec->holdout = 0;
+    spec->range.count = 0;
+    spec->without_targets = true;
+    spec->origin = spec->inputs_at = (tdm_origin){.file = NULL};
+    in->job.data.eval = *spec;
+    return TDM_OK;
+}
+
+int inference_open(inference *in, tool *t, inference_data data) {
     const char *weights;
     int code = inference_job(in, t, &weights);
     if (code != TDM_OK) return code;
     if (!in->job.weights)
         return args_wrong(t, "no weights given; give a run directory, a checkpoint or a file with --weights");
-    if (without_data) {
-        in->job.data.train.format = in->job.data.eval.format = TDM_DATA_NONE;
-    } else {
-        code = choose_split(in, t);
-        if (code != TDM_OK) return code;
-    }
+    if (data == INFERENCE_NONE) in->job.data.train.format = in->job.data.eval.format = TDM_DATA_NONE;
+    if (data != INFERENCE_NONE) code = data == INFERENCE_TABLE ? choose_table(in, t) : choose_split(in, t);
+    if (code != TDM_OK) return code;
     tdm_job_predicts(&in->job);
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     options.host = &t->host;

@@ -15,9 +15,14 @@ typedef struct inference {
 /* Opens the configuration of CONFIG or of a run directory, with --weights and --checkpoint: the job with its weights.
  * *weights: where they were asked for; NULL: nowhere, the job's count. */
 int inference_job(inference *in, tool *t, const char **weights);
-/* Opens CONFIG of `t`, or the configuration of a run directory, with --weights, --checkpoint and --split.
- * `without_data`: the samples come from the command, and the data of the configuration need not be there. */
-int inference_open(inference *in, tool *t, bool without_data);
+/* Where samples come from. */
+typedef enum inference_data {
+    INFERENCE_SPLIT, /* --split of the configuration */
+    INFERENCE_TABLE, /* the table that is the second word, read as that trained on; its label may be missing */
+    INFERENCE_NONE   /* the command; the data of the configuration need not be there */
+} inference_data;
+/* Opens CONFIG of `t`, or the configuration of a run directory, with --weights, --checkpoint and --split. */
+int inference_open(inference *in, tool *t, inference_data data);
 void inference_close(inference *in);
 
 #endif

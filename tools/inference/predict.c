@@ -1,10 +1,16 @@
-/* predict.c - outputs that are not finite, see predict.h. */
+/* predict.c - probabilities; outputs that are not finite; see predict.h. */
 #include "tools/inference/predict.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "tools/terminal/term.h"
+
+void predict_softmax(const float *y, int64_t width, double *out) {
+    double most = y[predict_best(y, width)], sum = 0.0;
+    for (int64_t i = 0; i < width; i++) sum += out[i] = exp((double)y[i] - most);
+    for (int64_t i = 0; i < width; i++) out[i] /= sum;
+}
 
 void predict_look(prediction *p, const char *name, const float *y) {
     int64_t i = 0;

@@ -13,6 +13,7 @@ typedef struct prediction {
     FILE *to;
     tdm_run *run;
     bool classes; /* outputs are class scores, and samples have labels */
+    bool binary;  /* an output is the logit of one class against another */
     int64_t width, count;
     tool *tool;
     int64_t not_finite;  /* samples with an output that is NaN or infinite */
@@ -53,6 +54,16 @@ static inline int64_t predict_best(const float *y, int64_t width) {
     return at;
 }
 
+static inline bool predict_is_table(const char *name) {
+    const size_t length = strlen(name);
+    return (length > 4 && strcmp(name + length - 4, ".csv") == 0) ||
+           (length > 7 && strcmp(name + length - 7, ".csv.gz") == 0);
+}
+
+/* exp(y[i]) by their sum. */
+void predict_softmax(const float *y, int64_t width, double *out);
+/* predict_table.c: rows for the table that is the tool's second word. The exit code. */
+int predict_table(prediction *p);
 /* predict_pictures.c: rows for the files and folders in the tool's words after the first. The exit code. */
 int predict_pictures(prediction *p);
 

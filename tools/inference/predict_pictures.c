@@ -1,6 +1,5 @@
 /* predict_pictures.c - predictions for files and folders of pictures: a row for each, with the class and how probable
  * it is. A picture that cannot be read is named on stderr, and the exit status says so at the end. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,12 +18,6 @@ typedef struct group {
     char **path;
     int failed; /* exit status of what could not be read */
 } group;
-
-static void softmax(const float *y, int64_t width, double *out) {
-    double most = y[predict_best(y, width)], sum = 0.0;
-    for (int64_t i = 0; i < width; i++) sum += out[i] = exp((double)y[i] - most);
-    for (int64_t i = 0; i < width; i++) out[i] /= sum;
-}
 
 static void csv_row(const group *g, const char *path, const float *y, int64_t best) {
     const prediction *p = g->p;
@@ -71,7 +64,7 @@ static tdm_status write_group(group *g) {
         const float *y = g->y + i * p->width;
         int64_t best = predict_best(y, p->width);
         if (status == TDM_OK) predict_look(p, g->path[i], y);
-        if (p->classes) softmax(y, p->width, g->probability);
+        if (p->classes) predict_softmax(y, p->width, g->probability);
         if (status != TDM_OK) {
             /* only the paths are released */
         } else if (p->form == PREDICT_JSONL) {

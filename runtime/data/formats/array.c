@@ -169,5 +169,6 @@ tdm_status tdm__arrays_open(tdm_dataset *dataset, const tdm_array_format *format
     dataset->target_kind = wanted->target_kind;
     TDM_TRY(is_class ? take_labels(table, &targets, &array, block)
                      : take_values(table, &targets, &array, block, wanted->target_width));
-    return tdm__table_finish(table, spec, wanted, y);
+    TDM_TRY(tdm__table_finish(table, spec, wanted, y));
+    return tdm__table_check_indices(table, spec, wanted, x);
 }

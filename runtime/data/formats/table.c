@@ -1,6 +1,7 @@
 /* A dataset whose samples are all in memory. */
 #include "runtime/data/formats/table.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "runtime/base/status.h"
@@ -56,6 +57,50 @@ static tdm_status check_labels(tdm_table *table, const tdm_data_spec *spec, cons
         }
     }
     base->classes = classes;
+    return TDM_OK;
+}
+
+static float number_at(const tdm_column *column, int64_t row, int64_t place) {
+    const unsigned char *at = column->first + (size_t)row * column->stride;
+    float narrow;
+    double wide;
+    switch (column->cell) {
+    case TDM_CELL_U8:
+        return (float)at[place];
+    case TDM_CELL_F32:
+        memcpy(&narrow, at + (size_t)place * sizeof(narrow), sizeof(narrow));
+        return narrow;
+    case TDM_CELL_F64:
+        memcpy(&wide, at + (size_t)place * sizeof(wide), sizeof(wide));
+        return (float)wide;
+    }
+    return 0.0f;
+}
+
+static tdm_status check_index(const tdm_table *table, const tdm_data_index *index, const tdm_data_spec *spec,
+                              const char *source) {
+    const tdm_dataset *base = &table->base;
+    for (int64_t i = 0; i < base->count; i++) {
+        const int64_t row = tdm__dataset_row(base, i);
+        for (int64_t k = index->first; k < index->first + index->count; k++) {
+            const float found = number_at(&table->x, row, k);
+            if (found >= 0.0f && found < (float)index->below && found == truncf(found)) continue;
+            TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA,
+                        "%s: number %lld of sample %lld is %g, and %s takes whole numbers from 0 to %lld; change its "
+                        "vocabulary, or the data",
+                        source, (long long)k, (long long)row, (double)found, index->layer, (long long)index->below - 1);
+        }
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__table_check_indices(const tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                                    const char *source) {
+    if (table->base.steps != NULL || (wanted->transform != NULL && wanted->transform->mean.count > 0)) return TDM_OK;
+    for (int i = 0; i < wanted->index_count; i++) {
+        if (wanted->index[i].first + wanted->index[i].count <= (int64_t)table->x.width)
+            TDM_TRY(check_index(table, &wanted->index[i], spec, source));
+    }
     return TDM_OK;
 }
 

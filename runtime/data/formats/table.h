@@ -23,6 +23,9 @@ typedef struct tdm_table {
 /* Reduces the table to spec's range and checks every label in it. `source` names the labels in messages. */
 tdm_status tdm__table_finish(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                              const char *source);
+/* Checks the numbers that layers look something up by: wanted->index. Where normalize changes them, the layer does. */
+tdm_status tdm__table_check_indices(const tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                                    const char *source);
 tdm_status tdm__table_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target);
 
 #endif

@@ -82,6 +82,10 @@ TDM_API tdm_status tdm_config_starter(const char *task, tdm_language language, c
  * pictures. */
 TDM_API tdm_status tdm_config_starter_images(const tdm_host *host, const char *folder, tdm_language language,
                                              char **out);
+/* The same for a CSV table: reads it, and chooses the kinds of its columns, network and loss. `target`: the column of
+ * the label, by name or number from 0; NULL: the last. TDM_E_DATA if there is nothing to learn from. */
+TDM_API tdm_status tdm_config_starter_table(const tdm_host *host, const char *path, const char *target,
+                                            tdm_language language, char **out);
 
 TDM_END_DECLS
 #endif

@@ -21,6 +21,8 @@ typedef struct tdm_data_use {
     int rng_profile;
     const tdm_transform_spec *transform; /* its steps for pictures; NULL: none */
     bool evaluates;                      /* the part and the transforms of data.eval */
+    /* Of a table: that trained on, whose categories, means and deviations count; NULL: the table's own. */
+    const tdm_data_spec *trained_on;
 } tdm_data_use;
 
 /* Opens the data, reads every sample and reports the number of samples, their shape, how often each label occurs, and

@@ -30,6 +30,12 @@ typedef enum tdm_bad_sample { TDM_BAD_SAMPLE_ERROR, TDM_BAD_SAMPLE_SKIP } tdm_ba
 /* Does the first row name the columns? auto: if none of its cells is a number. */
 typedef enum tdm_csv_header { TDM_CSV_HEADER_AUTO, TDM_CSV_HEADER_YES, TDM_CSV_HEADER_NO } tdm_csv_header;
 
+/* What a missing number of a table counts as: nothing, it ends the run; the mean of its column; 0. */
+typedef enum tdm_missing { TDM_MISSING_ERROR, TDM_MISSING_MEAN, TDM_MISSING_ZERO } tdm_missing;
+
+/* What a category that the data trained on does not have becomes: it ends the run; number 0, which no other has. */
+typedef enum tdm_unseen { TDM_UNSEEN_ERROR, TDM_UNSEEN_UNKNOWN } tdm_unseen;
+
 typedef struct tdm_data_spec {
     int format;                  /* tdm_data_format */
     const char *images, *labels; /* idx */
@@ -52,6 +58,12 @@ typedef struct tdm_data_spec {
     int header;        /* csv: tdm_csv_header */
     const char *file;  /* image_folder: a table of path and label; NULL: the folders in `path` are the classes */
     int on_bad_sample; /* image_folder: tdm_bad_sample */
+    /* csv: columns, by name or by number from 0. A sample is the numbers, then the categories, as whole numbers; means
+     * and categories are those of data.train. */
+    tdm_texts categories, ignore;
+    int missing, unseen;                  /* csv: tdm_missing, tdm_unseen */
+    bool standardize, standardize_target; /* csv: numbers, float targets become (number - mean) / deviation */
+    bool without_targets; /* csv: the column of the label may be missing, for predictions; no key of the YAML */
 } tdm_data_spec;
 
 typedef enum tdm_transform_kind {
@@ -344,6 +356,8 @@ TDM_API tdm_status tdm_job_print(const tdm_job *job, char **out);
 /* Whether the job's loss compares the outputs with a label per sample, and so counts hits; else its targets are floats.
  * False if loss.kind names no loss. */
 TDM_API bool tdm_job_has_labels(const tdm_job *job);
+/* Whether an output is the logit of a target of 0 to 1, whose sigmoid is a probability. */
+TDM_API bool tdm_job_has_logits(const tdm_job *job);
 /* Turns the job into one that only predicts, in this process: mode single, one device, its part of train.batch.global
  * as batch, no run directory, nothing resumed. The data stays. */
 TDM_API void tdm_job_predicts(tdm_job *job);

@@ -1,0 +1,13 @@
+/* What check.c and the files of this folder share. */
+#ifndef TDM_CONFIG_CHECKS_H
+#define TDM_CONFIG_CHECKS_H
+
+#include "config/object.h"
+
+bool tdm__check_is_written(const tdm_config *config, const char *key);
+/* "line 12 says `device_ids: [0, 1]`", or "KEY has its default". */
+const char *tdm__check_quote(tdm_config *config, const char *key);
+/* The columns of tables: data.eval has those of data.train. */
+void tdm__check_tables(tdm_config *config);
+
+#endif

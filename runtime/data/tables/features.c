@@ -1,0 +1,155 @@
+/* Features of tables as JSON, see features.h:
+ *
+ *   {"unknown": 1, "numbers": [{"name": "age", "mean": 41.5, "std": 12.25, "fill": 41.5}],
+ *    "categories": [{"name": "city", "values": ["Bern", "Rome"]}], "target": {"name": "price", "mean": 0, "std": 1}} */
+#include "runtime/data/tables/features.h"
+
+#include <math.h>
+
+#include "runtime/base/status.h"
+#include "runtime/base/text/json.h"
+#include "runtime/data/classes.h"
+
+enum { DEPTH = 4 };
+
+static void print_feature(const tdm_feature *feature, bool is_number, tdm_text *out) {
+    const char *comma = "";
+    tdm__text_puts(out, "{");
+    if (feature->name != NULL) {
+        tdm__text_puts(out, "\"name\":");
+        tdm__text_json_string(out, feature->name);
+        comma = ",";
+    }
+    if (is_number) {
+        tdm__text_printf(out, "%s\"mean\":", comma);
+        tdm__text_json_number(out, feature->mean);
+        tdm__text_puts(out, ",\"std\":");
+        tdm__text_json_number(out, feature->stdev);
+        comma = ",";
+    }
+    if (is_number && !isnan(feature->fill)) {
+        tdm__text_puts(out, ",\"fill\":");
+        tdm__text_json_number(out, feature->fill);
+    }
+    if (!is_number || feature->values.count > 0) {
+        tdm__text_printf(out, "%s\"values\":", comma);
+        tdm__classes_print(&feature->values, out);
+    }
+    tdm__text_puts(out, "}");
+}
+
+static void print_list(const tdm_feature *item, int64_t count, bool are_numbers, tdm_text *out) {
+    for (int64_t i = 0; i < count; i++) {
+        tdm__text_puts(out, i == 0 ? "[" : ",");
+        print_feature(&item[i], are_numbers, out);
+    }
+    tdm__text_puts(out, count == 0 ? "[]" : "]");
+}
+
+void tdm__features_print(const tdm_features *features, tdm_text *out) {
+    tdm__text_printf(out, "{\"unknown\":%d,\"numbers\":", features->has_unknown);
+    print_list(features->item, features->numbers, true, out);
+    tdm__text_puts(out, ",\"categories\":");
+    print_list(features->item + features->numbers, features->categories, false, out);
+    tdm__text_puts(out, ",\"target\":");
+    print_feature(&features->target, true, out);
+    tdm__text_puts(out, "}");
+}
+
+/* ---- reading ---- */
+
+/* Room for everything that a text of this length can hold. */
+typedef struct room {
+    tdm_json json;
+    tdm_feature *item;
+    const char **name;
+    char *bytes;
+    size_t left; /* of `bytes` */
+} room;
+
+static bool take_string(room *r, const char **out) {
+    size_t length;
+    if (!tdm__json_string(&r->json, r->bytes, r->left, &length)) return false;
+    *out = r->bytes;
+    r->bytes += length + 1;
+    r->left -= length + 1;
+    return true;
+}
+
+static bool take_values(room *r, tdm_classes *out) {
+    const char **name = r->name;
+    *out = (tdm_classes){.name = name};
+    if (!tdm__json_array(&r->json)) return false;
+    while (tdm__json_item(&r->json)) {
+        if (!take_string(r, &name[out->count])) return false;
+        if (out->count > 0 && strcmp(name[out->count - 1], name[out->count]) >= 0) return false;
+        out->count++;
+    }
+    r->name += out->count;
+    return !r->json.failed;
+}
+
+static bool take_feature(room *r, tdm_feature *out) {
+    char key[16];
+    size_t length;
+    *out = (tdm_feature){.stdev = 1.0, .fill = NAN};
+    if (!tdm__json_object(&r->json)) return false;
+    while (tdm__json_key(&r->json, key, sizeof(key), &length)) {
+        bool good = strcmp(key, "name") == 0     ? take_string(r, &out->name)
+                    : strcmp(key, "values") == 0 ? take_values(r, &out->values)
+                    : strcmp(key, "mean") == 0   ? tdm__json_number(&r->json, &out->mean)
+                    : strcmp(key, "std") == 0    ? tdm__json_number(&r->json, &out->stdev)
+                    : strcmp(key, "fill") == 0   ? tdm__json_number(&r->json, &out->fill)
+                                                 : false;
+        if (!good) return false;
+    }
+    return !r->json.failed && isfinite(out->mean) && isfinite(out->stdev) && out->stdev > 0.0;
+}
+
+static bool take_list(room *r, int64_t *count) {
+    *count = 0;
+    if (!tdm__json_array(&r->json)) return false;
+    while (tdm__json_item(&r->json)) {
+        if (!take_feature(r, r->item++)) return false;
+        ++*count;
+    }
+    return !r->json.failed;
+}
+
+static bool has_key(room *r, const char *wanted) {
+    char key[16];
+    size_t length;
+    return tdm__json_key(&r->json, key, sizeof(key), &length) && strcmp(key, wanted) == 0;
+}
+
+static bool take_all(room *r, tdm_features *out) {
+    uint64_t unknown;
+    char key[16];
+    size_t length;
+    out->item = r->item;
+    if (!tdm__json_object(&r->json) || !has_key(r, "unknown") || !tdm__json_natural(&r->json, &unknown)) return false;
+    if (!has_key(r, "numbers") || !take_list(r, &out->numbers)) return false;
+    if (!has_key(r, "categories") || !take_list(r, &out->categories)) return false;
+    if (!has_key(r, "target") || !take_feature(r, &out->target)) return false;
+    out->has_unknown = unknown != 0;
+    return !tdm__json_key(&r->json, key, sizeof(key), &length) && !r->json.failed && tdm__json_end(&r->json);
+}
+
+tdm_status tdm__features_parse(tdm_features *out, tdm_zone *zone, const char *text) {
+    room r;
+    size_t braces = 0, quotes = 0;
+    const size_t bytes = strlen(text);
+    for (size_t i = 0; i < bytes; i++) {
+        braces += text[i] == '{';
+        quotes += text[i] == '"';
+    }
+    *out = (tdm_features){.numbers = 0};
+    r.left = bytes + 1;
+    TDM_TRY(tdm__zone_new(zone, &r.item, braces + 1, sizeof(*r.item)));
+    TDM_TRY(tdm__zone_new(zone, &r.name, quotes + 1, sizeof(*r.name)));
+    TDM_TRY(tdm__zone_new(zone, &r.bytes, r.left, 1));
+    tdm__json_open(&r.json, text, bytes, DEPTH);
+    if (bytes > TDM_FEATURES_BYTES_MAX || !take_all(&r, out))
+        TDM_FAIL(TDM_E_CHECKPOINT, "tandem.features in its metadata does not describe the columns of a table");
+    return TDM_OK;
+}

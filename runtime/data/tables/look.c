@@ -1,0 +1,104 @@
+/* A look at a table, see look.h. */
+#include "runtime/data/tables/look.h"
+
+#include <math.h>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/status.h"
+#include "runtime/data/tables/build.h"
+
+enum { COLUMNS_MOST = 1000, SLOTS = 4096 }; /* SLOTS: of a set of hashes, a power of 2 above TDM_SEEN_MOST */
+
+typedef struct looking {
+    tdm_table_build build;
+    tdm_table_seen *seen;
+    uint64_t *hashes; /* [columns][SLOTS]; 0: free */
+} looking;
+
+static void count_text(looking *l, tdm_column_seen *column) {
+    const tdm_csv *csv = &l->build.csv;
+    uint64_t *slots = l->hashes + csv->column * SLOTS, hash = tdm__hash64(csv->cell, csv->length, 1);
+    if (hash == 0) hash = 1;
+    if (column->different > TDM_SEEN_MOST) return;
+    size_t at = hash % SLOTS;
+    while (slots[at] != 0 && slots[at] != hash) at = (at + 1) % SLOTS;
+    column->different += slots[at] == 0;
+    slots[at] = hash;
+}
+
+static void look_at_number(tdm_column_seen *column, double number, bool is_first) {
+    column->is_whole = column->is_whole && number == nearbyint(number);
+    column->rises = column->rises && (is_first || number == column->last + 1.0);
+    if (is_first || number < column->least) column->least = number;
+    if (is_first || number > column->most) column->most = number;
+    column->last = number;
+}
+
+static void look_at_cell(looking *l) {
+    tdm_column_seen *column = &l->seen->column[l->build.csv.column];
+    float number;
+    if (tdm__table_is_gap(&l->build)) {
+        column->gaps++;
+        column->rises = false;
+        return;
+    }
+    const bool is_first = column->different == 0;
+    count_text(l, column);
+    if (column->is_number && tdm__table_number(&l->build, &number))
+        look_at_number(column, (double)number, is_first);
+    else
+        column->is_number = false;
+}
+
+static tdm_status look_at_rows(looking *l) {
+    tdm_table_build *b = &l->build;
+    bool more;
+    tdm__csv_begin(&b->csv, "csv", b->spec->path, b->text, b->bytes);
+    for (;;) {
+        TDM_TRY(tdm__csv_next(&b->csv, &more));
+        if (!more) break;
+        if (b->csv.column >= b->columns || (b->csv.ends_row && b->csv.column != b->columns - 1))
+            TDM_FAIL_TABLE(b, "line %lld: expected %lld columns as in the first row, found %s", (long long)b->csv.line,
+                           (long long)b->columns, b->csv.column >= b->columns ? "more" : "fewer");
+        if (b->csv.row >= b->has_names) look_at_cell(l);
+    }
+    l->seen->rows = b->csv.row - b->has_names;
+    return TDM_OK;
+}
+
+static tdm_status look_at(looking *l, tdm_table_seen *out) {
+    tdm_table_build *b = &l->build;
+    TDM_TRY(tdm__csv_load(out->zone.host, "csv", b->spec->path, &b->text, &b->bytes));
+    TDM_TRY(tdm__table_read_head(b));
+    if (b->columns > COLUMNS_MOST)
+        TDM_FAIL_TABLE(b, "%lld columns; init writes a file for at most %d", (long long)b->columns, COLUMNS_MOST);
+    out->columns = b->columns;
+    TDM_TRY(tdm__zone_new(&out->zone, &out->column, (size_t)b->columns, sizeof(*out->column)));
+    TDM_TRY(tdm__zone_new(&b->zone, &l->hashes, (size_t)b->columns * SLOTS, sizeof(*l->hashes)));
+    for (int64_t i = 0; i < b->columns; i++) {
+        out->column[i] = (tdm_column_seen){.is_number = true, .is_whole = true, .rises = true};
+        TDM_TRY(tdm__zone_text(&out->zone, &out->column[i].name, b->column[i].name));
+    }
+    TDM_TRY(tdm__table_find_target(b));
+    out->target = b->target;
+    TDM_TRY(look_at_rows(l));
+    if (out->rows < 2)
+        TDM_FAIL_TABLE(b, "a table to train on needs two rows or more, found %lld", (long long)out->rows);
+    return TDM_OK;
+}
+
+tdm_status tdm__table_look(const tdm_host *host, const char *path, const char *target, tdm_table_seen *out) {
+    const tdm_data_spec spec = {.format = TDM_DATA_CSV, .path = path, .label = target};
+    looking l = {.build = {.spec = &spec, .target = -1}, .seen = out};
+    *out = (tdm_table_seen){.rows = 0};
+    tdm__zone_init(&out->zone, host);
+    tdm__zone_init(&l.build.zone, host);
+    const tdm_status status = look_at(&l, out);
+    tdm__delete(host, l.build.text);
+    tdm__zone_deinit(&l.build.zone);
+    return status;
+}
+
+void tdm__table_seen_close(tdm_table_seen *seen) {
+    tdm__zone_deinit(&seen->zone);
+}

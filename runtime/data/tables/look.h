@@ -1,0 +1,29 @@
+/* A look at a table: what a configuration for it depends on. */
+#ifndef TDM_DATA_TABLES_LOOK_H
+#define TDM_DATA_TABLES_LOOK_H
+
+#include "runtime/base/memory.h"
+
+typedef struct tdm_column_seen {
+    const char *name;     /* NULL: the table has no names */
+    bool is_number;       /* all cells but gaps are */
+    bool is_whole, rises; /* whole numbers; each is 1 more than the one before, as in a column of row numbers */
+    double least, last;   /* smallest, that of the last row */
+    double most;
+    int64_t gaps, different; /* different: at most TDM_SEEN_MOST + 1 are counted */
+} tdm_column_seen;
+
+enum { TDM_SEEN_MOST = 2000 };
+
+typedef struct tdm_table_seen {
+    tdm_zone zone;
+    int64_t rows, columns, target; /* target: a column */
+    tdm_column_seen *column;
+} tdm_table_seen;
+
+/* Reads the whole table. `target`: a name or a number from 0; NULL: the last column. After a failure, too, `out` is to
+ * be closed. */
+tdm_status tdm__table_look(const tdm_host *host, const char *path, const char *target, tdm_table_seen *out);
+void tdm__table_seen_close(tdm_table_seen *seen);
+
+#endif

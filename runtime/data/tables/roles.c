@@ -1,0 +1,189 @@
+/* Which columns of a table are inputs, which is the target, and which are left out. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/base/status.h"
+#include "runtime/data/tables/build.h"
+
+enum { COLUMNS_MAX = 1 << 16 };
+
+const char *tdm__column_print(char out[TDM_COLUMN_TEXT], const tdm_table_build *b, int64_t column) {
+    if (b->column[column].name != NULL)
+        snprintf(out, TDM_COLUMN_TEXT, "'%.64s'", b->column[column].name);
+    else
+        snprintf(out, TDM_COLUMN_TEXT, "%lld", (long long)column);
+    return out;
+}
+
+/* Counts the columns. The row has names if none of its cells is a number. */
+static tdm_status count_columns(tdm_table_build *b) {
+    bool more;
+    double number;
+    b->has_names = true;
+    tdm__csv_begin(&b->csv, "csv", b->spec->path, b->text, b->bytes);
+    do {
+        TDM_TRY(tdm__csv_next(&b->csv, &more));
+        if (!more) TDM_FAIL_TABLE(b, "the file is empty");
+        if (tdm__parse_float(b->csv.cell, &number)) b->has_names = false;
+        b->columns++;
+        if (b->columns > COLUMNS_MAX)
+            TDM_FAIL_TABLE(b, "the first row has more than %d columns; split the table, or convert it to npy",
+                           COLUMNS_MAX);
+    } while (!b->csv.ends_row);
+    if (b->spec->header != TDM_CSV_HEADER_AUTO) b->has_names = b->spec->header == TDM_CSV_HEADER_YES;
+    if (b->columns < 2 && !b->spec->without_targets)
+        TDM_FAIL_TABLE(b, "one column only; a table needs numbers and a label, separated by commas");
+    return TDM_OK;
+}
+
+tdm_status tdm__table_read_head(tdm_table_build *b) {
+    bool more;
+    TDM_TRY(count_columns(b));
+    TDM_TRY(tdm__zone_new(&b->zone, &b->column, (size_t)b->columns, sizeof(*b->column)));
+    tdm__csv_begin(&b->csv, "csv", b->spec->path, b->text, b->bytes);
+    for (int64_t i = 0; i < b->columns && b->has_names; i++) {
+        TDM_TRY(tdm__csv_next(&b->csv, &more));
+        if (!tdm__text_is_utf8(b->csv.cell, b->csv.length, NULL))
+            TDM_FAIL_CELL(&b->csv, "the name of the column is not UTF-8; convert the file");
+        TDM_TRY(tdm__zone_text(&b->zone, &b->column[i].name, b->csv.cell));
+    }
+    return TDM_OK;
+}
+
+/* The column of that name, -1: there is none. It is probably `near`. */
+static int64_t find_name(const tdm_table_build *b, const char *name, int64_t near) {
+    for (int64_t i = 0; i < b->columns && b->has_names; i++) {
+        const int64_t at = (near + i) % b->columns;
+        if (tdm__text_same(b->column[at].name, name)) return at;
+    }
+    return -1;
+}
+
+/* A column by its name, or by its number from 0; from the end if negative. */
+static tdm_status find(const tdm_table_build *b, const char *wanted, int64_t *out) {
+    int64_t number;
+    *out = find_name(b, wanted, 0);
+    if (*out >= 0) return TDM_OK;
+    if (!tdm__parse_int(wanted, &number) || number < -b->columns || number >= b->columns)
+        TDM_FAIL_TABLE(b, "there is no column '%s'%s; name a column, or its number from 0", wanted,
+                       b->has_names ? "" : ", and the first row holds numbers, not names");
+    *out = number < 0 ? b->columns + number : number;
+    return TDM_OK;
+}
+
+static tdm_status mark(tdm_table_build *b, const tdm_texts *names, const char *key, tdm_role role) {
+    char text[TDM_COLUMN_TEXT];
+    for (int i = 0; i < names->count; i++) {
+        int64_t at;
+        TDM_TRY(find(b, names->item[i], &at));
+        if (at == b->target || (b->column[at].role != TDM_ROLE_NUMBER && b->column[at].role != role))
+            TDM_FAIL_TABLE(b, "column %s is %s, and cannot be in `%s`", tdm__column_print(text, b, at),
+                           at == b->target ? "the label" : "in `ignore`", key);
+        b->column[at].role = role;
+    }
+    return TDM_OK;
+}
+
+/* As the spec says. The places of categories follow those of the numbers. */
+static tdm_status roles_of_spec(tdm_table_build *b) {
+    b->numbers = b->categories = 0;
+    for (int64_t i = 0; i < b->columns; i++) b->column[i].role = TDM_ROLE_NUMBER;
+    if (b->target >= 0) b->column[b->target].role = TDM_ROLE_TARGET;
+    TDM_TRY(mark(b, &b->spec->ignore, "ignore", TDM_ROLE_IGNORED));
+    TDM_TRY(mark(b, &b->spec->categories, "categories", TDM_ROLE_CATEGORY));
+    for (int64_t i = 0; i < b->columns; i++) {
+        if (b->column[i].role == TDM_ROLE_NUMBER) b->column[i].place = b->numbers++;
+    }
+    for (int64_t i = 0; i < b->columns; i++) {
+        if (b->column[i].role == TDM_ROLE_CATEGORY) b->column[i].place = b->numbers + b->categories++;
+    }
+    return TDM_OK;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Tables to come are matched by these names. */
+static tdm_status check_names(tdm_table_build *b) {
+    const char **name;
+    int64_t count = 0;
+    if (!b->has_names) return TDM_OK;
+    TDM_TRY(tdm__zone_new(&b->zone, &name, (size_t)b->columns, sizeof(*name)));
+    for (int64_t i = 0; i < b->columns; i++) {
+        if (b->column[i].role != TDM_ROLE_IGNORED) name[count++] = b->column[i].name;
+    }
+    qsort(name, (size_t)count, sizeof(*name), by_name);
+    for (int64_t i = 1; i < count; i++) {
+        if (tdm__text_same(name[i - 1], name[i]))
+            TDM_FAIL_TABLE(b, "two columns are called '%.64s'; rename one, or put its number into `ignore`", name[i]);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__table_find_target(tdm_table_build *b) {
+    b->target = b->columns - 1;
+    return b->spec->label != NULL ? find(b, b->spec->label, &b->target) : TDM_OK;
+}
+
+static tdm_status roles_to_learn(tdm_table_build *b) {
+    TDM_TRY(tdm__table_find_target(b));
+    TDM_TRY(roles_of_spec(b));
+    if (b->numbers + b->categories == 0) TDM_FAIL_TABLE(b, "no column is left beside the label and `ignore`");
+    return check_names(b);
+}
+
+/* The target of a table with known features; a table to predict for may have none. */
+static tdm_status find_known_target(tdm_table_build *b) {
+    const char *name = b->known->target.name;
+    const int64_t others = b->known->numbers + b->known->categories + b->spec->ignore.count;
+    b->target = -1;
+    if (name != NULL && b->has_names) b->target = find_name(b, name, b->columns - 1);
+    if (b->target < 0 && b->spec->without_targets && (b->has_names || b->columns == others)) return TDM_OK;
+    if (b->target < 0 && (name == NULL || !b->has_names)) {
+        TDM_TRY(tdm__table_find_target(b));
+    }
+    if (b->target < 0) TDM_FAIL_TABLE(b, "there is no column '%.64s', the label of the data trained on", name);
+    b->column[b->target].role = TDM_ROLE_TARGET;
+    return TDM_OK;
+}
+
+/* By name: the columns may be in any order, and others may lie between them. */
+static tdm_status known_by_name(tdm_table_build *b) {
+    const tdm_features *known = b->known;
+    int64_t near = 0;
+    for (int64_t k = 0; k < known->numbers + known->categories; k++) {
+        const int64_t at = find_name(b, known->item[k].name, near);
+        if (at < 0) TDM_FAIL_TABLE(b, "there is no column '%.64s', which the data trained on has", known->item[k].name);
+        if (b->column[at].role != TDM_ROLE_IGNORED)
+            TDM_FAIL_TABLE(b, "the column '%.64s' is wanted twice", known->item[k].name);
+        b->column[at].role = k < known->numbers ? TDM_ROLE_NUMBER : TDM_ROLE_CATEGORY;
+        b->column[at].place = k;
+        near = at + 1;
+    }
+    return TDM_OK;
+}
+
+static tdm_status roles_of_known(tdm_table_build *b) {
+    const tdm_features *known = b->known;
+    const int64_t inputs = known->numbers + known->categories;
+    const bool has_names = inputs > 0 && known->item[0].name != NULL;
+    b->numbers = known->numbers;
+    b->categories = known->categories;
+    TDM_TRY(find_known_target(b));
+    if (has_names && b->has_names) return known_by_name(b);
+    if (has_names != b->has_names)
+        TDM_FAIL_TABLE(b, "the data trained on %s, and this table %s; see `header`",
+                       has_names ? "has names of columns" : "has no names of columns",
+                       b->has_names ? "has them" : "has none");
+    TDM_TRY(roles_of_spec(b)); /* without names only places count */
+    if (b->numbers != known->numbers || b->categories != known->categories)
+        TDM_FAIL_TABLE(b, "the data trained on has %lld numbers and %lld categories, found %lld and %lld",
+                       (long long)known->numbers, (long long)known->categories, (long long)b->numbers,
+                       (long long)b->categories);
+    return TDM_OK;
+}
+
+tdm_status tdm__table_give_roles(tdm_table_build *b) {
+    return b->known != NULL ? roles_of_known(b) : roles_to_learn(b);
+}

@@ -1,0 +1,67 @@
+/* Cells: numbers, gaps, and the target of a table whose loss compares with numbers. Two names instead of numbers are 0
+ * and 1, in the order of their letters. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/data/tables/build.h"
+
+bool tdm__table_number(const tdm_table_build *b, float *to) {
+    double number;
+    if (!tdm__parse_float(b->csv.cell, &number) || !isfinite((float)number)) return false;
+    *to = (float)number;
+    return true;
+}
+
+bool tdm__table_is_gap(const tdm_table_build *b) {
+    static const char *const words[] = {"NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(b->csv.cell, words[i]) == 0) return true;
+    }
+    return b->csv.length == 0;
+}
+
+static tdm_status fail_target(const tdm_table_build *b) {
+    const char *const *name = b->two_name;
+    if (b->two_count == 2)
+        TDM_FAIL_CELL(&b->csv, "expected '%.64s' or '%.64s', which are 0 and 1, found '%s'", name[0], name[1],
+                      b->csv.cell);
+    TDM_FAIL_CELL(&b->csv,
+                  "expected a number, as the loss needs, found '%s'; for several classes use a loss over labels",
+                  b->csv.cell);
+}
+
+static tdm_status read_name(tdm_table_build *b, int64_t row) {
+    int at = 0;
+    while (at < b->two_count && strcmp(b->two_name[at], b->csv.cell) != 0) at++;
+    const bool is_new = at == b->two_count;
+    if (is_new && (b->two_count == 2 || b->has_number || b->known != NULL)) return fail_target(b);
+    if (is_new && !tdm__text_is_utf8(b->csv.cell, b->csv.length, NULL))
+        TDM_FAIL_CELL(&b->csv, "the name is not UTF-8; convert the file");
+    if (is_new) TDM_TRY(tdm__zone_text(&b->to->zone, &b->two_name[b->two_count++], b->csv.cell));
+    b->value[row] = (float)at;
+    return TDM_OK;
+}
+
+tdm_status tdm__table_read_target(tdm_table_build *b, int64_t row) {
+    if (b->csv.length == 0) TDM_FAIL_CELL(&b->csv, "the label is missing");
+    if (b->two_count > 0 || !tdm__table_number(b, &b->value[row])) return read_name(b, row);
+    b->has_number = true;
+    return TDM_OK;
+}
+
+tdm_status tdm__table_take_two(tdm_table_build *b) {
+    const char **name = b->two_name;
+    if (b->known != NULL || b->two_count == 0) return TDM_OK;
+    if (b->two_count == 1) TDM_FAIL_TABLE(b, "every label is '%.64s'; there is nothing to learn", name[0]);
+    if (strcmp(name[0], name[1]) > 0) {
+        const char *first = name[0];
+        name[0] = name[1], name[1] = first;
+        for (int64_t i = 0; i < b->rows; i++) b->value[i] = 1.0f - b->value[i];
+    }
+    const char **list;
+    TDM_TRY(tdm__zone_new(&b->to->zone, &list, 2, sizeof(*list)));
+    list[0] = name[0], list[1] = name[1];
+    b->to->features.target.values = (tdm_classes){.count = 2, .name = list};
+    return TDM_OK;
+}

@@ -1,0 +1,86 @@
+/* What a run knows of the data trained on: the names of its classes, the features of its table. It comes from the data,
+ * or, if the run only predicts, from its weights. Checkpoints keep it, so that other data is read in the same way where
+ * that trained on is not at hand. */
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/data/classes.h"
+#include "runtime/data/tables/features.h"
+#include "runtime/train/run.h"
+
+static tdm_status read_features(tdm_run *run, const char *text) {
+    tdm_features *features;
+    if (text == NULL) return TDM_OK;
+    TDM_TRY(tdm__zone_new(&run->zone, &features, 1, sizeof(*features)));
+    run->features = features;
+    return tdm__features_parse(features, &run->zone, text);
+}
+
+tdm_status tdm__run_notes_of_weights(tdm_run *run) {
+    tdm_ckpt *ckpt = NULL;
+    const char *path = run->job->weights;
+    if (!run->options.predicts || path == NULL) return TDM_OK;
+    TDM_TRY(tdm__error_at(tdm__ckpt_open_any(&ckpt, run->host, path), &run->job->weights_at));
+    const char *classes = tdm__tensor_file_note(tdm__ckpt_model(ckpt), TDM_NOTE_CLASSES);
+    tdm_status status = classes != NULL ? tdm__classes_parse(&run->classes, &run->zone, classes) : TDM_OK;
+    if (status == TDM_OK) status = read_features(run, tdm__tensor_file_note(tdm__ckpt_model(ckpt), TDM_NOTE_FEATURES));
+    tdm__ckpt_close(ckpt);
+    if (status == TDM_E_CHECKPOINT) TDM_FAIL_AT(&run->job->weights_at, status, "%s: %s", path, tdm_error_message());
+    return status;
+}
+
+static tdm_status keep(tdm_run *run, tdm_note note, tdm_text *text) {
+    const tdm_status status =
+        text->failed ? tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory for what is known of the data")
+                     : tdm__zone_text(&run->zone, &run->note[note], text->data);
+    tdm__text_deinit(text);
+    return status;
+}
+
+tdm_status tdm__run_take_notes(tdm_run *run) {
+    tdm_text text;
+    if (run->train != NULL && run->classes.count == 0) run->classes = run->train->class_names;
+    if (run->train != NULL && run->features == NULL) run->features = run->train->features;
+    if (run->classes.count > 0) {
+        tdm__text_init(&text, run->host);
+        tdm__classes_print(&run->classes, &text);
+        TDM_TRY(keep(run, TDM_NOTE_CLASSES, &text));
+    }
+    if (run->features == NULL) return TDM_OK;
+    tdm__text_init(&text, run->host);
+    tdm__features_print(run->features, &text);
+    return keep(run, TDM_NOTE_FEATURES, &text);
+}
+
+tdm_status tdm__run_check_notes(const tdm_run *run, const tdm_ckpt *ckpt) {
+    static const char *const what[TDM_NOTES] = {"classes", "columns of a table"};
+    static const char *const changes[TDM_NOTES] = {"an output", "an input"};
+    for (int i = 0; i < TDM_NOTES && !run->options.predicts; i++) {
+        const char *saved = tdm__tensor_file_note(tdm__ckpt_model(ckpt), (tdm_note)i), *now = run->note[i];
+        if (saved == NULL || now == NULL || strcmp(saved, now) == 0) continue;
+        TDM_FAIL(TDM_E_CHECKPOINT,
+                 "%s was trained on the %s %.200s, and data.train has %.200s: %s would change its meaning; resume with "
+                 "the same, or start a new run from its weights: model.weights, and another run.dir",
+                 tdm__ckpt_path(ckpt), what[i], saved, now, changes[i]);
+    }
+    return TDM_OK;
+}
+
+const char *tdm_run_class_name(const tdm_run *run, int64_t index) {
+    if (run == NULL || index < 0 || index >= run->classes.count) return NULL;
+    return run->classes.name[index];
+}
+
+tdm_status tdm_run_target(const tdm_run *run, tdm_target *out) {
+    if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_target: a pointer is NULL");
+    if (out->size < sizeof(*out))
+        TDM_FAIL(TDM_E_USAGE, "tdm_target.size must be sizeof(tdm_target), %zu, got %u", sizeof(*out), out->size);
+    *out = (tdm_target){.size = out->size, .stdev = 1.0};
+    if (run->features == NULL) return TDM_OK;
+    const tdm_feature *target = &run->features->target;
+    out->name = target->name;
+    out->mean = target->mean;
+    out->stdev = target->stdev;
+    for (int i = 0; i < 2 && target->values.count == 2; i++) out->value[i] = target->values.name[i];
+    return TDM_OK;
+}

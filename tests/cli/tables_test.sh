@@ -1,0 +1,67 @@
+# Tables: categories, gaps and units from the file to the prediction.
+. "$(dirname "$0")/support.sh"
+
+python3 - <<'PY'
+import random
+random.seed(1)
+price = {"Bern": 9000, "Oslo": 7000, "Rome": 5000, "Paris": 11000}
+with open("homes.csv", "w") as f:
+    f.write("id,city,size,rooms,price\n")
+    for i in range(200):
+        city, size = random.choice(sorted(price)), random.uniform(30, 200)
+        f.write(f'{i},{city},{size:.1f},{"" if i % 9 == 4 else round(size / 30)},{price[city] * size:.0f}\n')
+PY
+cat >homes.yaml <<'YAML'
+tandem: 1
+name: homes
+model:
+  input: [3]
+  layers:
+    - slice: {start: 2}
+    - embedding: {name: city, vocabulary: 5, dim: 8, padding_idx: 0}
+    - flatten: {id: city}
+    - slice: {start: 0, end: 2, input: input}
+    - linear: {name: numbers, out: 8, id: numbers}
+    - add: {input: [numbers, city]}
+    - relu
+    - linear: 1
+data:
+  train: {format: csv, path: homes.csv, ignore: [id], categories: [city], missing: mean, unseen: unknown, standardize: true, standardize_target: true, holdout: 0.2}
+  eval: {format: csv, path: homes.csv, holdout: 0.2}
+loss: mse
+optimizer: {type: adam, lr: 1.0e-2}
+train: {epochs: 20, batch: {global: 32}}
+parallel: {device_ids: [0, 1], dp: {scatter: strided}}
+YAML
+code 0 "$tandem" data check homes.yaml
+has "$out" "numbers     0 to 1: size (mean"
+has "$out" "category    2: city, vocabulary 5: any other, Bern, Oslo, Paris, Rome"
+has "$out" "target      price (mean"
+for mode in single dp ddp; do
+    code 0 "$tandem" train homes.yaml --mode $mode --run-dir $mode
+    hashes="${hashes:-} $(grep -o '"params_xxh3": *"[0-9a-f]*"' $mode/summary.json)"
+done
+same "$(tr ' ' '\n' <<<"$hashes" | grep -v '^$' | sort -u | grep -c xxh3)" 1 "different hashes of parameters"
+
+# what was learned is in the checkpoint: other columns, in another order, without a label; an unknown city
+printf '\xef\xbb\xbfrooms;"city";size;note\r\n3;"Bern";100;a\r\n;Atlantis;50;"b;""c"""\r\n' >new.csv
+code 0 "$tandem" predict single new.csv
+same "$(head -1 "$out")" "index,price" "head of predictions"
+same "$(awk -F, 'NR == 2 { print ($2 > 700000 && $2 < 1100000) }' "$out")" 1 "a price in the unit of the file"
+same "$(wc -l <"$out")" 3 "rows of predictions"
+code 0 "$tandem" predict single new.csv -o new.jsonl
+has new.jsonl '{"index":0,"price":'
+code 2 "$tandem" predict single new.csv homes.csv
+has "$err" "one table at a time"
+printf 'rooms,city\n3,Bern\n' >few.csv
+code 4 "$tandem" predict single few.csv
+has "$err" "there is no column 'size', which the data trained on has"
+code 4 "$tandem" train homes.yaml --run-dir bad data.train.unseen=error data.train.missing=error
+has "$err" "to fill gaps write \`missing: mean\` or \`missing: zero\`"
+code 4 "$tandem" train homes.yaml --run-dir bad model.layers[1].vocabulary=4
+has "$err" "column 'city' has 5 categories with that for unknown ones, and embedding 'city' has a vocabulary of 4; write vocabulary: 5"
+code 3 "$tandem" check homes.yaml data.eval.missing=zero
+has "$out" "data.eval.missing must be that of data.train, or be left out"
+sed 's/Oslo/Lima/' homes.csv >other.csv
+code 8 "$tandem" train homes.yaml --run-dir single data.train.path=other.csv train.epochs=30
+has "$err" "was trained on the columns of a table"
