@@ -9,14 +9,6 @@
 
 enum { STAGES = 4 };
 
-bool tdm__builtin_has(const char *key) {
-    static const char *const keys[] = {"builtin", "classes", "small_input", "zero_init_residual"};
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (strcmp(keys[i], key) == 0) return true;
-    }
-    return false;
-}
-
 typedef struct resnet {
     int blocks[STAGES];
     bool has_bottlenecks;

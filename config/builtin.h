@@ -10,8 +10,6 @@ typedef enum tdm_builtin {
 #undef TDM_BUILTIN
 } tdm_builtin;
 
-/* Is it a key of the model that only model.builtin reads, or that key itself? */
-bool tdm__builtin_has(const char *key);
 /* Prints the list of layers, with torchvision's names of parameters, in the order of its modules. */
 void tdm__builtin_print(const tdm_model_head *model, tdm_text *out);
 

@@ -175,11 +175,8 @@ static void print_transform(printer *to, int section) {
     end_entry(to, start, to->config->section_at[section]);
 }
 
-/* `path` and `split` of cifar10 are not printed: check.c turned them into `files`. Nor is model.builtin, which has
- * become layers. */
+/* `path` and `split` of cifar10 are not printed: check.c turned them into `files`. */
 static bool is_expanded(const tdm_section *section, const tdm_field *row, const tdm_settings *settings) {
-    if (settings->model.builtin != TDM_BUILTIN_none && strcmp(section->path, "model") == 0)
-        return tdm__builtin_has(row->key);
     if (section->type_key == NULL || strcmp(section->type_key, "format") != 0) return false;
     const tdm_data_spec *spec = (const void *)((const char *)settings + section->offset);
     return spec->format == TDM_DATA_CIFAR10 && (strcmp(row->key, "path") == 0 || strcmp(row->key, "split") == 0);
@@ -223,10 +220,21 @@ static void print_items(printer *to, int index, const char *key) {
     end_entry(to, start, to->config->section_at[index]);
 }
 
+/* What the section's rows print. model.builtin has become layers: what is printed is a file without it. */
+static const void *object_of(const tdm_section *section, const tdm_settings *settings, tdm_model_head *model) {
+    if (strcmp(section->path, "model") != 0) return (const char *)settings + section->offset;
+    *model = settings->model;
+    model->builtin = TDM_BUILTIN_none;
+    model->classes = TDM_INT_NULL;
+    model->small_input = model->zero_init_residual = false;
+    return model;
+}
+
 static void print_section(printer *to, int index) {
     const tdm_section *section = &tdm__sections[index];
     const tdm_settings *settings = &to->config->settings;
-    const void *object = (const char *)settings + section->offset;
+    tdm_model_head model;
+    const void *object = object_of(section, settings, &model);
     const char *key = strrchr(section->path, '.');
     key = key != NULL ? key + 1 : section->path;
     if (strcmp(section->path, "data.transform") == 0) {

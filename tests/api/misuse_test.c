@@ -231,6 +231,9 @@ TEST(running) {
     CHECK_INT(tdm_run_eval_count(NULL), 0);
     CHECK_INT(tdm_run_tensor_count(NULL), 0);
     CHECK(tdm_run_class_name(NULL, 0) == NULL && tdm_run_class_name(run, 0) == NULL);
+    tdm_target target = TDM_TARGET_INIT;
+    MISUSE(tdm_run_target(NULL, &target));
+    MISUSE(tdm_run_target(run, NULL));
     MISUSE(tdm_run_eval_sample(NULL, 0, x, &label));
     MISUSE(tdm_run_eval_sample(run, 0, NULL, &label));
     MISUSE(tdm_run_eval_sample(run, 0, x, NULL));

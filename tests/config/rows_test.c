@@ -158,7 +158,9 @@ static const char *bad_value(const tdm_field *row) {
 
 static bool is_skipped(const tdm_section *section, const tdm_field *row) {
     /* to_float is an item, not a key; builtin has no good value in this build; path becomes files. */
-    if (strcmp(section->path, "model") == 0 && tdm__builtin_has(row->key)) return true; /* they become layers */
+    static const char *const become_layers[] = {"classes", "small_input", "zero_init_residual"};
+    for (size_t i = 0; i < sizeof become_layers / sizeof *become_layers; i++)
+        if (strcmp(section->path, "model") == 0 && strcmp(row->key, become_layers[i]) == 0) return true;
     return (strcmp(section->path, "data.transform") == 0 && strcmp(row->key, "to_float") == 0) ||
            strcmp(row->key, "builtin") == 0 || strcmp(row->key, "path") == 0 ||
            (strcmp(section->path, "") == 0 && strcmp(row->key, "name") == 0);
