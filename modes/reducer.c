@@ -3,7 +3,6 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/system/clock.h"
 
 tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_ops *ops,
                             const tdm_mode_params *params) {
