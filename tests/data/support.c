@@ -28,7 +28,7 @@ const char *scratch_path(const char *name) {
     static char path[4][256];
     static int next;
     if (folder[0] == '\0') {
-        strcpy(folder, "data-test-XXXXXX");
+        strcpy(folder, "/tmp/tandem-data-XXXXXX");
         if (mkdtemp(folder) == NULL) give_up("mkdtemp");
         atexit(remove_folder);
     }

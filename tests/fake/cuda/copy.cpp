@@ -36,6 +36,7 @@ static work copy_work(int index, void *to, const void *from, size_t bytes, side 
     work w;
     w.device = index;
     w.reach = reach_of(to) | reach_of(from) | 1u << index;
+    w.touches = {to, from};
     w.run = [=] {
         if (!still_there(to, bytes, to_side)) {
             lose(index, "the destination of a copy");
@@ -99,6 +100,7 @@ static cudaError_t fill(void *to, int byte, size_t bytes, cudaStream_t handle) {
     work w;
     const int index = w.device = stream->device;
     w.reach = reach_of(to);
+    w.touches = {to};
     w.run = [=] {
         if (!still_there(to, bytes, on_device)) {
             lose(index, "memory that is filled");

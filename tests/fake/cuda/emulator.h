@@ -27,6 +27,7 @@ struct work {
     std::function<bool()> run; /* false, of steps only: not yet, call again */
     int device = 0;
     unsigned reach = 0; /* devices whose memory it uses, as bits; 0: what kernels of `device` may reach */
+    std::vector<const void *> touches; /* the only memory that it uses; none: it may use all that it reaches */
     bool steps = false, kernel = false;
 };
 
@@ -128,6 +129,7 @@ int current_device();
 const range *find_range(const void *pointer);        /* that it lies in, or ends */
 bool lies_in_one(const void *pointer, size_t bytes); /* all of it in one allocation, or in none */
 void open_memory(unsigned devices);                  /* these can be touched, others not */
+void open_for(const work &w);                        /* what it may use */
 void close_memory();
 
 /* ---- streams (stream.cpp) ---- */

@@ -69,6 +69,23 @@ void open_memory(unsigned devices) {
     open_by_pages(devices);
 }
 
+static void open_pages_at(const void *pointer) {
+    const range *in = find_range(pointer);
+    if (in != nullptr && in->device >= 0) set_open(&all().ranges[in->base + in->bytes], true);
+}
+
+/* Kernels may use all memory of their device. Copies, fills and collectives say what they use, and most waits are for
+ * one of them: to open and close every allocation each time takes longer than a test. */
+void open_for(const work &w) {
+    const unsigned devices = w.reach != 0 ? w.reach : 1u << w.device | all().devices[w.device].peers;
+    if (w.touches.empty()) {
+        open_memory(devices);
+        return;
+    }
+    open_by_keys(devices);
+    for (const void *pointer : w.touches) open_pages_at(pointer);
+}
+
 /* Pages stay open while another thread's work needs them. */
 void close_memory() {
     open_by_keys(0);

@@ -17,7 +17,7 @@ static double now_ms() {
 /* Without the lock, because others may be waiting for locks of the library's; memory stays open meanwhile. */
 static bool do_step(const work &w) {
     state &s = all();
-    open_memory(all_devices);
+    open_for(w);
     s.steps_running++;
     s.lock.unlock();
     const bool done = w.run();
@@ -32,7 +32,7 @@ static bool do_work(const work &w) {
     device &d = s.devices[w.device];
     if (d.error != cudaSuccess) return true; /* nothing is done any more */
     if (w.steps) return do_step(w);
-    open_memory(w.reach != 0 ? w.reach : 1u << w.device | d.peers);
+    open_for(w);
     w.run();
     s.work_done++;
     s.kernels += w.kernel;
@@ -358,7 +358,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void 
     });
 }
 
-static cudaError_t put_library_work(cudaStream_t handle, std::function<bool()> run, bool steps) {
+static cudaError_t put_library_work(cudaStream_t handle, std::function<bool()> run, bool steps,
+                                    std::vector<const void *> touches) {
     const std::lock_guard<std::mutex> guard(all().lock);
     CUstream_st *stream;
     const cudaError_t error = find_stream(handle, &stream);
@@ -367,6 +368,7 @@ static cudaError_t put_library_work(cudaStream_t handle, std::function<bool()> r
     w.device = stream->device;
     w.reach = all_devices;
     w.steps = steps;
+    w.touches = std::move(touches);
     w.run = std::move(run);
     return put(stream, std::move(w));
 }
@@ -378,11 +380,12 @@ cudaError_t cuda_emulated::enqueue(cudaStream_t stream, std::function<void()> wo
             work();
             return true;
         },
-        false);
+        false, {});
 }
 
-cudaError_t cuda_emulated::enqueue_steps(cudaStream_t stream, std::function<bool()> step) {
-    return put_library_work(stream, std::move(step), true);
+cudaError_t cuda_emulated::enqueue_steps(cudaStream_t stream, std::function<bool()> step,
+                                         std::vector<const void *> touches) {
+    return put_library_work(stream, std::move(step), true, std::move(touches));
 }
 
 /* ---- events ---- */

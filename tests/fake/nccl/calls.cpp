@@ -241,8 +241,10 @@ bool is_captured(cudaStream_t stream) {
 ncclResult_t enqueue(ncclComm_t comm, const group::part &part, bool never) {
     const bool captured = is_captured(part.stream);
     comm->stream = part.stream;
-    const cudaError_t error =
-        cuda_emulated::enqueue_steps(part.stream, make_work(comm->who, part.operations, captured, never));
+    std::vector<const void *> touches;
+    for (const operation &o : part.operations) touches.insert(touches.end(), {o.send, o.receive});
+    const cudaError_t error = cuda_emulated::enqueue_steps(
+        part.stream, make_work(comm->who, part.operations, captured, never), std::move(touches));
     if (error == cudaSuccess) return ncclSuccess;
     return refuse(comm, ncclUnhandledCudaError, std::string("Cuda failure '") + cudaGetErrorString(error) + "'");
 }

@@ -44,6 +44,7 @@ CUDA_EMULATED_API void cuda_emulated_reset(void);
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 /* Counts one call of a fake library; true: it has to fail (cuda_emulated_fail_at, or a device lost). */
 CUDA_EMULATED_API bool cuda_emulated_fails_now(void);
@@ -56,8 +57,10 @@ namespace cuda_emulated {
 CUDA_EMULATED_API cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 /* The same for work whose end depends on others: called until it returns true, in one thread at a time, without the
  * emulator's lock. Whoever waits for it calls it again and again with short naps; a query calls it, too, and never
- * waits. Streams that are at such work are worked on whenever somebody waits. */
-CUDA_EMULATED_API cudaError_t enqueue_steps(cudaStream_t stream, std::function<bool()> step);
+ * waits. Streams that are at such work are worked on whenever somebody waits. It may use the allocations that `touches`
+ * lie in, no others; where there are none, all memory. */
+CUDA_EMULATED_API cudaError_t enqueue_steps(cudaStream_t stream, std::function<bool()> step,
+                                            std::vector<const void *> touches = {});
 
 CUDA_EMULATED_API cudaError_t start(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread,
                                     const void *const *pointers, int pointer_count);
