@@ -1,48 +1,24 @@
 /* Reads data files: plain ones with pread, gzip files with zlib through a fixed buffer. So memory is limited by what
- * the header announces and the file can hold, and a small compressed file cannot fill the memory. zlib is loaded when
- * the first gzip file is opened, so that programs without such files do not need it. */
+ * the header announces and the file can hold, and a small compressed file cannot fill the memory. */
 #include "runtime/data/formats/reader.h"
 
-#include <dlfcn.h>
-#include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#include "runtime/base/system/file.h"
-#include "runtime/base/system/library.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/base/system/file.h"
+#include "runtime/base/inflate.h"
 #include "runtime/data/formats.h"
 
 /* Images compress to a third or a tenth of their size. A file that compresses to a two-hundredth is not a data set. */
-enum { RATIO_MAX = 200, RATIO_FREE = 1 << 20, INPUT_BYTES = 64 * 1024, ROOM = 1 << 20 };
-
-typedef struct zlib_calls {
-    void *handle;
-    int (*init)(z_streamp stream, int window_bits, const char *version, int stream_bytes);
-    int (*inflate)(z_streamp stream, int flush);
-    int (*reset)(z_streamp stream);
-    int (*end)(z_streamp stream);
-} zlib_calls;
+enum { RATIO_MAX = 200, RATIO_FREE = 1 << 20, INPUT_BYTES = 64 * 1024 };
 
 struct tdm_inflater {
-    zlib_calls zlib;
+    tdm_zlib zlib;
     z_stream stream;
     bool between_members; /* at the start, or after the checksum of a gzip member */
     unsigned char input[INPUT_BYTES];
 };
-
-static void *zlib_allocate(void *opaque, uInt count, uInt bytes) {
-    const tdm_host *host = opaque;
-    size_t total;
-    if (!tdm__mul_fits(count, bytes, &total)) return NULL;
-    return host->allocate(host->user, total, TDM_ALIGN);
-}
-
-static void zlib_release(void *opaque, void *pointer) {
-    const tdm_host *host = opaque;
-    host->release(host->user, pointer);
-}
 
 /* Reads up to `count` bytes. *got is less only at the end of the file. */
 static tdm_status read_file(tdm_reader *reader, void *out, size_t count, size_t *got) {
@@ -53,31 +29,16 @@ static tdm_status read_file(tdm_reader *reader, void *out, size_t count, size_t 
     return TDM_OK;
 }
 
-static bool find_call(const zlib_calls *zlib, const char *name, void *call) {
-    void *symbol = dlsym(zlib->handle, name);
-    memcpy(call, &symbol, sizeof(symbol)); /* POSIX allows this; ISO C has no such conversion */
-    return symbol != NULL;
-}
-
-static tdm_status load_zlib(zlib_calls *zlib, bool *loaded) {
-    char why[256];
-    TDM_TRY(tdm__library_open(&zlib->handle, "libz.so.1", ROOM, why, sizeof(why)));
-    *loaded = zlib->handle != NULL && find_call(zlib, "inflateInit2_", &zlib->init) &&
-              find_call(zlib, "inflate", &zlib->inflate) && find_call(zlib, "inflateReset", &zlib->reset) &&
-              find_call(zlib, "inflateEnd", &zlib->end);
-    return TDM_OK;
-}
-
 static void delete_inflater(tdm_reader *reader, tdm_inflater *inflater) {
-    if (inflater->zlib.handle != NULL) dlclose(inflater->zlib.handle);
+    tdm__zlib_close(&inflater->zlib);
     tdm__delete(reader->host, inflater);
 }
 
 static tdm_status open_inflater(tdm_reader *reader) {
     tdm_inflater *inflater;
     TDM_TRY(tdm__new(reader->host, &inflater, 1, sizeof(*inflater), "gzip input"));
-    bool loaded = false;
-    const tdm_status status = load_zlib(&inflater->zlib, &loaded);
+    const tdm_status status = tdm__zlib_open(&inflater->zlib);
+    const bool loaded = inflater->zlib.handle != NULL;
     if (!loaded) delete_inflater(reader, inflater);
     TDM_TRY(status);
     if (!loaded) {
@@ -86,12 +47,8 @@ static tdm_status open_inflater(tdm_reader *reader) {
                  "install zlib1g, or gunzip the file",
                  reader->what, reader->path);
     }
-    inflater->stream.zalloc = zlib_allocate;
-    inflater->stream.zfree = zlib_release;
-    memcpy(&inflater->stream.opaque, &reader->host,
-           sizeof(reader->host)); /* zlib passes it to zlib_allocate, which takes it as const again */
     inflater->between_members = true;
-    if (inflater->zlib.init(&inflater->stream, 15 + 16, ZLIB_VERSION, (int)sizeof(z_stream)) != Z_OK) {
+    if (!tdm__zlib_begin(&inflater->zlib, &inflater->stream, reader->host, 15 + 16)) {
         delete_inflater(reader, inflater);
         TDM_FAIL(TDM_E_MEMORY, "%s '%s': zlib cannot start", reader->what, reader->path);
     }
