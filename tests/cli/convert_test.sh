@@ -8,6 +8,23 @@ for name in kinds nested protocol4; do
     code 0 "$tandem" ckpt diff $name.safetensors "$torch/$name.safetensors"
     has "$out" "every bit"
 done
+# the same tensors in archives with the records for files above 4 GiB, and compressed
+for name in wide deflated plain; do
+    code 0 "$tandem" ckpt convert "$torch/$name.pt" $name.safetensors
+    code 0 "$tandem" ckpt diff $name.safetensors kinds.safetensors
+    has "$out" "every bit"
+done
+cp "$torch/far.head" far.pt
+dd if="$torch/far.tail" of=far.pt oflag=seek_bytes seek=4294967296 conv=notrunc 2>dd.log
+code 0 "$tandem" ckpt convert far.pt far.safetensors
+rm far.pt # a hole is cheap only where files have holes
+code 0 "$tandem" ckpt diff far.safetensors "$torch/far.safetensors"
+mkdir lacking
+: >lacking/libz.so.1
+code 8 env LD_LIBRARY_PATH="$PWD/lacking" "$tandem" ckpt convert "$torch/deflated.pt" none.safetensors
+has "$err" "deflated.pt: its entry 'byteorder' is compressed and needs zlib (libz.so.1), which is not installed; install zlib1g"
+code 0 env LD_LIBRARY_PATH="$PWD/lacking" "$tandem" ckpt convert "$torch/wide.pt" stored.safetensors
+
 code 8 "$tandem" ckpt convert "$torch/parts.pt" parts.safetensors
 has "$err" "say which with --key: 'ema', 'net'"
 code 0 "$tandem" ckpt convert "$torch/parts.pt" parts.safetensors --key net
@@ -46,14 +63,20 @@ refused module "its pickle names torch.nn.modules.container.Sequential, which is
 refused inst "its pickle has the instruction 0x53, which no file of tensors needs; nothing of it was run"
 refused build "its pickle builds an object that is no dictionary; nothing of it was run"
 refused legacy "it has the format of before PyTorch 1.6; load and save it in a newer PyTorch"
-refused compressed "its entries are compressed, which torch.save does not do; load and save it in PyTorch"
+refused bzip2 "its entries are compressed, but not by deflate; load and save it in PyTorch"
 refused beyond "the tensor 'a' reaches beyond its storage"
 refused short "the tensor 'a' reaches beyond its storage"
 refused swollen "its tensors take more than 16 times the bytes of the file"
 refused absent "it lacks the numbers of the tensor 'a'"
 refused loop "it has no dictionary 'state_dict' or 'model' of tensors"
 refused cut "its pickle ends within an instruction"
-refused damaged "the numbers of the tensor '0.weight' are damaged"
+refused damaged "the storage of the tensor '0.weight' is damaged"
+refused expands "the compressed numbers of the tensor 'a' give 1048576 bytes where 16 are needed"
+refused bomb "its tensors take more than 16 times the bytes of the file"
+refused more "the storage of the tensor 'a' expands to more than its archive says"
+refused torn "the storage of the tensor 'a' is damaged"
+refused announced "an entry of the archive says that it holds more than its bytes can"
+refused unlocated "the archive's directory is damaged"
 refused truncated "it ends before the archive does: it was cut, or is no zip archive"
 
 code 8 "$tandem" ckpt convert nowhere.pt x.safetensors

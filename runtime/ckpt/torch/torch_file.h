@@ -5,29 +5,14 @@
 #define TDM_CKPT_TORCH_FILE_H
 
 #include "runtime/ckpt/tensor_file.h"
+#include "runtime/ckpt/torch/zip.h"
 
 enum {
-    TDM_TORCH_ENTRIES = 100 * 1000,      /* of the archive */
     TDM_TORCH_PICKLE = 64 * 1024 * 1024, /* bytes */
     TDM_TORCH_VALUES = 4 * 1024 * 1024,  /* that a pickle makes */
     TDM_TORCH_DEPTH = 16,                /* of nested dictionaries */
-    TDM_TORCH_WHY = 400
+    TDM_TORCH_WHY = TDM_ZIP_WHY
 };
-
-/* An entry of the archive, stored as it is. */
-typedef struct tdm_zip_entry {
-    char name[200];
-    uint64_t at, bytes; /* of its data */
-    uint64_t header_at; /* of its local header */
-    uint32_t crc;
-} tdm_zip_entry;
-
-typedef struct tdm_zip {
-    int fd; /* borrowed */
-    uint64_t bytes;
-    tdm_zip_entry *entry;
-    int count;
-} tdm_zip;
 
 /* A tensor as the pickle describes it, and where its storage is. Plain data: it is sent from one process to another. */
 typedef struct tdm_torch_tensor {
@@ -37,8 +22,7 @@ typedef struct tdm_torch_tensor {
     int64_t dim[TDM_ST_MAX_RANK], stride[TDM_ST_MAX_RANK], offset; /* in elements of the storage */
     char key[64];                                                  /* of the storage */
     int64_t numel;                                                 /* of the storage */
-    uint64_t at, bytes;                                            /* of the storage, in the file */
-    uint32_t crc;
+    tdm_zip_data data;                                             /* of the storage */
 } tdm_torch_tensor;
 
 typedef struct tdm_torch_list {
@@ -48,18 +32,13 @@ typedef struct tdm_torch_list {
     int left_out; /* entries of the dictionary that are no tensors */
 } tdm_torch_list;
 
-/* Reads the directory of the archive. False: `why` says what is wrong. The entries are in host memory. */
-bool tdm__zip_open(tdm_zip *out, const tdm_host *host, int fd, char why[TDM_TORCH_WHY]);
-const tdm_zip_entry *tdm__zip_find(const tdm_zip *zip, const char *folder, const char *name); /* NULL: none */
-void tdm__zip_close(tdm_zip *zip, const tdm_host *host);
-
 /* Follows the pickle and lists the tensors of its dictionary, or of the dictionary `key` in it (NULL: "state_dict",
  * "model", or the only one). */
 bool tdm__pickle_read(tdm_torch_list *out, const uint8_t *bytes, size_t count, const char *key,
                       char why[TDM_TORCH_WHY]);
 
 /* Both, on an open file: what the confined process does. The list's memory is the host's. */
-bool tdm__torch_describe(tdm_torch_list *out, int fd, const char *key, char why[TDM_TORCH_WHY]);
+bool tdm__torch_describe(tdm_torch_list *out, const tdm_zip_file *file, const char *key, char why[TDM_TORCH_WHY]);
 
 /* The storage types of PyTorch: "FloatStorage", "F32", 4 bytes; NULL behind the last. */
 typedef struct tdm_torch_type {
@@ -71,6 +50,5 @@ extern const tdm_torch_type tdm__torch_types[];
 /* A .pt file into a .safetensors file, and a file of tensors into a .pt file; `to` must not exist yet. */
 tdm_status tdm__torch_read(const tdm_host *host, const char *from, const char *to, const char *key, tdm_text *report);
 tdm_status tdm__torch_write(const tdm_host *host, const tdm_tensor_file *from, const char *to, tdm_text *report);
-uint32_t tdm__zip_crc(uint32_t crc, const void *bytes, size_t count);
 
 #endif

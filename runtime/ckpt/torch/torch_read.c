@@ -13,17 +13,6 @@
 #include "runtime/base/system/file.h"
 #include "runtime/ckpt/torch/torch_file.h"
 
-static bool read_at(int fd, void *to, size_t count, uint64_t at) {
-    size_t got = 0;
-    while (got < count) {
-        const ssize_t n = pread(fd, (char *)to + got, count - got, (off_t)(at + got));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        got += (size_t)n;
-    }
-    return true;
-}
-
 /* ---- in the process without rights ---- */
 
 static bool find_storages(tdm_torch_list *list, const tdm_zip *zip, char why[TDM_TORCH_WHY]) {
@@ -34,43 +23,53 @@ static bool find_storages(tdm_torch_list *list, const tdm_zip *zip, char why[TDM
             snprintf(why, TDM_TORCH_WHY, "it lacks the numbers of the tensor '%.100s'", tensor->name);
             return false;
         }
-        tensor->at = entry->at;
-        tensor->bytes = entry->bytes;
-        tensor->crc = entry->crc;
+        tensor->data = entry->data;
     }
     return true;
 }
 
+static bool read_entry(const tdm_zip *zip, const tdm_zip_entry *entry, const char *what, void *to, char *why) {
+    if (tdm__zip_read(zip->file, &entry->data, to) == TDM_OK) return true;
+    snprintf(why, TDM_TORCH_WHY, "its %s %.300s", what, tdm_error_message());
+    return false;
+}
+
+/* Numbers are little-endian unless an entry says otherwise. */
+static bool check_order(const tdm_zip *zip, char why[TDM_TORCH_WHY]) {
+    const tdm_zip_entry *order = tdm__zip_find(zip, "", "byteorder");
+    char word[16] = "l";
+    if (order == NULL) return true;
+    if (order->data.bytes <= sizeof(word) && !read_entry(zip, order, "entry 'byteorder'", word, why)) return false;
+    if (order->data.bytes <= sizeof(word) && word[0] == 'l') return true;
+    snprintf(why, TDM_TORCH_WHY, "its numbers are not little-endian");
+    return false;
+}
+
 static bool describe(tdm_torch_list *out, const tdm_zip *zip, const char *key, char why[TDM_TORCH_WHY]) {
-    const tdm_zip_entry *pickle = tdm__zip_find(zip, "", "data.pkl"), *order = tdm__zip_find(zip, "", "byteorder");
+    const tdm_zip_entry *pickle = tdm__zip_find(zip, "", "data.pkl");
     uint8_t *bytes = NULL;
-    char first = 'l';
-    if (order != NULL && order->bytes > 0 && read_at(zip->fd, &first, 1, order->at) && first != 'l') {
-        snprintf(why, TDM_TORCH_WHY, "its numbers are big-endian");
-        return false;
-    }
-    if (pickle == NULL || pickle->bytes > TDM_TORCH_PICKLE) {
+    if (!check_order(zip, why)) return false;
+    if (pickle == NULL || pickle->data.bytes > TDM_TORCH_PICKLE) {
         snprintf(why, TDM_TORCH_WHY,
                  pickle == NULL ? "it is no file of torch.save: it has no data.pkl"
                                 : "its pickle is larger than 64 MiB");
         return false;
     }
-    if (tdm__new(out->host, &bytes, pickle->bytes, 1, "a pickle") != TDM_OK) {
+    if (tdm__new(out->host, &bytes, pickle->data.bytes, 1, "a pickle") != TDM_OK) {
         snprintf(why, TDM_TORCH_WHY, "out of memory for its pickle");
         return false;
     }
-    bool good = read_at(zip->fd, bytes, pickle->bytes, pickle->at);
-    if (!good) snprintf(why, TDM_TORCH_WHY, "it cannot be read");
-    good = good && tdm__pickle_read(out, bytes, pickle->bytes, key, why) && find_storages(out, zip, why);
+    const bool good = read_entry(zip, pickle, "pickle", bytes, why) &&
+                      tdm__pickle_read(out, bytes, pickle->data.bytes, key, why) && find_storages(out, zip, why);
     tdm__delete(out->host, bytes);
     return good;
 }
 
-bool tdm__torch_describe(tdm_torch_list *out, int fd, const char *key, char why[TDM_TORCH_WHY]) {
+bool tdm__torch_describe(tdm_torch_list *out, const tdm_zip_file *file, const char *key, char why[TDM_TORCH_WHY]) {
     tdm_zip zip;
-    if (!tdm__zip_open(&zip, out->host, fd, why)) return false;
+    if (!tdm__zip_open(&zip, file, why)) return false;
     const bool good = describe(out, &zip, key, why);
-    tdm__zip_close(&zip, out->host);
+    tdm__zip_close(&zip);
     return good;
 }
 
@@ -83,17 +82,16 @@ typedef struct answer {
 } answer;
 
 typedef struct task {
-    const tdm_host *host;
-    int fd;
+    const tdm_zip_file *file;
     const char *key;
 } task;
 
 static int describe_confined(void *user, int out) {
     const task *t = user;
-    tdm_torch_list list = {.host = t->host};
+    tdm_torch_list list = {.host = t->file->host};
     answer head = {.why = ""};
     (void)tdm__fail(TDM_E_CHECKPOINT, __FILE__, __LINE__, NULL, "not read yet"); /* forgets what the parent met */
-    if (!tdm__torch_describe(&list, t->fd, t->key, head.why)) {
+    if (!tdm__torch_describe(&list, t->file, t->key, head.why)) {
         list.count = 0;
         head.lacks_memory = tdm_error_last()->status == TDM_E_MEMORY;
     }
@@ -108,6 +106,7 @@ static int describe_confined(void *user, int out) {
 /* Elements of the tensor; all of them must lie in its storage, and that in the file. */
 static bool check_range(const tdm_torch_tensor *tensor, uint64_t file_bytes, size_t *count, size_t *bytes) {
     const int element = tdm__dtype_find(tensor->dtype)->bits / 8;
+    const tdm_zip_data *data = &tensor->data;
     size_t last = (size_t)tensor->offset, reach, storage;
     *count = 1;
     if (element < 1 || tensor->ndim < 0 || tensor->ndim > TDM_ST_MAX_RANK || tensor->offset < 0 || tensor->numel < 0)
@@ -119,8 +118,9 @@ static bool check_range(const tdm_torch_tensor *tensor, uint64_t file_bytes, siz
             return false;
     }
     return tdm__mul_fits(*count, (size_t)element, bytes) && (*count == 0 || last < (size_t)tensor->numel) &&
-           tdm__mul_fits((size_t)tensor->numel, (size_t)element, &storage) && storage <= tensor->bytes &&
-           tensor->bytes <= file_bytes && tensor->at <= file_bytes - tensor->bytes;
+           tdm__mul_fits((size_t)tensor->numel, (size_t)element, &storage) && storage <= data->bytes &&
+           (data->deflated || data->packed == data->bytes) && data->packed <= file_bytes &&
+           data->at <= file_bytes - data->packed;
 }
 
 /* ---- numbers ---- */
@@ -156,24 +156,38 @@ static void gather(const tdm_torch_tensor *tensor, const char *from, char *to, s
     }
 }
 
-static tdm_status read_tensor(const tdm_host *host, int fd, const char *path, const tdm_torch_tensor *from,
-                              storage *last, uint64_t file_bytes, tdm_tensor *to) {
+/* The file that is read. */
+typedef struct source {
+    tdm_zip_file file;
+    const char *path;
+    uint64_t bytes;
+} source;
+
+static tdm_status read_storage(const source *s, const tdm_torch_tensor *tensor, storage *last) {
+    const size_t needed = (size_t)tensor->numel * (size_t)(tdm__dtype_find(tensor->dtype)->bits / 8);
+    const tdm_zip_data *data = &tensor->data;
+    if (data->deflated && data->bytes != needed)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: the compressed numbers of the tensor '%s' give %llu bytes where %zu are needed",
+                 s->path, tensor->name, (unsigned long long)data->bytes, needed);
+    tdm__delete(s->file.host, last->bytes);
+    last->bytes = NULL;
+    TDM_TRY(count_bytes(&last->read, data->bytes, last, s->path));
+    TDM_TRY(tdm__new(s->file.host, &last->bytes, data->bytes, 1, "a storage"));
+    last->at = data->at;
+    const tdm_status status = tdm__zip_read(&s->file, data, last->bytes);
+    if (status != TDM_OK)
+        TDM_FAIL(status, "%s: the storage of the tensor '%s' %s", s->path, tensor->name, tdm_error_message());
+    return TDM_OK;
+}
+
+static tdm_status read_tensor(const source *s, const tdm_torch_tensor *from, storage *last, tdm_tensor *to) {
     size_t count, bytes;
     char *data = NULL;
-    if (!check_range(from, file_bytes, &count, &bytes))
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: the tensor '%s' reaches beyond its storage", path, from->name);
-    if (last->bytes == NULL || last->at != from->at) {
-        tdm__delete(host, last->bytes);
-        last->bytes = NULL;
-        TDM_TRY(count_bytes(&last->read, from->bytes, last, path));
-        TDM_TRY(tdm__new(host, &last->bytes, from->bytes, 1, "a storage"));
-        last->at = from->at;
-        if (!read_at(fd, last->bytes, from->bytes, from->at)) TDM_FAIL(TDM_E_IO, "%s cannot be read", path);
-        if (tdm__zip_crc(0, last->bytes, from->bytes) != from->crc)
-            TDM_FAIL(TDM_E_CHECKPOINT, "%s: the numbers of the tensor '%s' are damaged", path, from->name);
-    }
-    TDM_TRY(count_bytes(&last->written, bytes, last, path));
-    TDM_TRY(tdm__new(host, &data, bytes, 1, "a tensor"));
+    if (!check_range(from, s->bytes, &count, &bytes))
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: the tensor '%s' reaches beyond its storage", s->path, from->name);
+    if (last->bytes == NULL || last->at != from->data.at) TDM_TRY(read_storage(s, from, last));
+    TDM_TRY(count_bytes(&last->written, bytes, last, s->path));
+    TDM_TRY(tdm__new(s->file.host, &data, bytes, 1, "a tensor"));
     if (count > 0) gather(from, last->bytes, data, count, bytes / count);
     const tdm_dtype_row *row = tdm__dtype_find(from->dtype);
     *to = (tdm_tensor){.name = from->name, .dtype = row->dtype, .ndim = from->ndim, .bytes = bytes, .data = data};
@@ -182,25 +196,20 @@ static tdm_status read_tensor(const tdm_host *host, int fd, const char *path, co
     return TDM_OK;
 }
 
-static tdm_status read_tensors(const tdm_host *host, int fd, const char *path, const tdm_torch_tensor *from,
-                               size_t count, tdm_tensor *to) {
-    storage last = {.bytes = NULL};
-    struct stat info;
+static tdm_status read_tensors(const source *s, const tdm_torch_tensor *from, size_t count, tdm_tensor *to) {
+    storage last = {.most = s->bytes * MOST_TIMES + ALWAYS};
     tdm_status status = TDM_OK;
-    if (fstat(fd, &info) != 0) TDM_FAIL(TDM_E_IO, "%s cannot be read: %s", path, strerror(errno));
-    last.most = (uint64_t)info.st_size * MOST_TIMES + ALWAYS;
-    for (size_t i = 0; status == TDM_OK && i < count; i++)
-        status = read_tensor(host, fd, path, &from[i], &last, (uint64_t)info.st_size, &to[i]);
-    tdm__delete(host, last.bytes);
+    for (size_t i = 0; status == TDM_OK && i < count; i++) status = read_tensor(s, &from[i], &last, &to[i]);
+    tdm__delete(s->file.host, last.bytes);
     return status;
 }
 
-static tdm_status write_tensors(const tdm_host *host, int fd, const char *path, const tdm_torch_tensor *from,
-                                size_t count, const char *to) {
+static tdm_status write_tensors(const source *s, const tdm_torch_tensor *from, size_t count, const char *to) {
     static const char *const metadata[] = {"format", "pt", NULL};
+    const tdm_host *host = s->file.host;
     tdm_tensor *tensors = NULL;
     TDM_TRY(tdm__new(host, &tensors, count, sizeof(*tensors), "tensors"));
-    tdm_status status = read_tensors(host, fd, path, from, count, tensors);
+    tdm_status status = read_tensors(s, from, count, tensors);
     if (status == TDM_OK)
         status =
             tdm__tensor_file_write(host, &tdm__file_system, NULL, to, tensors, (int)count, metadata, NULL, NULL, NULL);
@@ -209,9 +218,10 @@ static tdm_status write_tensors(const tdm_host *host, int fd, const char *path, 
     return status;
 }
 
-static tdm_status convert(const tdm_host *host, int fd, const char *from, const char *to, const char *key,
-                          tdm_text *report) {
-    task t = {host, fd, key};
+static tdm_status convert(const source *s, const char *to, const char *key, tdm_text *report) {
+    const tdm_host *host = s->file.host;
+    const char *from = s->path;
+    task t = {&s->file, key};
     void *bytes = NULL;
     size_t count = 0;
     tdm_status status = tdm__confined_run(
@@ -231,7 +241,7 @@ static tdm_status convert(const tdm_host *host, int fd, const char *from, const 
         tensors[i].name[TDM_ST_MAX_NAME] = '\0';
         tensors[i].dtype[sizeof(tensors[i].dtype) - 1] = '\0';
     }
-    if (status == TDM_OK) status = write_tensors(host, fd, from, tensors, head.count, to);
+    if (status == TDM_OK) status = write_tensors(s, tensors, head.count, to);
     if (status == TDM_OK) {
         tdm__text_printf(report, "%llu tensors", (unsigned long long)head.count);
         if (head.left_out > 0)
@@ -243,14 +253,17 @@ static tdm_status convert(const tdm_host *host, int fd, const char *from, const 
 }
 
 tdm_status tdm__torch_read(const tdm_host *host, const char *from, const char *to, const char *key, tdm_text *report) {
-    const int fd = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    source s = {.file = {.host = host, .fd = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK)}, .path = from};
     struct stat info;
-    if (fd < 0) TDM_FAIL(TDM_E_CHECKPOINT, "%s cannot be opened: %s", from, strerror(errno));
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        (void)close(fd);
+    if (s.file.fd < 0) TDM_FAIL(TDM_E_CHECKPOINT, "%s cannot be opened: %s", from, strerror(errno));
+    if (fstat(s.file.fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        (void)close(s.file.fd);
         TDM_FAIL(TDM_E_CHECKPOINT, "%s is no regular file", from);
     }
-    tdm_status status = convert(host, fd, from, to, key, report);
-    (void)close(fd);
+    s.bytes = (uint64_t)info.st_size;
+    tdm_status status = tdm__zlib_open(&s.file.zlib); /* now: a process without rights opens nothing */
+    if (status == TDM_OK) status = convert(&s, to, key, report);
+    tdm__zlib_close(&s.file.zlib);
+    (void)close(s.file.fd);
     return status;
 }
