@@ -88,7 +88,7 @@ static void put_value(tdm_json_out *to, const char *key, const tdm_field *row, c
     tdm__text_init(&words, to->text->host);
     tdm__field_print(row, object, &words);
     const char *printed = words.failed ? "" : words.data;
-    const bool is_word = row->kind == TDM_FIELD_PAIR && row->names != NULL && printed[0] != '[';
+    const bool is_word = row->names != NULL && printed[0] >= 'a' && printed[0] <= 'z';
     if (row->kind == TDM_FIELD_ENUM || row->kind == TDM_FIELD_INTERVAL || row->kind == TDM_FIELD_DURATION || is_word) {
         tdm__json_put(to, "%s:%s", key, printed);
     } else {

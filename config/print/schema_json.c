@@ -81,6 +81,10 @@ static void put_type(tdm_json_out *to, const tdm_field *row) {
         put_list(to, row, item_type[row->kind], row->min_items, tdm__field_max_items(row));
     } else {
         put_scalar(to, NULL, row, item_type[row->kind]);
+        if (row->names == NULL) return;
+        tdm__json_put(to, "{");
+        put_names(to, "enum", row->names, ~0u);
+        tdm__json_put(to, "}");
     }
 }
 

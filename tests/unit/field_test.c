@@ -8,7 +8,7 @@
 
 typedef struct settings {
     bool flag;
-    int64_t count, seed, any, version;
+    int64_t count, seed, any, version, padding;
     double rate, share, clip;
     const char *name, *note, *path;
     int type;
@@ -20,7 +20,7 @@ typedef struct settings {
     double timeout, pause;
 } settings;
 
-static const char *const types[] = {"sgd", "adam", "adamw", NULL};
+static const char *const types[] = {"sgd", "adam", "adamw", NULL}, *const paddings[] = {"same", "valid", NULL};
 
 #define AT(member) .offset = offsetof(settings, member)
 static const tdm_field rows[] = {
@@ -47,6 +47,7 @@ static const tdm_field rows[] = {
     {.key = "path", .kind = TDM_FIELD_PATH, AT(path), .flags = TDM_FIELD_REQUIRED},
     {.key = "type", .kind = TDM_FIELD_ENUM, AT(type), .initial = "adam", .names = types},
     {.key = "kernel", .kind = TDM_FIELD_PAIR, AT(kernel), .initial = "3", .min = 1, .max = -1},
+    {.key = "padding", .kind = TDM_FIELD_INT, AT(padding), .initial = "0", .max = 9, .names = paddings},
     {.key = "ids",
      .kind = TDM_FIELD_INTS,
      AT(ids),
@@ -275,6 +276,16 @@ TEST(enums) {
     CHECK_TEXT(refusal("type", "null"), "must be one of sgd, adam, adamw, got null");
 }
 
+TEST(words_for_numbers) {
+    CHECK_TEXT(round_trip("padding", "3"), "3");
+    CHECK_TEXT(round_trip("padding", "same"), "same");
+    CHECK_INT(now.padding, -1);
+    CHECK_TEXT(round_trip("padding", "valid"), "valid");
+    CHECK_INT(now.padding, -2);
+    CHECK_TEXT(refusal("padding", "-1"), "must be an integer from 0 to 9, got '-1'; it may also be same or valid");
+    CHECK_TEXT(refusal("padding", "Same"), "must be an integer from 0 to 9, got 'Same'; it may also be same or valid");
+}
+
 TEST(pairs) {
     CHECK_TEXT(round_trip("kernel", "5"), "[5, 5]");
     CHECK_TEXT(round_trip("kernel", "[3, 1]"), "[3, 1]");
@@ -382,6 +393,7 @@ TEST(descriptions) {
     CHECK_TEXT(described("clip", false), "number, above 0, at most 10, or null");
     CHECK_TEXT(described("type", false), "one of sgd, adam, adamw");
     CHECK_TEXT(described("kernel", false), "one integer, or two as [3, 5] or 3x5, at least 1");
+    CHECK_TEXT(described("padding", false), "integer, 0 to 9, or same, or valid");
     CHECK_TEXT(described("ids", false), "list of integers, at least 1 of them, at most 4 of them, at least 0");
     CHECK_TEXT(described("betas", false), "list of numbers, exactly 2, 0 to 1");
     CHECK_TEXT(described("log", false), "interval such as 50 steps, 1 epoch or 30m, or never");
@@ -463,6 +475,7 @@ TEST_MAIN({
     RUN(floats);
     RUN(texts);
     RUN(enums);
+    RUN(words_for_numbers);
     RUN(pairs);
     RUN(lists);
     RUN(intervals);

@@ -272,6 +272,29 @@ static bool split_pair(const char *text, char halves[2][HALF]) {
     return true;
 }
 
+/* Returns the number of a word of the row's names, -1 or below; 0: it is none of them. */
+static int64_t number_of_word(const tdm_field *row, const char *text) {
+    for (int i = 0; row->names != NULL && row->names[i] != NULL; i++)
+        if (strcmp(text, row->names[i]) == 0) return -1 - i;
+    return 0;
+}
+
+static void hint_words(const tdm_field *row, tdm_text *why) {
+    for (int i = 0; row->names != NULL && row->names[i] != NULL; i++)
+        tdm__text_printf(why, "%s %s", i == 0 ? "; it may also be" : " or", row->names[i]);
+}
+
+static bool read_int_or_word(const tdm_field *row, const char *text, int64_t *out, tdm_text *why) {
+    const int64_t word = number_of_word(row, text);
+    if (word != 0) {
+        *out = word;
+        return true;
+    }
+    if (read_int(row, text, out, why)) return true;
+    hint_words(row, why);
+    return false;
+}
+
 static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *written, tdm_text *why) {
     int64_t pair[2];
     char halves[2][HALF];
@@ -284,9 +307,8 @@ static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *w
         memcpy(value, pair, sizeof(pair));
         return true;
     }
-    for (int i = 0; row->names != NULL && !written->is_list && row->names[i] != NULL; i++) {
-        if (strcmp(written->item[0], row->names[i]) != 0) continue;
-        value[0] = value[1] = -1 - i;
+    if (!written->is_list && number_of_word(row, written->item[0]) != 0) {
+        value[0] = value[1] = number_of_word(row, written->item[0]);
         return true;
     }
     if (!read_int(row, written->item[0], &pair[0], why)) {
@@ -294,8 +316,7 @@ static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *w
         const char after = written->item[0][digits];
         if (!written->is_list && digits > 0 && after != 0 && strchr("xX*,; ", after) != NULL)
             tdm__text_puts(why, "; two are written [3, 5] or 3x5");
-        for (int i = 0; row->names != NULL && row->names[i] != NULL; i++)
-            tdm__text_printf(why, "%s %s", i == 0 ? "; it may also be" : " or", row->names[i]);
+        hint_words(row, why);
         return false;
     }
     pair[1] = pair[0];
@@ -309,7 +330,7 @@ static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm
     case TDM_FIELD_BOOL:
         return read_bool(text, value, why);
     case TDM_FIELD_INT:
-        return read_int(row, text, value, why);
+        return read_int_or_word(row, text, value, why);
     case TDM_FIELD_FLOAT:
         return read_float(row, text, value, why);
     case TDM_FIELD_TEXT:

@@ -78,6 +78,13 @@ static void print_interval(const tdm_interval *interval, tdm_text *out) {
     }
 }
 
+static void print_int_or_word(const tdm_field *row, int64_t value, tdm_text *out) {
+    if (row->names != NULL && value < 0 && value != TDM_INT_NULL)
+        tdm__text_puts(out, row->names[-1 - value]);
+    else
+        print_int(value, out);
+}
+
 /* A null pair is stored as two zeros. */
 static void print_pair(const tdm_field *row, const int64_t *pair, tdm_text *out) {
     if ((row->flags & TDM_FIELD_NULLABLE) != 0 && pair[0] == 0 && pair[1] == 0)
@@ -129,7 +136,7 @@ void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out) {
         tdm__text_puts(out, *(const bool *)value ? "true" : "false");
         break;
     case TDM_FIELD_INT:
-        print_int(*(const int64_t *)value, out);
+        print_int_or_word(row, *(const int64_t *)value, out);
         break;
     case TDM_FIELD_FLOAT:
     case TDM_FIELD_DURATION:

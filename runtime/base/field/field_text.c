@@ -169,7 +169,7 @@ void tdm__field_describe(const tdm_field *row, tdm_text *out, bool chinese) {
     if (traits->is_list) describe_count(row, out, chinese);
     if (traits->has_range) describe_range(row, out, chinese);
     if (row->unit != NULL) tdm__text_printf(out, chinese ? "（%s）" : " (%s)", row->unit);
-    for (int i = 0; row->kind == TDM_FIELD_PAIR && row->names != NULL && row->names[i] != NULL; i++)
+    for (int i = 0; row->kind != TDM_FIELD_ENUM && row->names != NULL && row->names[i] != NULL; i++)
         tdm__text_printf(out, chinese ? "，或 %s" : ", or %s", row->names[i]);
     if ((row->flags & TDM_FIELD_NULLABLE) != 0) {
         if (row->kind == TDM_FIELD_INTERVAL)

@@ -79,8 +79,8 @@ typedef struct tdm_field {
     const char *initial; /* the default as text; NULL with TDM_FIELD_REQUIRED, "null" if nullable */
     double min, max;     /* range of a number, and of each item of a list; for lists of a fixed length see max_items */
     int min_items, max_items;
-    /* The values of a TDM_FIELD_ENUM, NULL-terminated; of a TDM_FIELD_PAIR, words that it may be instead: word i sets
-     * both numbers to -1 - i. */
+    /* The values of a TDM_FIELD_ENUM, NULL-terminated; of a TDM_FIELD_INT or TDM_FIELD_PAIR, words that it may be
+     * instead: word i sets the number, or both, to -1 - i. */
     const char *const *names;
     unsigned flags;
     unsigned types; /* one bit for each type of the section that has the field; 0: all of them, or there are no types */
