@@ -9,6 +9,16 @@ tdm_status tdm__infer_check_in(tdm_infer *infer, int64_t expected, int64_t found
     return TDM_OK;
 }
 
+tdm_status tdm__infer_check_groups(tdm_infer *infer, int64_t groups, int64_t in, int64_t out) {
+    if (in % groups != 0)
+        TDM_INFER_FAIL(infer, "%s: groups must divide the channels of the input, got %lld groups and %lld channels",
+                       infer->layer, (long long)groups, (long long)in);
+    if (out % groups != 0)
+        TDM_INFER_FAIL(infer, "%s: groups must divide `out`, got %lld groups and %lld channels", infer->layer,
+                       (long long)groups, (long long)out);
+    return TDM_OK;
+}
+
 void tdm__infer_set_again(tdm_infer *infer, double std) {
     infer->param[0].is_set_again = true;
     infer->param[0].again = TDM_INIT_NORMAL;

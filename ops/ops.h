@@ -44,6 +44,8 @@ enum {
 
 /* Checks the attribute `in`, which may be left out: `expected` is its value, or TDM_INT_NULL. */
 tdm_status tdm__infer_check_in(tdm_infer *infer, int64_t expected, int64_t found, const char *what);
+/* Checks that the groups of a convolution divide its channels. */
+tdm_status tdm__infer_check_groups(tdm_infer *infer, int64_t groups, int64_t in, int64_t out);
 /* Declares weight and bias as torch.nn.Linear and Conv2d initialise them: both uniform in +-1/sqrt(fan_in). */
 void tdm__infer_weight_and_bias(tdm_infer *infer, tdm_shape weight, int64_t fan_in, bool bias);
 /* Declares that, after all parameters have these values, the weight is drawn anew, normal with mean 0, and the bias is

@@ -48,12 +48,7 @@ static tdm_status infer(tdm_infer *infer) {
     TDM_TRY(tdm__infer_check_image(infer));
     int64_t in = infer->input[0].dim[0];
     TDM_TRY(tdm__infer_check_in(infer, attrs->in, in, "channels"));
-    if (in % attrs->groups != 0)
-        TDM_INFER_FAIL(infer, "%s: groups must divide the channels of the input, got %lld groups and %lld channels",
-                       infer->layer, (long long)attrs->groups, (long long)in);
-    if (attrs->out % attrs->groups != 0)
-        TDM_INFER_FAIL(infer, "%s: groups must divide `out`, got %lld groups and %lld channels", infer->layer,
-                       (long long)attrs->groups, (long long)attrs->out);
+    TDM_TRY(tdm__infer_check_groups(infer, attrs->groups, in, attrs->out));
     int64_t out[2];
     TDM_TRY(infer_points(infer, attrs, out));
     infer->output = (tdm_shape){3, {attrs->out, out[0], out[1]}};

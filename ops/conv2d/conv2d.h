@@ -15,8 +15,9 @@ typedef struct tdm_conv2d_attrs {
     tdm_window window; /* its padding may be a word: tdm__conv2d_window */
     int64_t groups;
     bool bias;
-    int64_t in; /* TDM_INT_NULL: taken from the input */
-    int init;   /* tdm_conv2d_init */
+    int64_t in;     /* TDM_INT_NULL: taken from the input */
+    int init;       /* tdm_conv2d_init */
+    bool is_series; /* of conv1d: height is 1, and x and y lie in planes (TDM_LAYOUT_PLAIN) */
 } tdm_conv2d_attrs;
 
 /* Words for the padding, in both numbers. SAME: as many zeros as keep height and width, with a stride of 1; an odd one

@@ -73,7 +73,8 @@ static tdm_layout layout_for(const tdm_kernel_desc *desc) {
     const tdm_conv2d_attrs *attrs = desc->attrs;
     const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
     const int64_t group = group_of(desc);
-    if (desc->precision == TDM_F32 || attrs->groups != 1 || out % group != 0) return TDM_LAYOUT_PLAIN;
+    if (desc->precision == TDM_F32 || attrs->is_series || attrs->groups != 1 || out % group != 0)
+        return TDM_LAYOUT_PLAIN;
     return is_filled(desc) || in % group == 0 ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN;
 }
 

@@ -185,7 +185,7 @@ static tdm_layout blocked(int64_t channels, tdm_layout otherwise) {
 /* Tries layouts in this order and takes the first for which oneDNN has code: channels in blocks where they divide
  * evenly (the input of a first layer may be planes), neighbouring channels, planes. Planes come last because they use
  * the slow way over im2col, which PyTorch does not use: it blocks the channels, as the other layouts do, and adds in
- * the same order. In bf16 only neighbouring channels: AMX reads no other layout. */
+ * the same order. In bf16 only neighbouring channels: AMX reads no other layout. A series is always in planes. */
 static dnnl_status_t fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_context *context, tdm_kernel_fit *fit) {
     const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
     const tdm_layout candidate[][2] = {
@@ -194,8 +194,9 @@ static dnnl_status_t fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_co
         {TDM_LAYOUT_PLAIN, TDM_LAYOUT_PLAIN},
     };
     dnnl_status_t status = dnnl_unimplemented;
-    const bool narrow = desc->precision == TDM_BF16;
-    const size_t first = narrow ? 1 : 0, end = narrow ? 2 : sizeof candidate / sizeof candidate[0];
+    const bool narrow = desc->precision == TDM_BF16, series = ((const tdm_conv2d_attrs *)desc->attrs)->is_series;
+    const size_t count = sizeof candidate / sizeof candidate[0];
+    const size_t first = series ? count - 1 : narrow ? 1 : 0, end = narrow ? 2 : count;
     for (size_t i = first; i < end && is_refused(status); i++) {
         tdm_conv_plans p;
         status =

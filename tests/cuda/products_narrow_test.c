@@ -1,10 +1,11 @@
-/* linear and conv2d of the CUDA module in bf16, and the first convolution on a batch whose channels are filled up:
- * against sums in double over the same bf16 numbers. On emulated CUDA, with and without cuDNN, and on GPUs.
+/* linear, conv2d and conv1d of the CUDA module in bf16, and the first convolution on a batch whose channels are filled
+ * up: against sums in double over the same bf16 numbers. On emulated CUDA, with and without cuDNN, and on GPUs.
  *
  * What a result may be off by is counted: half a unit in the last place (2^-8) for every time it, or a part of it, is
  * rounded to bf16, and float's rounding of the sum. With tf32, which holds bf16 numbers exactly, only the latter. */
 #include <tandem/job.h>
 
+#include "ops/conv1d/conv1d.h"
 #include "ops/conv2d/conv2d.h"
 #include "runtime/base/bf16.h"
 #include "runtime/base/field/field.h"
@@ -40,7 +41,7 @@ static int64_t at(size4 s, int64_t n, int64_t c, int64_t h, int64_t w) {
 
 /* ---- the reference ---- */
 
-/* A convolution; linear is one of 1 x 1 on one point. */
+/* A convolution; linear is one of 1 x 1 on one point, conv1d one with a height of 1. */
 typedef struct {
     size4 x, w, y;
     tdm_window window;
@@ -55,6 +56,14 @@ static convolution convolution_of(const op_data *data, int64_t rows) {
                              .y = {rows, y[1], 1, 1},
                              .window = {.kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}},
                              .groups = 1};
+    if (data->x_shape.ndim == 3) {
+        const tdm_conv2d_attrs image = tdm__conv1d_image(data->attrs);
+        return (convolution){.x = {rows, x[1], 1, x[2]},
+                             .w = {w[0], w[1], 1, w[2]},
+                             .y = {rows, y[1], 1, y[2]},
+                             .window = tdm__conv2d_window(&image),
+                             .groups = image.groups};
+    }
     const tdm_conv2d_attrs *attrs = data->attrs;
     return (convolution){.x = {rows, x[1], x[2], x[3]},
                          .w = {w[0], w[1], w[2], w[3]},
@@ -373,7 +382,7 @@ static bool near_y(const setting *how, const op_data *data, const convolution *c
 
 static bool compare(const setting *how, const op_data *data, const results *got) {
     const convolution c = convolution_of(data, how->rows > 0 ? how->rows : how->test.rows);
-    const bool narrow = how->precision == TDM_BF16, conv = data->x_shape.ndim == 4;
+    const bool narrow = how->precision == TDM_BF16, conv = data->x_shape.ndim > 2;
     reference r = {.x = data->x[0], .w = data->param[0], .y = new_sums(count_of(c.y))};
     take_all(&c, &r);
     bool good = near_y(how, data, &c, got->y, r.y);
@@ -501,6 +510,28 @@ TEST(conv2d_in_bf16) {
     device->ops->close(device);
 }
 
+/* In planes, whatever the channels. */
+TEST(conv1d_in_bf16) {
+    static const op_case cases[] = {
+        {.attrs = "out=8 kernel=3 padding=1", .rows = 3, .input = {2, {8, 7}}},
+        {.attrs = "out=6 kernel=4 stride=2 bias=false", .rows = 2, .input = {2, {3, 11}}},
+        {.attrs = "out=8 kernel=4 padding=same groups=2", .rows = 2, .input = {2, {8, 9}}},
+        {.attrs = "out=4 kernel=3 dilation=3 padding=3", .rows = 5, .input = {2, {2, 130}}},
+    };
+    tdm_device *device = open_device(TDM_BF16);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int variant = 0; variant < 4; variant++)
+            check(device, (setting){.op = "conv1d",
+                                    .test = cases[i],
+                                    .precision = TDM_BF16,
+                                    .relu = variant & 1,
+                                    .without_dx = variant & 2,
+                                    .may_fill = variant == 2,
+                                    .rows = variant == 3 ? 1 : 0});
+    }
+    device->ops->close(device);
+}
+
 /* A batch with fewer channels than a group has, filled up with zeros by the device's ingest. */
 TEST(the_first_convolution_fills_channels_up) {
     static const struct {
@@ -550,5 +581,5 @@ TEST(f32_and_gradients_of_x_stay_as_they_are) {
     device->ops->close(device);
 }
 
-TEST_MAIN(RUN(linear_in_bf16); RUN(conv2d_in_bf16); RUN(the_first_convolution_fills_channels_up);
+TEST_MAIN(RUN(linear_in_bf16); RUN(conv2d_in_bf16); RUN(conv1d_in_bf16); RUN(the_first_convolution_fills_channels_up);
           RUN(f32_and_gradients_of_x_stay_as_they_are);)

@@ -1,4 +1,5 @@
-/* linear and conv2d of the CUDA module against the reference: on emulated CUDA, with and without cuDNN, and on GPUs.
+/* linear, conv2d and conv1d of the CUDA module against the reference: on emulated CUDA, with and without cuDNN, and on
+ * GPUs.
  *
  * Tolerance: 1e-5 of the largest magnitude of each result, as for the dnnl module. With tf32 the data are numbers that
  * tf32 holds exactly, so that the same tolerance serves. */
@@ -34,6 +35,10 @@ TEST(linear_in_all_settings) {
 
 TEST(conv2d_in_all_settings) {
     conform("conv2d");
+}
+
+TEST(conv1d_in_all_settings) {
+    conform("conv1d");
 }
 
 /* ---- tf32 ---- */
@@ -90,6 +95,8 @@ TEST(tf32_rounds_factors_only) {
         {"conv2d", {.attrs = "out=16 kernel=1 bias=false", .rows = 2, .input = {3, {8, 5, 5}}}},
         {"conv2d", {.attrs = "out=6 kernel=3", .rows = 2, .input = {3, {3, 8, 8}}}},
         {"conv2d", {.attrs = "out=8 kernel=3 groups=2", .rows = 2, .input = {3, {8, 6, 6}}}},
+        {"conv1d", {.attrs = "out=8 kernel=3 padding=1", .rows = 3, .input = {2, {4, 9}}}},
+        {"conv1d", {.attrs = "out=12 kernel=4 stride=2 padding=1", .rows = 2, .input = {2, {8, 12}}}},
     };
     tdm_device *device = open_device(0, TDM_TF32, true);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) run_tf32(device, cases[i].op, &cases[i].test, i % 2 == 1);
@@ -192,6 +199,7 @@ TEST(nan_passes_the_relu) {
     check_nan(device, "linear", &(op_case){.attrs = "out=7 bias=false", .rows = 4, .input = {1, {5}}});
     check_nan(device, "conv2d", &(op_case){.attrs = "out=3 kernel=3", .rows = 2, .input = {3, {2, 5, 5}}});
     check_nan(device, "conv2d", &(op_case){.attrs = "out=3 kernel=3 bias=false", .rows = 2, .input = {3, {2, 5, 5}}});
+    check_nan(device, "conv1d", &(op_case){.attrs = "out=3 kernel=3", .rows = 2, .input = {2, {2, 5}}});
     device->ops->close(device);
 }
 
@@ -238,6 +246,6 @@ TEST(another_thread_another_device) {
     CHECK(count.runs > 0);
 }
 
-TEST_MAIN(RUN(linear_in_all_settings); RUN(conv2d_in_all_settings); RUN(tf32_rounds_factors_only);
-          RUN(neighbouring_channels_in_all_settings); RUN(larger_shapes); RUN(nan_passes_the_relu);
-          RUN(unsteady_algorithms_only_where_allowed); RUN(another_thread_another_device);)
+TEST_MAIN(RUN(linear_in_all_settings); RUN(conv2d_in_all_settings); RUN(conv1d_in_all_settings);
+          RUN(tf32_rounds_factors_only); RUN(neighbouring_channels_in_all_settings); RUN(larger_shapes);
+          RUN(nan_passes_the_relu); RUN(unsteady_algorithms_only_where_allowed); RUN(another_thread_another_device);)

@@ -72,6 +72,28 @@ TEST(modes_are_equal) {
     }
 }
 
+TEST(series_are_equal_in_all_modes) {
+    tdm_graph *graph = law_series();
+    for (int precision = TDM_F32; precision <= TDM_BF16; precision++) {
+        tdm_job job;
+        law_job(&job);
+        job.train.precision = precision;
+        job.parallel.ddp.backend = TDM_BACKEND_SHM;
+        law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+        law_result dp = run_as(&job, graph, TDM_MODE_DP, 2);
+        law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 2);
+        law_check_same(&single, &dp);
+        law_check_same(&single, &ddp);
+        job.train.precision = TDM_F32;
+        job.parallel.device = TDM_DEVICE_CPU;
+        job.parallel.mode = TDM_MODE_SINGLE;
+        job.parallel.device_ids.item[1] = 1;
+        law_result cpu = law_run_ok(&job, graph);
+        check_near(&single, &cpu, precision == TDM_F32 ? 1e-5 : 2e-2);
+    }
+    tdm_graph_free(graph);
+}
+
 /* parallel.sync_batchnorm; NCCL gathers the same blocks, and its sums of gradients are near. */
 TEST(synchronised_statistics_are_equal_in_all_modes) {
     tdm_job job;
@@ -483,8 +505,9 @@ static void find_devices(void) {
     if (device_count == 0) TEST_SKIP(why);
 }
 
-TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(synchronised_statistics_are_equal_in_all_modes); RUN(it_repeats);
-          RUN(graphs_change_nothing); RUN(stages); RUN(nccl_gives_the_losses_of_shm); RUN(compressed_gradients);
-          RUN(uneven_batches); RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(tf32_is_near_f32); RUN(bf16);
-          RUN(resident_samples_change_nothing); RUN(mixed_samples); RUN(checkpoints_cross);
-          RUN(what_only_predicts_has_the_same_bits); RUN(averages); RUN(a_device_that_is_not_there);)
+TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(series_are_equal_in_all_modes);
+          RUN(synchronised_statistics_are_equal_in_all_modes); RUN(it_repeats); RUN(graphs_change_nothing); RUN(stages);
+          RUN(nccl_gives_the_losses_of_shm); RUN(compressed_gradients); RUN(uneven_batches); RUN(the_cpus_numbers);
+          RUN(variants_of_dp); RUN(tf32_is_near_f32); RUN(bf16); RUN(resident_samples_change_nothing);
+          RUN(mixed_samples); RUN(checkpoints_cross); RUN(what_only_predicts_has_the_same_bits); RUN(averages);
+          RUN(a_device_that_is_not_there);)

@@ -39,6 +39,24 @@ tdm_graph *law_graph(int with_batchnorm, int with_dropout) {
     return g;
 }
 
+tdm_graph *law_series(void) {
+    tdm_graph *g = NULL;
+    tdm_value x;
+    must(tdm_graph_new(&g, NULL));
+    must(tdm_graph_input(g, 2, (const int64_t[]){3, 24}, &x));
+    must(tdm_graph_add(g, "conv1d", "conv1", &x, 1,
+                       (tdm_attr[]){{"out", "16", {0}}, {"kernel", "5", {0}}, {"padding", "same", {0}}}, 3, &x));
+    must(tdm_graph_add(g, "relu", "relu1", &x, 1, NULL, 0, &x));
+    must(tdm_graph_add(
+        g, "conv1d", "conv2", &x, 1,
+        (tdm_attr[]){{"out", "8", {0}}, {"kernel", "4", {0}}, {"stride", "2", {0}}, {"groups", "2", {0}}}, 4, &x));
+    must(tdm_graph_add(g, "layernorm", "norm", &x, 1, NULL, 0, &x));
+    must(tdm_graph_add(g, "gru", "gru", &x, 1, (tdm_attr[]){{"hidden", "12", {0}}}, 1, &x));
+    must(tdm_graph_add(g, "linear", "head", &x, 1, (tdm_attr[]){{"out", "5", {0}}}, 1, &x));
+    must(tdm_graph_finish(g, x));
+    return g;
+}
+
 void law_job(tdm_job *job) {
     must(tdm_job_init(job));
     job->name = "law";

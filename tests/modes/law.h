@@ -20,6 +20,8 @@ typedef struct law_result {
 
 /* A convolutional net with batch norm, dropout and a residual join, over random images. */
 tdm_graph *law_graph(int with_batchnorm, int with_dropout);
+/* Of conv1d, layernorm and gru, over random series. */
+tdm_graph *law_series(void);
 void law_job(tdm_job *job);
 /* A small net over drawn digits, and its job, in which mixup and cutmix mix samples. */
 tdm_graph *law_mixing(tdm_job *job);

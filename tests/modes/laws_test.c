@@ -34,6 +34,25 @@ TEST(modes_are_equal) {
     }
 }
 
+TEST(series_are_equal_in_all_modes) {
+    tdm_graph *graph = law_series();
+    for (int n = 2; n <= 3; n++) {
+        tdm_job job;
+        law_job(&job);
+        law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
+        law_result dp = run_as(&job, graph, TDM_MODE_DP, n);
+        law_result ddp = run_as(&job, graph, TDM_MODE_DDP, n);
+        job.parallel.threads_per_device = 3;
+        law_result threads = run_as(&job, graph, TDM_MODE_DP, n);
+        CHECK_INT(single.steps, 8);
+        CHECK(single.loss[7] < single.loss[0]);
+        law_check_same(&single, &dp);
+        law_check_same(&single, &ddp);
+        law_check_same(&single, &threads);
+    }
+    tdm_graph_free(graph);
+}
+
 /* Of every collective around a step: buffers, the number of samples that count, the check, the results. */
 TEST(exposed_time_is_part_of_comm) {
     tdm_job job;
@@ -375,8 +394,8 @@ TEST(groups_are_equal_in_all_modes) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(RUN(modes_are_equal); RUN(exposed_time_is_part_of_comm); RUN(a_run_repeats);
-          RUN(loader_threads_change_nothing); RUN(mixed_samples_are_equal);
+TEST_MAIN(RUN(modes_are_equal); RUN(series_are_equal_in_all_modes); RUN(exposed_time_is_part_of_comm);
+          RUN(a_run_repeats); RUN(loader_threads_change_nothing); RUN(mixed_samples_are_equal);
           RUN(weights_of_classes_are_equal_in_all_modes); RUN(weights_of_mixed_samples_are_equal);
           RUN(soft_targets_are_equal_in_all_modes); RUN(threads_change_nothing); RUN(recomputing_changes_nothing);
           RUN(bf16_is_equal_in_all_modes); RUN(variants_of_dp_are_equal); RUN(cutting_the_batch_changes_only_rounding);

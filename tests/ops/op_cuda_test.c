@@ -7,7 +7,7 @@
 #include "tests/ops/op_conform.h"
 
 /* Products have tests of their own (cuda_products_test), and so has reorder, which is no layer. */
-static const char *const elsewhere[] = {"linear", "conv2d", "reorder"};
+static const char *const elsewhere[] = {"linear", "conv2d", "conv1d", "reorder"};
 
 static bool is_tested_elsewhere(const char *op) {
     for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)

@@ -62,6 +62,7 @@ static void check_refused(const char *op, const char *attrs, tdm_shape input, co
 }
 
 #define IMAGE(...) ((tdm_shape){3, {__VA_ARGS__}})
+#define SERIES(...) ((tdm_shape){2, {__VA_ARGS__}})
 #define FLAT(n) ((tdm_shape){1, {n}})
 
 TEST(output_shapes) {
@@ -76,6 +77,10 @@ TEST(output_shapes) {
     check_output("maxpool2d", "kernel=3 stride=2 dilation=2 ceil_mode=true", IMAGE(3, 8, 9), "3x3x3");
     check_output("conv2d", "out=8 kernel=[4,1] dilation=3 padding=same", IMAGE(3, 5, 11), "8x5x11");
     check_output("conv2d", "out=8 kernel=3 stride=2 padding=valid", IMAGE(3, 10, 11), "8x4x5");
+    check_output("conv1d", "out=8 kernel=3", SERIES(3, 10), "8x8");
+    check_output("conv1d", "out=8 kernel=4 padding=2 stride=3 dilation=2", SERIES(3, 10), "8x3");
+    check_output("conv1d", "out=8 kernel=4 dilation=3 padding=same", SERIES(3, 5), "8x5");
+    check_output("conv1d", "out=8 kernel=3 padding=valid stride=2", SERIES(3, 6), "8x2");
     check_output("maxpool2d", "kernel=3 stride=2 padding=1", IMAGE(3, 112, 112), "3x56x56");
     check_output("maxpool2d", "kernel=2 ceil_mode=true", IMAGE(3, 5, 4), "3x3x2");
     check_output("maxpool2d", "kernel=3 stride=2 ceil_mode=true", IMAGE(3, 112, 111), "3x56x55");
@@ -117,6 +122,15 @@ TEST(parameters) {
     CHECK_TEXT(tdm__shape_text(&l.infer.param[1].shape).text, "6");
     CHECK_INT(l.infer.param[1].fan_in, 12);
     CHECK_NEAR(l.infer.flops, 2.0 * 12 * 6 * 3 * 4, 0);
+
+    tdm_shape series = SERIES(4, 9);
+    infer(&l, "conv1d", "out=6 kernel=3 groups=2", &series, 1);
+    REQUIRE(l.status == TDM_OK && l.infer.param_count == 2);
+    CHECK_TEXT(tdm__shape_text(&l.infer.param[0].shape).text, "6x2x3");
+    CHECK_TEXT(tdm__shape_text(&l.infer.param[1].shape).text, "6");
+    CHECK_INT(l.infer.param[0].fan_in, 6);
+    CHECK(l.infer.param[1].is_bias);
+    CHECK_NEAR(l.infer.flops, 2.0 * 6 * 6 * 7, 0);
 
     tdm_shape flat = FLAT(30), steps = {2, {5, 30}};
     infer(&l, "linear", "out=7", &steps, 1);
@@ -224,6 +238,23 @@ TEST(refusals) {
         "adaptive_avgpool2d 'body.0': its output 16777216x4096x4096 has more elements than any machine can hold");
 }
 
+TEST(refusals_of_series) {
+    check_refused("conv1d", "out=8 kernel=3", FLAT(784),
+                  "conv1d 'body.0' needs an input of channels x points, got 784");
+    check_refused("conv1d", "out=8 kernel=3", IMAGE(1, 8, 8),
+                  "conv1d 'body.0' needs an input of channels x points, got 1x8x8");
+    check_refused("conv1d", "out=8 kernel=7", SERIES(3, 5),
+                  "conv1d 'body.0': kernel 7 is larger than the input of 5 points");
+    check_refused("conv1d", "out=8 kernel=3 dilation=4 padding=1", SERIES(3, 6),
+                  "conv1d 'body.0': kernel 9 (spread by its dilation) is larger than the padded input of 8 points");
+    check_refused("conv1d", "out=8 kernel=3 padding=same stride=2", SERIES(3, 8),
+                  "conv1d 'body.0': `padding: same` needs a stride of 1, got 2");
+    check_refused("conv1d", "out=8 kernel=1 groups=2", SERIES(3, 8),
+                  "conv1d 'body.0': groups must divide the channels of the input, got 2 groups and 3 channels");
+    check_refused("conv1d", "out=8 kernel=1 in=4", SERIES(3, 8),
+                  "conv1d 'body.0': `in` says 4 channels, but its input 3x8 has 3; correct it or leave it out");
+}
+
 TEST(add_wants_one_shape) {
     layer l;
     tdm_shape input[3] = {IMAGE(64, 8, 8), IMAGE(64, 8, 8), IMAGE(64, 4, 4)};
@@ -259,5 +290,5 @@ TEST(concat_wants_one_shape_but_for_dim) {
     CHECK_TEXT(tdm__shape_text(&l.infer.output).text, "8x3x7");
 }
 
-TEST_MAIN(RUN(output_shapes); RUN(parameters); RUN(refusals); RUN(add_wants_one_shape);
+TEST_MAIN(RUN(output_shapes); RUN(parameters); RUN(refusals); RUN(refusals_of_series); RUN(add_wants_one_shape);
           RUN(concat_wants_one_shape_but_for_dim);)
