@@ -3,10 +3,9 @@
 
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
-#include "ops/window.h"
 
 static const char *const init_names[] = {"ones", "zeros", NULL};
-static const tdm_field fields[] = {
+const tdm_field tdm__batchnorm2d_fields[] = {
     {FIELD(FLOAT, tdm_batchnorm2d_attrs, eps, "1.0e-5"), RANGE(0, 1), FLAGS(OPEN_MIN),
      HELP("added to the variance", "加到方差上的小量")},
     {FIELD(FLOAT, tdm_batchnorm2d_attrs, momentum, "0.1"), RANGE(0, 1), FLAGS(NULLABLE),
@@ -26,9 +25,8 @@ static const tdm_field fields[] = {
     {0},
 };
 
-static tdm_status infer(tdm_infer *infer) {
+tdm_status tdm__batchnorm2d_infer(tdm_infer *infer, int64_t points) {
     const tdm_batchnorm2d_attrs *attrs = infer->attrs;
-    TDM_TRY(tdm__infer_check_image(infer));
     int64_t channels = infer->input[0].dim[0];
     TDM_TRY(tdm__infer_check_in(infer, attrs->in, channels, "channels"));
     tdm_shape per_channel = {1, {channels}};
@@ -46,7 +44,7 @@ static tdm_status infer(tdm_infer *infer) {
         infer->buffer[2] = (tdm_param_def){.suffix = "num_batches_tracked", .init = TDM_INIT_ZEROS, .is_counter = true};
         infer->buffer_count = 3;
     }
-    if (infer->input[0].dim[1] * infer->input[0].dim[2] == 1) { /* a row has one value per channel */
+    if (points == 1) { /* a row has one value per channel */
         infer->least_rows = 2;
         if (!attrs->track_running_stats) infer->least_rows_in_evaluation = 2;
     }
@@ -56,6 +54,14 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status infer(tdm_infer *infer) {
+    const tdm_shape *x = &infer->input[0];
+    if (x->ndim != 3)
+        TDM_INFER_FAIL(infer, "%s needs an input of channels x height x width, got %s%s", infer->layer,
+                       tdm__shape_text(x).text, x->ndim < 3 ? "; batchnorm1d takes that" : "");
+    return tdm__batchnorm2d_infer(infer, x->dim[1] * x->dim[2]);
+}
+
 const tdm_op_def tdm__batchnorm2d_op = {
     .name = "batchnorm2d",
     .also_called = "bn batchnorm batch_norm",
@@ -63,7 +69,7 @@ const tdm_op_def tdm__batchnorm2d_op = {
     .doc_zh = "按通道在批次上归一化（torch.nn.BatchNorm2d）",
     .min_inputs = 1,
     .max_inputs = 1,
-    .attrs = fields,
+    .attrs = tdm__batchnorm2d_fields,
     .attrs_bytes = sizeof(tdm_batchnorm2d_attrs),
     .flags = TDM_OP_READS_X,
     .infer = infer,

@@ -3,6 +3,7 @@
  * Sums over each channel come first (batchnorm2d_sums_cuda.h), then a pass over all elements applies the result in
  * float. If one block sums a whole channel it also does what follows the sums, so small images take two launches in
  * each direction. */
+#include "ops/batchnorm2d/batchnorm2d_cuda.h"
 #include "ops/batchnorm2d/batchnorm2d_sums_cuda.h"
 
 using namespace tdm_cuda;
@@ -97,21 +98,6 @@ int64_t slices_of(int64_t channels, int64_t count, bool nhwc) {
     return slices < MOST_SLICES ? slices : MOST_SLICES;
 }
 
-int64_t count_of(const tdm_kernel_desc *desc, int64_t rows) {
-    return rows * desc->x[0].dim[2] * desc->x[0].dim[3];
-}
-
-bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    const size_t channels = (size_t)desc->x[0].dim[1];
-    keep_layout(desc, fit);
-    fit->epilogue = TDM_EPILOGUE_ADD | TDM_EPILOGUE_RELU;
-    fit->saved_bytes = (size_t)tdm__batchnorm2d_block_numbers(desc->x[0].dim[1]) * sizeof(double);
-    const int64_t slices =
-        slices_of(desc->x[0].dim[1], count_of(desc, desc->x[0].dim[0]), fit->x_layout[0] == TDM_LAYOUT_NHWC);
-    fit->scratch_bytes = (channels + PACK) * 4 * sizeof(float) + channels * (size_t)slices * sizeof(sums);
-    return true;
-}
-
 template <class Number> struct job {
     const tdm_kernel_args *args;
     cudaStream_t stream;
@@ -137,12 +123,12 @@ template <class Number> struct job {
 
 template <class Number> job<Number> job_of(const tdm_kernel_args *args) {
     const tdm_kernel_desc *desc = args->desc;
-    const int64_t channels = desc->x[0].dim[1], plane = desc->x[0].dim[2] * desc->x[0].dim[3];
+    const int64_t channels = desc->x[0].dim[1], plane = tdm__batchnorm2d_points(desc);
     job<Number> j = {};
     j.args = args;
     j.stream = tdm__cuda_device(args->device)->stream;
     j.attrs = (const tdm_batchnorm2d_attrs *)desc->attrs;
-    j.nhwc = desc->x_layout[0] == TDM_LAYOUT_NHWC;
+    j.nhwc = tdm__batchnorm2d_channels_last(desc, desc->x_layout[0]);
     j.run = j.nhwc ? channels : plane;
     j.aligned = is_aligned(args->x[0], args->y, args->dy, args->dx[0]);
     j.g.x = as<Number>(args->x[0]);
@@ -253,7 +239,7 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     const job<Number> j = job_of<Number>(args);
     const bool of_batch = args->training || !j.attrs->track_running_stats;
     if (of_batch && tdm__batchnorm2d_is_alone(&j.blocks, j.g.count))
-        TDM_MODULE_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, (long long)j.g.channels);
+        TDM_MODULE_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, args->desc->op, (long long)j.g.channels);
     const forward_finish<Number> finish = forward_finish_of(j, of_batch);
     const bool takes = of_batch && j.blocks.replicas <= 1;
     TDM_MODULE_TRY(takes ? sum_channels(j, finish) : launch_finish(j, finish, 0));
@@ -323,4 +309,34 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL_STATISTICS(batchnorm2d, fits);
+namespace tdm_cuda {
+
+bool batchnorm2d_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    const int64_t channels = desc->x[0].dim[1], count = desc->x[0].dim[0] * tdm__batchnorm2d_points(desc);
+    keep_layout(desc, fit);
+    fit->epilogue = TDM_EPILOGUE_ADD | TDM_EPILOGUE_RELU;
+    fit->saved_bytes = (size_t)tdm__batchnorm2d_block_numbers(channels) * sizeof(double);
+    const int64_t slices = slices_of(channels, count, tdm__batchnorm2d_channels_last(desc, fit->x_layout[0]));
+    fit->scratch_bytes = (size_t)(channels + PACK) * 4 * sizeof(float) + (size_t)(channels * slices) * sizeof(sums);
+    return true;
+}
+
+tdm_status batchnorm2d_forward(const tdm_kernel_args *args) {
+    return by_precision<forward<float>, forward<bf16>>(args);
+}
+
+tdm_status batchnorm2d_backward(const tdm_kernel_args *args) {
+    return by_precision<backward<float>, backward<bf16>>(args);
+}
+
+tdm_status batchnorm2d_statistics(const tdm_kernel_args *args) {
+    return by_precision<statistics<float>, statistics<bf16>>(args);
+}
+
+tdm_status batchnorm2d_recompute(const tdm_kernel_args *args) {
+    return by_precision<recompute<float>, recompute<bf16>>(args);
+}
+
+} /* namespace tdm_cuda */
+
+TDM_BATCHNORM2D_CUDA(batchnorm2d);

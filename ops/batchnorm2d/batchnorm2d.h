@@ -2,7 +2,9 @@
  *
  * Training uses the batch's mean and biased variance, and moves the running statistics by `momentum` (with the unbiased
  * variance). Evaluation uses the running statistics. Buffers: 0 running_mean, 1 running_var, counter
- * num_batches_tracked. */
+ * num_batches_tracked.
+ *
+ * batchnorm1d is the same over [rows, channels] or [rows, channels, points], with the same attributes and kernels. */
 #ifndef TDM_OPS_BATCHNORM2D_H
 #define TDM_OPS_BATCHNORM2D_H
 
@@ -12,6 +14,7 @@
 #include <tandem/sys/op.h>
 
 #include "runtime/base/host_device.h"
+#include "runtime/base/planes.h"
 
 typedef enum tdm_batchnorm2d_init { TDM_BATCHNORM2D_INIT_ONES, TDM_BATCHNORM2D_INIT_ZEROS } tdm_batchnorm2d_init;
 
@@ -24,9 +27,40 @@ typedef struct tdm_batchnorm2d_attrs {
     int init;   /* tdm_batchnorm2d_init, of the weight */
 } tdm_batchnorm2d_attrs;
 
-#define TDM_BATCHNORM2D_LACKS_ROWS                                                                               \
-    "batchnorm2d needs more than 1 value per channel for the statistics of a batch, got 1 row of %lldx1x1; use " \
-    "a larger batch or drop_last"
+extern const tdm_field tdm__batchnorm2d_fields[];
+/* Checks the channels of the input, which is channels and then `points` points, and infers everything. */
+tdm_status tdm__batchnorm2d_infer(tdm_infer *infer, int64_t points);
+
+/* The reference kernel. */
+bool tdm__batchnorm2d_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
+tdm_status tdm__batchnorm2d_forward(const tdm_kernel_args *args);
+tdm_status tdm__batchnorm2d_backward(const tdm_kernel_args *args);
+tdm_status tdm__batchnorm2d_statistics(const tdm_kernel_args *args);
+#define TDM_BATCHNORM2D_REF(name)                  \
+    const tdm_kernel tdm__##name##_ref = {         \
+        .op = #name,                               \
+        .variant = "ref",                          \
+        .fits = tdm__batchnorm2d_fits,             \
+        .forward = tdm__batchnorm2d_forward,       \
+        .backward = tdm__batchnorm2d_backward,     \
+        .statistics = tdm__batchnorm2d_statistics, \
+    }
+
+#define TDM_BATCHNORM2D_LACKS_ROWS                                                                             \
+    "%s needs more than 1 value per channel for the statistics of a batch, got 1 row of %lld channels with 1 " \
+    "value each; use a larger batch or drop_last"
+
+/* Elements of one channel in one row. */
+static inline int64_t tdm__batchnorm2d_points(const tdm_kernel_desc *desc) {
+    int64_t points = 1;
+    for (int axis = 2; axis < desc->x[0].ndim; axis++) points *= desc->x[0].dim[axis];
+    return points;
+}
+
+/* Do all channels of a point lie side by side in this layout of x? Those of [rows, channels] always do. */
+static inline bool tdm__batchnorm2d_channels_last(const tdm_kernel_desc *desc, tdm_layout layout) {
+    return desc->x[0].ndim == 2 || layout == TDM_LAYOUT_NHWC;
+}
 
 /* The weight of a batch in the running statistics; `batches`: how many there have been, this one included. */
 TDM_HOST_DEVICE static inline double tdm__batchnorm2d_momentum(const tdm_batchnorm2d_attrs *attrs, int64_t batches) {

@@ -17,7 +17,7 @@ typedef struct {
 enum { GROUP = 16 };
 
 bool tdm__batchnorm2d_bf16_fits(const tdm_kernel_desc *desc) {
-    return desc->x_layout[0] == TDM_LAYOUT_NHWC && desc->x[0].dim[1] % GROUP == 0;
+    return tdm__batchnorm2d_channels_last(desc, desc->x_layout[0]) && desc->x[0].dim[1] % GROUP == 0;
 }
 
 size_t tdm__batchnorm2d_bf16_scratch(const tdm_kernel_desc *desc) {

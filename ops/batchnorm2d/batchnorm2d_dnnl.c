@@ -3,9 +3,8 @@
 #include <stdio.h>
 
 #include "ops/batchnorm2d/batchnorm2d_dnnl.h"
-#include "runtime/base/planes.h"
 
-static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+bool tdm__batchnorm2d_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const int64_t channels = desc->x[0].dim[1];
     const tdm_layout layout = desc->x_layout[0];
     const bool narrow = desc->precision == TDM_BF16;
@@ -13,7 +12,8 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
         snprintf(fit->why, sizeof fit->why, "bf16 without neighbouring channels in groups of 16");
         return false;
     }
-    if (layout == TDM_LAYOUT_PLAIN || (layout == TDM_LAYOUT_NHWC && channels % 8 != 0)) {
+    const bool last = tdm__batchnorm2d_channels_last(desc, layout);
+    if (last ? channels % 8 != 0 : layout == TDM_LAYOUT_PLAIN) {
         snprintf(fit->why, sizeof fit->why, "channels are not in blocks of 8 or 16");
         return false;
     }
@@ -26,21 +26,22 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 
 static tdm_batchnorm2d_job job_of(const tdm_kernel_args *args) {
     const tdm_kernel_desc *desc = args->desc;
-    const tdm_planes planes = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
-    const int64_t channels = desc->x[0].dim[1];
+    const int64_t channels = desc->x[0].dim[1], points = tdm__batchnorm2d_points(desc);
+    const bool last = tdm__batchnorm2d_channels_last(desc, desc->x_layout[0]);
     const bool adds = tdm_has_epilogue(desc, TDM_EPILOGUE_ADD);
-    tdm_batchnorm2d_job j = {.args = args,
-                             .attrs = desc->attrs,
-                             .norm = {.rows = args->rows,
-                                      .channels = channels,
-                                      .points = planes.height * planes.width,
-                                      .inner = planes.inner,
-                                      .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
-                                      .other = adds ? args->x[1] : NULL,
-                                      .dother = adds ? args->dx[1] : NULL},
-                             .blocks = tdm__batchnorm2d_blocks_of(args),
-                             .mean = args->saved,
-                             .count = (double)(args->rows * planes.height * planes.width)};
+    tdm_batchnorm2d_job j = {
+        .args = args,
+        .attrs = desc->attrs,
+        .norm = {.rows = args->rows,
+                 .channels = channels,
+                 .points = points,
+                 .inner = last ? channels : tdm__planes_of(&desc->x[0], 1, desc->x_layout[0]).inner,
+                 .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
+                 .other = adds ? args->x[1] : NULL,
+                 .dother = adds ? args->dx[1] : NULL},
+        .blocks = tdm__batchnorm2d_blocks_of(args),
+        .mean = args->saved,
+        .count = (double)(args->rows * points)};
     if (args->saved != NULL) j.invstd = j.mean + channels, j.saved_count = j.invstd + channels;
     j.lanes = tdm__batchnorm2d_lanes(&j.norm);
     return j;
@@ -70,11 +71,11 @@ static void forward_range(void *data, int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; k++) forward_lanes(j, k * lanes, lanes);
 }
 
-static tdm_status forward(const tdm_kernel_args *args) {
+tdm_status tdm__batchnorm2d_dnnl_forward(const tdm_kernel_args *args) {
     tdm_batchnorm2d_job j = job_of(args);
     j.of_batch = args->training || !j.attrs->track_running_stats;
     if (j.of_batch && tdm__batchnorm2d_is_alone(&j.blocks, j.norm.rows * j.norm.points))
-        TDM_MODULE_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, (long long)j.norm.channels);
+        TDM_MODULE_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, args->desc->op, (long long)j.norm.channels);
     if (args->training && j.attrs->track_running_stats)
         j.momentum = tdm__batchnorm2d_momentum(j.attrs, ++*args->counter);
     return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_forward(&j) : share(&j, forward_range);
@@ -95,7 +96,7 @@ static void recompute_range(void *data, int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; k++) recompute_lanes(j, k * lanes, lanes);
 }
 
-static tdm_status recompute(const tdm_kernel_args *args) {
+tdm_status tdm__batchnorm2d_dnnl_recompute(const tdm_kernel_args *args) {
     tdm_batchnorm2d_job j = job_of(args);
     return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_recompute(&j) : share(&j, recompute_range);
 }
@@ -129,7 +130,7 @@ static void backward_range(void *data, int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; k++) backward_lanes(j, k * lanes, lanes);
 }
 
-static tdm_status backward(const tdm_kernel_args *args) {
+tdm_status tdm__batchnorm2d_dnnl_backward(const tdm_kernel_args *args) {
     tdm_batchnorm2d_job j = job_of(args);
     return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_backward(&j) : share(&j, backward_range);
 }
@@ -156,19 +157,10 @@ static void statistics_range(void *data, int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; k++) statistics_lanes(j, k * lanes, lanes);
 }
 
-static tdm_status statistics(const tdm_kernel_args *args) {
+tdm_status tdm__batchnorm2d_dnnl_statistics(const tdm_kernel_args *args) {
     tdm_batchnorm2d_job j = job_of(args);
     args->statistics[args->replica * tdm__batchnorm2d_block_numbers(j.norm.channels)] = j.count;
     return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_statistics(&j) : share(&j, statistics_range);
 }
 
-const tdm_kernel tdm__batchnorm2d_dnnl = {
-    .op = "batchnorm2d",
-    .variant = "dnnl",
-    .fits = fits,
-    .forward = forward,
-    .backward = backward,
-    .statistics = statistics,
-    .recompute = recompute,
-    .takes_bf16 = true,
-};
+TDM_BATCHNORM2D_DNNL(batchnorm2d);

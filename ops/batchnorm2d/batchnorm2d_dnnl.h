@@ -46,6 +46,24 @@ static inline bool tdm__batchnorm2d_joins(const tdm_batchnorm2d_job *job) {
 /* The two numbers of a channel in this replica's block. */
 double *tdm__batchnorm2d_own_pair(const tdm_batchnorm2d_job *job, int64_t channel);
 
+/* The kernel. */
+bool tdm__batchnorm2d_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
+tdm_status tdm__batchnorm2d_dnnl_forward(const tdm_kernel_args *args);
+tdm_status tdm__batchnorm2d_dnnl_backward(const tdm_kernel_args *args);
+tdm_status tdm__batchnorm2d_dnnl_statistics(const tdm_kernel_args *args);
+tdm_status tdm__batchnorm2d_dnnl_recompute(const tdm_kernel_args *args);
+#define TDM_BATCHNORM2D_DNNL(name)                      \
+    const tdm_kernel tdm__##name##_dnnl = {             \
+        .op = #name,                                    \
+        .variant = "dnnl",                              \
+        .fits = tdm__batchnorm2d_dnnl_fits,             \
+        .forward = tdm__batchnorm2d_dnnl_forward,       \
+        .backward = tdm__batchnorm2d_dnnl_backward,     \
+        .statistics = tdm__batchnorm2d_dnnl_statistics, \
+        .recompute = tdm__batchnorm2d_dnnl_recompute,   \
+        .takes_bf16 = true,                             \
+    }
+
 /* bf16, neighbouring channels */
 bool tdm__batchnorm2d_bf16_fits(const tdm_kernel_desc *desc);
 size_t tdm__batchnorm2d_bf16_scratch(const tdm_kernel_desc *desc);

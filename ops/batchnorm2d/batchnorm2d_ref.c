@@ -19,14 +19,14 @@ static norm norm_of(const tdm_kernel_args *args) {
     return (norm){.args = args,
                   .attrs = args->desc->attrs,
                   .channels = x[1],
-                  .plane = x[2] * x[3],
+                  .plane = tdm__batchnorm2d_points(args->desc),
                   .blocks = tdm__batchnorm2d_blocks_of(args),
                   .mean = args->saved,
                   .invstd = args->saved != NULL ? (double *)args->saved + x[1] : NULL,
                   .count = args->saved != NULL ? (double *)args->saved + 2 * x[1] : NULL};
 }
 
-static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+bool tdm__batchnorm2d_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
     fit->saved_bytes = (size_t)tdm__batchnorm2d_block_numbers(desc->x[0].dim[1]) * sizeof(double);
     return true;
@@ -63,11 +63,11 @@ static void normalize(const norm *b, int64_t channel, double mean, double invstd
     }
 }
 
-static tdm_status forward(const tdm_kernel_args *args) {
+tdm_status tdm__batchnorm2d_forward(const tdm_kernel_args *args) {
     norm b = norm_of(args);
     bool of_batch = args->training || !b.attrs->track_running_stats;
     if (of_batch && tdm__batchnorm2d_is_alone(&b.blocks, args->rows * b.plane))
-        TDM_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, (long long)b.channels);
+        TDM_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, args->desc->op, (long long)b.channels);
     const bool tracks = args->training && b.attrs->track_running_stats;
     const double momentum = tracks ? tdm__batchnorm2d_momentum(b.attrs, ++*args->counter) : 0;
     for (int64_t c = 0; c < b.channels; c++) {
@@ -117,7 +117,7 @@ static tdm_batchnorm2d_sums channel_sums(const norm *b, int64_t c) {
 
 /* dx = w * invstd * (dy - sum dy / N - (x - mean) * invstd^2 * sum dy (x - mean) / N), with sums over all replicas
  * dw = invstd * sum dy (x - mean);  db = sum dy: this replica's own, which the mode adds to those of others */
-static tdm_status backward(const tdm_kernel_args *args) {
+tdm_status tdm__batchnorm2d_backward(const tdm_kernel_args *args) {
     if (!args->training) return backward_running(args);
     norm b = norm_of(args);
     const bool joins = b.blocks.replicas > 1;
@@ -142,7 +142,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-static tdm_status statistics(const tdm_kernel_args *args) {
+tdm_status tdm__batchnorm2d_statistics(const tdm_kernel_args *args) {
     const norm b = norm_of(args);
     double *block = args->statistics + args->replica * tdm__batchnorm2d_block_numbers(b.channels);
     block[0] = (double)(args->rows * b.plane);
@@ -159,4 +159,4 @@ static tdm_status statistics(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-TDM_REF_KERNEL_WITH(batchnorm2d, fits, statistics);
+TDM_BATCHNORM2D_REF(batchnorm2d);

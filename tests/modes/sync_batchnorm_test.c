@@ -6,7 +6,8 @@
 #include "tests/support/tdm_test.h"
 
 /* Where a convolution with a bias stands in front of batch norm, the bias has a gradient of rounding noise, and Adam
- * makes steps of it. So: none there, and SGD. One norm has an added input and a relu behind it, one sees 1x1 planes. */
+ * makes steps of it. So: none there, and SGD. One norm has an added input and a relu behind it, one sees 1x1 planes,
+ * one features. */
 static tdm_graph *net(void) {
     const tdm_attr conv[] = {{"out", "16", {0}}, {"kernel", "3", {0}}, {"padding", "1", {0}}, {"bias", "false", {0}}};
     tdm_graph *g = NULL;
@@ -23,7 +24,10 @@ static tdm_graph *net(void) {
     CHECK_OK(tdm_graph_add(g, "adaptive_avgpool2d", "pool", &y, 1, (tdm_attr[]){{"out", "1", {0}}}, 1, &y));
     CHECK_OK(tdm_graph_add(g, "batchnorm2d", "bn3", &y, 1, NULL, 0, &y));
     CHECK_OK(tdm_graph_add(g, "flatten", "flat", &y, 1, NULL, 0, &y));
-    CHECK_OK(tdm_graph_add(g, "linear", "fc", &y, 1, (tdm_attr[]){{"out", "5", {0}}}, 1, &y));
+    CHECK_OK(tdm_graph_add(g, "linear", "fc", &y, 1, (tdm_attr[]){{"out", "16", {0}}, {"bias", "false", {0}}}, 2, &y));
+    CHECK_OK(tdm_graph_add(g, "batchnorm1d", "bn4", &y, 1, NULL, 0, &y));
+    CHECK_OK(tdm_graph_add(g, "relu", "relu4", &y, 1, NULL, 0, &y));
+    CHECK_OK(tdm_graph_add(g, "linear", "head", &y, 1, (tdm_attr[]){{"out", "5", {0}}}, 1, &y));
     CHECK_OK(tdm_graph_finish(g, y));
     return g;
 }

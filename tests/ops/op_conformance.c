@@ -208,36 +208,42 @@ TEST(conv_of_ones_counts_taps) {
 
 /* ---- batch norm ---- */
 
-TEST(batchnorm_wants_two_values_per_channel) {
+static void check_wants_two_values(const char *op, op_case test) {
     op_data data;
     op_result r;
-    op_case test = {.rows = 2, .input = {3, {3, 1, 1}}};
-    REQUIRE(op_data_open(&data, "batchnorm2d", &test, 1));
-    op_run(&r, op_reference("batchnorm2d"), &data, &(op_setting){.training = true, .rows = 1});
+    REQUIRE(op_data_open(&data, op, &test, 1));
+    op_run(&r, op_reference(op), &data, &(op_setting){.training = true, .rows = 1});
     CHECK_INT(r.status, TDM_E_CONFIG);
-    CHECK_HAS(tdm_error_message(), "more than 1 value per channel");
-    op_run(&r, op_reference("batchnorm2d"), &data, &(op_setting){.rows = 1});
+    CHECK_HAS(tdm_error_message(), op);
+    CHECK_HAS(tdm_error_message(), " needs more than 1 value per channel");
+    op_run(&r, op_reference(op), &data, &(op_setting){.rows = 1});
     CHECK_INT(r.status, TDM_OK); /* running statistics */
     op_result_close(&r);
     op_data_close(&data);
     test.attrs = "track_running_stats=false";
-    REQUIRE(op_data_open(&data, "batchnorm2d", &test, 1));
-    op_run(&r, op_reference("batchnorm2d"), &data, &(op_setting){.rows = 1});
+    REQUIRE(op_data_open(&data, op, &test, 1));
+    op_run(&r, op_reference(op), &data, &(op_setting){.rows = 1});
     CHECK_INT(r.status, TDM_E_CONFIG);
     op_data_close(&data);
 }
 
+TEST(batchnorm_wants_two_values_per_channel) {
+    check_wants_two_values("batchnorm2d", (op_case){.rows = 2, .input = {3, {3, 1, 1}}});
+    check_wants_two_values("batchnorm1d", (op_case){.rows = 2, .input = {1, {3}}});
+    check_wants_two_values("batchnorm1d", (op_case){.rows = 2, .input = {2, {3, 1}}});
+}
+
 /* Two values 1 and 3: mean 2, biased variance 1, unbiased 2; eps is lost beside them. */
-TEST(batchnorm_statistics) {
+static void check_statistics(const char *op, tdm_shape input) {
     const float x[2] = {1, 3}, dy[2] = {1, 1};
     op_data data;
     op_result r;
-    op_case test = {.attrs = "momentum=0.25 eps=1.0e-300", .rows = 2, .input = {3, {1, 1, 1}}};
-    REQUIRE(op_data_open(&data, "batchnorm2d", &test, 1));
+    op_case test = {.attrs = "momentum=0.25 eps=1.0e-300", .rows = 2, .input = input};
+    REQUIRE(op_data_open(&data, op, &test, 1));
     memcpy(data.x[0], x, sizeof x);
     memcpy(data.dy, dy, sizeof dy);
     data.param[0][0] = 10, data.param[1][0] = 100, data.buffer[0][0] = 6, data.buffer[1][0] = 4;
-    op_run(&r, op_reference("batchnorm2d"), &data, &(op_setting){.training = true});
+    op_run(&r, op_reference(op), &data, &(op_setting){.training = true});
     CHECK(op_near("y", r.y, (const float[]){90, 110}, 2, 0));
     CHECK(op_near("running_mean", r.buffer[0], (const float[]){5}, 1, 0));
     CHECK(op_near("running_var", r.buffer[1], (const float[]){3.5f}, 1, 0));
@@ -246,11 +252,35 @@ TEST(batchnorm_statistics) {
     CHECK(op_near("dx", r.dx[0], (const float[]){0, 0}, 2, 0));
     CHECK_INT(r.counter, 4);
     op_result_close(&r);
-    op_run(&r, op_reference("batchnorm2d"), &data, &(op_setting){0});
+    op_run(&r, op_reference(op), &data, &(op_setting){0});
     CHECK(op_near("y of evaluation", r.y, (const float[]){75, 85}, 2, 0));
     CHECK_INT(r.counter, 3);
     op_result_close(&r);
     op_data_close(&data);
+}
+
+TEST(batchnorm_statistics) {
+    check_statistics("batchnorm2d", (tdm_shape){3, {1, 1, 1}});
+    check_statistics("batchnorm1d", (tdm_shape){1, {1}});
+    check_statistics("batchnorm1d", (tdm_shape){2, {1, 1}});
+}
+
+/* A series of points is an image of height 1, in every bit. */
+TEST(batchnorm_of_a_series_is_that_of_an_image) {
+    const op_case series = {.rows = 3, .input = {2, {4, 6}}}, image = {.rows = 3, .input = {3, {4, 1, 6}}};
+    for (int training = 0; training < 2; training++) {
+        op_data of_series, of_image;
+        op_result got, want;
+        REQUIRE(op_data_open(&of_series, "batchnorm1d", &series, 5));
+        REQUIRE(op_data_open(&of_image, "batchnorm2d", &image, 5));
+        op_run(&got, op_reference("batchnorm1d"), &of_series, &(op_setting){.training = training});
+        op_run(&want, op_reference("batchnorm2d"), &of_image, &(op_setting){.training = training});
+        CHECK(op_results_near(&of_series, &got, &want, 0));
+        op_result_close(&got);
+        op_result_close(&want);
+        op_data_close(&of_series);
+        op_data_close(&of_image);
+    }
 }
 
 /* ---- layouts ---- */
@@ -293,5 +323,5 @@ TEST(simple_kernels_keep_the_layout) {
 TEST_MAIN(RUN(table_is_complete); RUN(settings); RUN(gradients_are_slopes); RUN(relu_on_special_values);
           RUN(relu6_on_special_values); RUN(maxpool_takes_the_first_maximum_and_the_last_nan);
           RUN(maxpool_adds_where_windows_overlap); RUN(conv_of_ones_counts_taps);
-          RUN(batchnorm_wants_two_values_per_channel); RUN(batchnorm_statistics); RUN(layouts_by_hand);
-          RUN(simple_kernels_keep_the_layout);)
+          RUN(batchnorm_wants_two_values_per_channel); RUN(batchnorm_statistics);
+          RUN(batchnorm_of_a_series_is_that_of_an_image); RUN(layouts_by_hand); RUN(simple_kernels_keep_the_layout);)

@@ -210,18 +210,22 @@ TEST(who_adds_up) {
 
 /* ---- batch norm ---- */
 
-TEST(batchnorm_wants_two_values_per_channel) {
-    const op_case test = {.rows = 2, .input = {3, {3, 1, 1}}};
+static void check_wants_two_values(const char *op, const op_case *test) {
     op_data data;
     op_result r;
-    REQUIRE(op_data_open(&data, "batchnorm2d", &test, 1));
-    op_run(&r, cuda_kernel("batchnorm2d"), &data, &(op_setting){.training = true, .rows = 1, .device = device});
+    REQUIRE(op_data_open(&data, op, test, 1));
+    op_run(&r, cuda_kernel(op), &data, &(op_setting){.training = true, .rows = 1, .device = device});
     CHECK_INT(r.status, TDM_E_CONFIG);
     CHECK_HAS(tdm_error_message(), "more than 1 value per channel");
-    op_run(&r, cuda_kernel("batchnorm2d"), &data, &(op_setting){.rows = 1, .device = device});
+    op_run(&r, cuda_kernel(op), &data, &(op_setting){.rows = 1, .device = device});
     CHECK_INT(r.status, TDM_OK);
     op_result_close(&r);
     op_data_close(&data);
+}
+
+TEST(batchnorm_wants_two_values_per_channel) {
+    check_wants_two_values("batchnorm2d", &(op_case){.rows = 2, .input = {3, {3, 1, 1}}});
+    check_wants_two_values("batchnorm1d", &(op_case){.rows = 2, .input = {1, {3}}});
 }
 
 /* A mean a million times the deviation: squares of x alone would have no digit of the variance left in float, and a

@@ -141,6 +141,7 @@ TEST(threads_change_no_bit) {
     check_threads("conv2d", &(op_case){.attrs = "out=32 kernel=3 padding=1", .rows = 6, .input = {3, {16, 13, 10}}},
                   blocked);
     check_threads("batchnorm2d", &(op_case){.attrs = "", .rows = 29, .input = {3, {32, 9, 9}}}, blocked);
+    check_threads("batchnorm1d", &(op_case){.attrs = "", .rows = 700, .input = {1, {96}}}, TDM_LAYOUT_PLAIN);
     check_threads("maxpool2d", &(op_case){.attrs = "kernel=2", .rows = 29, .input = {3, {32, 9, 9}}}, blocked);
     /* Sums that oneDNN's own threads would cut. */
     static const int shape[][3] = {{16, 1000, 32},  {4, 2000, 16},   {8192, 64, 10},   {20000, 16, 8},
@@ -239,6 +240,8 @@ TEST(threads_change_no_bit_of_bf16) {
         check_threads_in("conv2d", &convs[i], TDM_LAYOUT_NHWC, TDM_BF16);
     for (int i = 0; i < WIDE_COUNT; i++) check_threads_in("conv2d", &wide[i], TDM_LAYOUT_NHWC, TDM_BF16);
     check_threads_in("batchnorm2d", &(op_case){.attrs = "", .rows = 29, .input = {3, {48, 9, 9}}}, TDM_LAYOUT_NHWC,
+                     TDM_BF16);
+    check_threads_in("batchnorm1d", &(op_case){.attrs = "", .rows = 700, .input = {1, {96}}}, TDM_LAYOUT_PLAIN,
                      TDM_BF16);
     check_threads_in("linear", &(op_case){.attrs = "out=768", .rows = 33, .input = {1, {1024}}}, TDM_LAYOUT_PLAIN,
                      TDM_BF16);

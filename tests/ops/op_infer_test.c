@@ -90,6 +90,8 @@ TEST(output_shapes) {
     check_output("avgpool2d", "kernel=[2,3] stride=[1,3]", IMAGE(3, 5, 9), "3x4x3");
     check_output("adaptive_avgpool2d", "out=[1,7]", IMAGE(3, 5, 4), "3x1x7");
     check_output("batchnorm2d", "", IMAGE(3, 5, 4), "3x5x4");
+    check_output("batchnorm1d", "in=9", FLAT(9), "9");
+    check_output("batchnorm1d", "", (tdm_shape){2, {3, 7}}, "3x7");
     check_output("dropout2d", "", IMAGE(3, 5, 4), "3x5x4");
     check_output("adaptive_maxpool2d", "out=1x7", IMAGE(3, 5, 4), "3x1x7");
     check_output("upsample", "scale=2", IMAGE(3, 5, 4), "3x10x8");
@@ -171,6 +173,17 @@ TEST(parameters) {
 
     infer(&l, "batchnorm2d", "affine=false track_running_stats=false", &image, 1);
     CHECK_INT(l.infer.param_count + l.infer.buffer_count, 0);
+
+    infer(&l, "batchnorm1d", "init=zeros", &steps, 1);
+    REQUIRE(l.status == TDM_OK && l.infer.param_count == 2 && l.infer.buffer_count == 3);
+    CHECK_TEXT(tdm__shape_text(&l.infer.param[0].shape).text, "5");
+    CHECK_INT(l.infer.param[0].init, TDM_INIT_ZEROS);
+    CHECK_TEXT(l.infer.buffer[2].suffix, "num_batches_tracked");
+    CHECK_INT(l.infer.least_rows, 0);
+    CHECK_INT(l.infer.statistics, 11);
+    infer(&l, "batchnorm1d", "track_running_stats=false", &flat, 1);
+    CHECK_INT(l.infer.least_rows, 2);
+    CHECK_INT(l.infer.least_rows_in_evaluation, 2);
 }
 
 TEST(refusals) {
@@ -228,7 +241,12 @@ TEST(refusals) {
     check_refused("groupnorm", "groups=2", IMAGE(3, 5, 4),
                   "groupnorm 'body.0': groups must divide the channels of the input, got 2 groups and 3 channels");
     check_refused("batchnorm2d", "", FLAT(8),
-                  "batchnorm2d 'body.0' needs an input of channels x height x width, got 8");
+                  "batchnorm2d 'body.0' needs an input of channels x height x width, got 8; batchnorm1d takes that");
+    check_refused(
+        "batchnorm1d", "", IMAGE(3, 5, 4),
+        "batchnorm1d 'body.0' needs an input of channels, or of channels x points, got 3x5x4; batchnorm2d takes that");
+    check_refused("batchnorm1d", "in=7", FLAT(8),
+                  "batchnorm1d 'body.0': `in` says 7 channels, but its input 8 has 8; correct it or leave it out");
     check_refused("linear", "out=16777216", FLAT(16777216),
                   "linear 'body.0': its weight 16777216x16777216 has more elements than any machine can hold");
     check_refused("conv2d", "out=16777216 kernel=4096 padding=4096", IMAGE(16777216, 1, 1),

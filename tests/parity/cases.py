@@ -13,7 +13,7 @@ def conv(out, kernel=3, **more):
     return ("conv2d", dict(out=out, kernel=kernel, **more))
 
 
-BN, RELU, FLATTEN = ("batchnorm2d", {}), ("relu", {}), ("flatten", {})
+BN, BN_1D, RELU, FLATTEN = ("batchnorm2d", {}), ("batchnorm1d", {}), ("relu", {}), ("flatten", {})
 
 # samples are chosen so that no number of replicas divides them and the last batch of an epoch is short
 CASES = {
@@ -29,6 +29,11 @@ CASES = {
                    optimizer=dict(type="adamw", lr=1e-3, weight_decay=0.01),
                    layers=[conv(8, padding=1, bias=False), BN, RELU, ("maxpool2d", dict(kernel=2)),
                            conv(16, padding=1, bias=False), BN, RELU, ("maxpool2d", dict(kernel=2)), FLATTEN,
+                           ("linear", dict(out=10))]),
+    # batch norm of series and of features
+    "bn_mlp": dict(input=[4, 9], loss="cross_entropy", batch=8, samples=203,
+                   optimizer=dict(type="sgd", lr=0.02, momentum=0.9),
+                   layers=[BN_1D, FLATTEN, ("linear", dict(out=32, bias=False)), BN_1D, RELU,
                            ("linear", dict(out=10))]),
     # a bias in front of batch norm: its gradient is rounding noise and Adam makes steps of it. The training loss does not see
     # that bias, but the running mean trails behind it, so the evaluation of PyTorch's own two kernels differs by 1e-4
@@ -104,6 +109,7 @@ FIXTURES = {
     "mlp": EVERY_WAY,
     "cnn": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 3, "")],
     "bn_cnn": EVERY_WAY,
+    "bn_mlp": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
     "bn_bias": [("single", 1, ""), ("dp", 3, "chunk")],
     "residual": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
     "convs": [("single", 1, ""), ("ddp", 2, "")],

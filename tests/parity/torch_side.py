@@ -47,9 +47,11 @@ def module_of(kind, s, shape):
         return nn.Conv2d(shape[1], s["out"], pair(s["kernel"]), pair(s.get("stride", 1)), pair(s.get("padding", 0)),
                          pair(s.get("dilation", 1)), s.get("groups", 1), s.get("bias", True))
     if kind == "linear":
-        return nn.Linear(shape[1], s["out"])
+        return nn.Linear(shape[1], s["out"], s.get("bias", True))
     if kind == "batchnorm2d":
         return nn.BatchNorm2d(shape[1])
+    if kind == "batchnorm1d":
+        return nn.BatchNorm1d(shape[1])
     if kind in ("maxpool2d", "avgpool2d"):
         make = nn.MaxPool2d if kind == "maxpool2d" else nn.AvgPool2d
         return make(pair(s["kernel"]), pair(s.get("stride", s["kernel"])), pair(s.get("padding", 0)))

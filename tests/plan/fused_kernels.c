@@ -96,7 +96,7 @@ static tdm_status recompute(const tdm_kernel_args *args) {
 }
 
 static bool has_buffers(const char *op) {
-    return strcmp(op, "batchnorm2d") == 0;
+    return strcmp(op, "batchnorm2d") == 0 || strcmp(op, "batchnorm1d") == 0;
 }
 
 /* ---- backward ---- */

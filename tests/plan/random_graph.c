@@ -112,8 +112,10 @@ static void add_row_layer(maker *m, int x) {
         add_layer(m, "relu", &x, 1, "", m->channels[x], 0);
     else if (what < 68)
         add_layer(m, "dropout", &x, 1, "p=0.3", m->channels[x], 0);
-    else if (what < 75)
+    else if (what < 72)
         add_layer(m, draw_activation(m), &x, 1, "", m->channels[x], 0);
+    else if (what < 78)
+        add_layer(m, "batchnorm1d", &x, 1, "", m->channels[x], 0);
     else if (what < 85)
         add_flat(m, x);
     else

@@ -196,6 +196,11 @@ static const plan_case residuals[] = {
      .offers = "batchnorm2d: add relu",
      .want = "conv2d(wb) v0 -> v1\n"
              "batchnorm2d+add+relu(wb) v1 v0 -> v2"},
+    {.title = "fires for features",
+     .graph = "x 8; c linear x out=8; b batchnorm1d c; a add b x; r relu a",
+     .offers = "batchnorm1d: add relu",
+     .want = "linear(wb) v0 -> v1\n"
+             "batchnorm1d+add+relu(wb) v1 v0 -> v2"},
     {.title = "both of the add are norms: the later one takes",
      .graph = BLOCK "b batchnorm2d c; d batchnorm2d s; a add b d; r relu a",
      .offers = "batchnorm2d: add relu",

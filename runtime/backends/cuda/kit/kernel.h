@@ -18,25 +18,20 @@
 /* The kernels of an op, from its file's templates `forward<Number>` and `backward<Number>`; of a loss, from
  * `run<Number>`; and of an optimizer: TDM_CUDA_KERNEL(relu, keep_layout); TDM_CUDA_LOSS(mse); TDM_CUDA_OPTIM(sgd, run);
  * In C++ other files see a constant only if it was declared as extern. */
-#define TDM_CUDA_KERNEL(name, fits_function) TDM_CUDA_KERNEL_WITH(name, fits_function, NULL, NULL)
-/* Of a file that has templates `statistics<Number>` and `recompute<Number>` too. */
-#define TDM_CUDA_KERNEL_STATISTICS(name, fits_function)                                            \
-    TDM_CUDA_KERNEL_WITH(name, fits_function, (by_precision<statistics<float>, statistics<bf16>>), \
-                         (by_precision<recompute<float>, recompute<bf16>>))
-#define TDM_CUDA_KERNEL_WITH(name, fits_function, statistics_function, recompute_function) \
-    extern "C" const tdm_kernel tdm__##name##_cuda;                                        \
-    const tdm_kernel tdm__##name##_cuda = {                                                \
-        .op = #name,                                                                       \
-        .variant = "cuda",                                                                 \
-        .fits = fits_function,                                                             \
-        .open = NULL,                                                                      \
-        .close = NULL,                                                                     \
-        .forward = by_precision<forward<float>, forward<bf16>>,                            \
-        .backward = by_precision<backward<float>, backward<bf16>>,                         \
-        .statistics = statistics_function,                                                 \
-        .recompute = recompute_function,                                                   \
-        .algorithms = NULL,                                                                \
-        .takes_bf16 = true,                                                                \
+#define TDM_CUDA_KERNEL(name, fits_function)                       \
+    extern "C" const tdm_kernel tdm__##name##_cuda;                \
+    const tdm_kernel tdm__##name##_cuda = {                        \
+        .op = #name,                                               \
+        .variant = "cuda",                                         \
+        .fits = fits_function,                                     \
+        .open = NULL,                                              \
+        .close = NULL,                                             \
+        .forward = by_precision<forward<float>, forward<bf16>>,    \
+        .backward = by_precision<backward<float>, backward<bf16>>, \
+        .statistics = NULL,                                        \
+        .recompute = NULL,                                         \
+        .algorithms = NULL,                                        \
+        .takes_bf16 = true,                                        \
     }
 #define TDM_CUDA_LOSS(name)                              \
     extern "C" const tdm_loss_kernel tdm__##name##_cuda; \
