@@ -26,4 +26,5 @@ try() { # FOLDER
 try toy
 try toy_mp
 try tutorials
+try table
 for file in samples/*/*.yaml; do code 0 "$tandem" check "$file"; done
