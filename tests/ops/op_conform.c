@@ -14,7 +14,7 @@ static void relu_forward(float *y, int64_t count) {
 
 /* With a bias in front of the op, where the kernel adds it behind: to the bit for the ops that offer it. */
 static op_data biased_data(const op_data *data) {
-    const int64_t channels = data->x_shape.dim[1], points = data->x_shape.dim[2] * data->x_shape.dim[3];
+    const int64_t channels = data->x_shape.dim[1], points = data->x_count / (data->x_shape.dim[0] * channels);
     op_data biased = *data;
     biased.x[0] = calloc((size_t)data->x_count, sizeof *biased.x[0]);
     if (biased.x[0] == NULL) abort();

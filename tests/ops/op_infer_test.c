@@ -81,6 +81,10 @@ TEST(output_shapes) {
     check_output("conv1d", "out=8 kernel=4 padding=2 stride=3 dilation=2", SERIES(3, 10), "8x3");
     check_output("conv1d", "out=8 kernel=4 dilation=3 padding=same", SERIES(3, 5), "8x5");
     check_output("conv1d", "out=8 kernel=3 padding=valid stride=2", SERIES(3, 6), "8x2");
+    check_output("maxpool1d", "kernel=3 stride=2 padding=1", SERIES(3, 9), "3x5");
+    check_output("maxpool1d", "kernel=2 ceil_mode=true", SERIES(3, 5), "3x3");
+    check_output("adaptive_avgpool1d", "out=4", SERIES(3, 9), "3x4");
+    check_output("transpose", "", SERIES(3, 9), "9x3");
     check_output("maxpool2d", "kernel=3 stride=2 padding=1", IMAGE(3, 112, 112), "3x56x56");
     check_output("maxpool2d", "kernel=2 ceil_mode=true", IMAGE(3, 5, 4), "3x3x2");
     check_output("maxpool2d", "kernel=3 stride=2 ceil_mode=true", IMAGE(3, 112, 111), "3x56x55");
@@ -271,6 +275,14 @@ TEST(refusals_of_series) {
                   "conv1d 'body.0': groups must divide the channels of the input, got 2 groups and 3 channels");
     check_refused("conv1d", "out=8 kernel=1 in=4", SERIES(3, 8),
                   "conv1d 'body.0': `in` says 4 channels, but its input 3x8 has 3; correct it or leave it out");
+    check_refused("maxpool1d", "kernel=3", IMAGE(1, 8, 8),
+                  "maxpool1d 'body.0' needs an input of channels x points, got 1x8x8");
+    check_refused("maxpool1d", "kernel=3 padding=2", SERIES(3, 8),
+                  "maxpool1d 'body.0': padding may be at most half the kernel 1x3, got 0x2");
+    check_refused("maxpool1d", "kernel=9", SERIES(3, 8), "maxpool1d 'body.0': kernel 1x9 is larger than the input 1x8");
+    check_refused("adaptive_avgpool1d", "out=1", FLAT(9),
+                  "adaptive_avgpool1d 'body.0' needs an input of channels x points, got 9");
+    check_refused("transpose", "", IMAGE(1, 8, 8), "transpose 'body.0' needs an input of two dimensions, got 1x8x8");
 }
 
 TEST(add_wants_one_shape) {

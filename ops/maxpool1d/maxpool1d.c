@@ -1,0 +1,43 @@
+/* maxpool1d: definition. torch.nn.MaxPool1d. */
+#include "ops/maxpool1d/maxpool1d.h"
+
+#include "ops/ops.h"
+#include "runtime/base/field/field_rows.h"
+
+static const tdm_field fields[] = {
+    {FIELD(INT, tdm_maxpool1d_attrs, kernel, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),
+     HELP("points of the window", "窗口的点数")},
+    {FIELD(INT, tdm_maxpool1d_attrs, stride, "null"), RANGE(1, TDM_MAX_WINDOW), FLAGS(NULLABLE),
+     HELP("step from one window to the next; null: the kernel size", "相邻窗口之间的步幅；null 表示等于窗口大小")},
+    {FIELD(INT, tdm_maxpool1d_attrs, padding, "0"), RANGE(0, TDM_MAX_WINDOW),
+     HELP("padding at each end; it is never the maximum", "两端填充的点数，填充点不参与取最大值")},
+    {FIELD(INT, tdm_maxpool1d_attrs, dilation, "1"), RANGE(1, TDM_MAX_WINDOW),
+     HELP("distance between the points of the window", "窗口各点之间的间距")},
+    {FIELD(BOOL, tdm_maxpool1d_attrs, ceil_mode, "false"),
+     HELP("a last window that begins inside the input may reach beyond its padding",
+          "最后一个窗口只要从输入内部开始，就可以超出填充的边缘")},
+    {0},
+};
+
+static tdm_status infer(tdm_infer *infer) {
+    const tdm_maxpool2d_attrs attrs = tdm__maxpool1d_image(infer->attrs);
+    TDM_TRY(tdm__infer_check_series(infer));
+    tdm_infer image = *infer;
+    image.input[0] = (tdm_shape){3, {infer->input[0].dim[0], 1, infer->input[0].dim[1]}};
+    TDM_TRY(tdm__pool_infer(&image, &attrs.pool));
+    infer->output = (tdm_shape){2, {image.output.dim[0], image.output.dim[2]}};
+    infer->flops = image.flops;
+    return TDM_OK;
+}
+
+const tdm_op_def tdm__maxpool1d_op = {
+    .name = "maxpool1d",
+    .also_called = "max_pool1d",
+    .doc = "largest value of each window of a series [channels, points] (torch.nn.MaxPool1d)",
+    .doc_zh = "序列 [通道数, 点数] 每个窗口的最大值（torch.nn.MaxPool1d）",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .attrs = fields,
+    .attrs_bytes = sizeof(tdm_maxpool1d_attrs),
+    .infer = infer,
+};
