@@ -31,6 +31,11 @@ class Add(nn.Module):
         return x[0] + x[1]
 
 
+class Transpose(nn.Module):
+    def forward(self, x):
+        return x.transpose(1, 2)
+
+
 def series_of(kind, s, features):
     """nn.LSTM or nn.GRU that gives the states alone: all of them, or the last."""
     class Series({"lstm": nn.LSTM, "gru": nn.GRU}[kind]):
@@ -43,6 +48,13 @@ def series_of(kind, s, features):
 def module_of(kind, s, shape):
     if kind in ("lstm", "gru"):
         return series_of(kind, s, shape[2])
+    if kind == "conv1d":
+        return nn.Conv1d(shape[1], s["out"], s["kernel"], s.get("stride", 1), s.get("padding", 0), s.get("dilation", 1),
+                         s.get("groups", 1))
+    if kind == "maxpool1d":
+        return nn.MaxPool1d(s["kernel"])
+    if kind == "layernorm":
+        return nn.LayerNorm(shape[-1])
     if kind == "conv2d":
         return nn.Conv2d(shape[1], s["out"], pair(s["kernel"]), pair(s.get("stride", 1)), pair(s.get("padding", 0)),
                          pair(s.get("dilation", 1)), s.get("groups", 1), s.get("bias", True))
@@ -57,7 +69,7 @@ def module_of(kind, s, shape):
         return make(pair(s["kernel"]), pair(s.get("stride", s["kernel"])), pair(s.get("padding", 0)))
     if kind == "adaptive_avgpool2d":
         return nn.AdaptiveAvgPool2d(pair(s["out"]))
-    return {"relu": nn.ReLU, "flatten": nn.Flatten, "add": Add}[kind]()
+    return {"relu": nn.ReLU, "flatten": nn.Flatten, "add": Add, "transpose": Transpose}[kind]()
 
 
 def pair(value):
