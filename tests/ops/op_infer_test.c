@@ -129,15 +129,6 @@ TEST(parameters) {
     CHECK_INT(l.infer.param[1].fan_in, 12);
     CHECK_NEAR(l.infer.flops, 2.0 * 12 * 6 * 3 * 4, 0);
 
-    tdm_shape series = SERIES(4, 9);
-    infer(&l, "conv1d", "out=6 kernel=3 groups=2", &series, 1);
-    REQUIRE(l.status == TDM_OK && l.infer.param_count == 2);
-    CHECK_TEXT(tdm__shape_text(&l.infer.param[0].shape).text, "6x2x3");
-    CHECK_TEXT(tdm__shape_text(&l.infer.param[1].shape).text, "6");
-    CHECK_INT(l.infer.param[0].fan_in, 6);
-    CHECK(l.infer.param[1].is_bias);
-    CHECK_NEAR(l.infer.flops, 2.0 * 6 * 6 * 7, 0);
-
     tdm_shape flat = FLAT(30), steps = {2, {5, 30}};
     infer(&l, "linear", "out=7", &steps, 1);
     REQUIRE(l.status == TDM_OK && l.infer.param_count == 2);
@@ -188,6 +179,18 @@ TEST(parameters) {
     infer(&l, "batchnorm1d", "track_running_stats=false", &flat, 1);
     CHECK_INT(l.infer.least_rows, 2);
     CHECK_INT(l.infer.least_rows_in_evaluation, 2);
+}
+
+TEST(parameters_of_series) {
+    layer l;
+    tdm_shape series = SERIES(4, 9);
+    infer(&l, "conv1d", "out=6 kernel=3 groups=2", &series, 1);
+    REQUIRE(l.status == TDM_OK && l.infer.param_count == 2);
+    CHECK_TEXT(tdm__shape_text(&l.infer.param[0].shape).text, "6x2x3");
+    CHECK_TEXT(tdm__shape_text(&l.infer.param[1].shape).text, "6");
+    CHECK_INT(l.infer.param[0].fan_in, 6);
+    CHECK(l.infer.param[1].is_bias);
+    CHECK_NEAR(l.infer.flops, 2.0 * 6 * 6 * 7, 0);
 }
 
 TEST(refusals) {
@@ -320,5 +323,5 @@ TEST(concat_wants_one_shape_but_for_dim) {
     CHECK_TEXT(tdm__shape_text(&l.infer.output).text, "8x3x7");
 }
 
-TEST_MAIN(RUN(output_shapes); RUN(parameters); RUN(refusals); RUN(refusals_of_series); RUN(add_wants_one_shape);
-          RUN(concat_wants_one_shape_but_for_dim);)
+TEST_MAIN(RUN(output_shapes); RUN(parameters); RUN(parameters_of_series); RUN(refusals); RUN(refusals_of_series);
+          RUN(add_wants_one_shape); RUN(concat_wants_one_shape_but_for_dim);)
