@@ -5,7 +5,8 @@
  * pay, or so many that the copy would be large. */
 #include <string.h>
 
-#include "runtime/backends/dnnl/kit/dnnl.h"
+#include "runtime/backends/dnnl/kit/passes.h"
+#include "runtime/backends/dnnl/kit/sgemm.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/linear_dnnl.h"
 
@@ -60,74 +61,18 @@ static void finish(const tdm_kernel_args *args, const offsets *at, const float *
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) passes->relu(args->y, at->rows * at->out);
 }
 
-/* ---- products: each thread computes a part of the result ---- */
+/* ---- forward and backward ---- */
 
-/* c = a b in dnnl_sgemm's terms: c is m x n, and sums have k terms. */
-typedef struct {
-    char transposed_a, transposed_b;
-    int64_t m, n, k;
-    const float *a;
-    int64_t lda;
-    const float *b;
-    int64_t ldb;
-    float *c;
-    int64_t ldc;
-} product;
-
-typedef struct {
-    const product *whole;
-    int64_t parts;
-    _Atomic int status; /* dnnl_status_t */
-} parted;
-
-/* The least size of a part. Rows or columns: oneDNN adds narrow matrices in another order. Multiplications: fewer take
- * less than some ten microseconds, and are not worth waking a thread for. */
-enum { NARROWEST = 64, LEAST_WORK = 1 << 19 };
-
-static int64_t cut(int64_t length, int64_t part, int64_t parts) {
-    return part == parts ? length : length / NARROWEST * part / parts * NARROWEST;
-}
-
-static void multiply_parts(void *data, int64_t begin, int64_t end) {
-    parted *job = data;
-    product p = *job->whole;
-    const bool by_rows = p.m >= p.n;
-    const int64_t length = by_rows ? p.m : p.n;
-    const int64_t from = cut(length, begin, job->parts), to = cut(length, end, job->parts);
-    if (by_rows) {
-        p.a += p.transposed_a == 'T' ? from : from * p.lda;
-        p.c += from * p.ldc;
-        p.m = to - from;
-    } else {
-        p.b += p.transposed_b == 'T' ? from * p.ldb : from;
-        p.c += from;
-        p.n = to - from;
-    }
-    const dnnl_status_t status = TDM_DNNL(dnnl_sgemm)(p.transposed_a, p.transposed_b, p.m, p.n, p.k, 1.0f, p.a, p.lda,
-                                                      p.b, p.ldb, 0.0f, p.c, p.ldc);
-    if (status != dnnl_success) job->status = (int)status;
-}
-
-/* Returns into how many parts to split a product. oneDNN's own threads would split sums, too, and the bits would depend
- * on the number of threads. They would also if a part ran other code than the whole product: such a product is left to
- * one thread. (This is asked last, because oneDNN's answer takes as long as a small product.) */
-static int64_t parts_of(const product *p, int threads) {
-    const int64_t wide = (p->m >= p->n ? p->m : p->n) / NARROWEST, long_enough = p->m * p->n * p->k / LEAST_WORK;
-    const int64_t most = wide < long_enough ? wide : long_enough, parts = most < threads ? most : threads;
-    return parts > 1 && tdm__dnnl_sgemm_parts(p->m, p->n, p->k, p->transposed_b == 'T') ? parts : 1;
-}
-
-static tdm_status multiply(const tdm_kernel_args *args, const product *whole) {
-    parted job = {.whole = whole, .parts = parts_of(whole, args->desc->threads)};
-    TDM_MODULE_TRY(tdm__dnnl_share(args->desc->threads, job.parts, multiply_parts, &job));
-    return tdm__dnnl_check((dnnl_status_t)job.status, "linear");
+static tdm_status multiply(const tdm_kernel_args *args, const tdm_dnnl_sgemm *product) {
+    return tdm__dnnl_sgemm_share(product, args->desc->threads, "linear");
 }
 
 static tdm_status forward_transposed(const tdm_kernel_args *args, const offsets *at, const float *bias) {
     float *x = (float *)((char *)args->scratch + at->x), *y = (float *)((char *)args->scratch + at->y);
     const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
     passes->transpose(x, args->x[0], at->rows, at->in);
-    const product p = {'N', 'N', at->out, at->rows, at->in, args->param[0], at->in, x, at->rows, y, at->rows};
+    const tdm_dnnl_sgemm p = {'N',    'N', at->out,  at->rows, at->in,   args->param[0],
+                              at->in, x,   at->rows, y,        at->rows, false};
     TDM_MODULE_TRY(multiply(args, &p));
     passes->transpose(args->y, y, at->out, at->rows);
     finish(args, at, bias);
@@ -135,8 +80,8 @@ static tdm_status forward_transposed(const tdm_kernel_args *args, const offsets 
 }
 
 static tdm_status forward_straight(const tdm_kernel_args *args, const offsets *at, const float *bias) {
-    const product p = {'N',    'T',     at->rows, at->out, at->in, args->x[0], at->in, args->param[0],
-                       at->in, args->y, at->out};
+    const tdm_dnnl_sgemm p = {'N',    'T',     at->rows, at->out, at->in, args->x[0], at->in, args->param[0],
+                              at->in, args->y, at->out,  false};
     TDM_MODULE_TRY(multiply(args, &p));
     finish(args, at, bias);
     return TDM_OK;
@@ -180,12 +125,14 @@ static tdm_status run_backward(const tdm_kernel_args *args) {
         dy = (const float *)((const char *)args->scratch + at.masked);
     }
     if (args->dparam[0] != NULL) {
-        const product dw = {'T', 'N', at.out, at.in, at.rows, dy, at.out, args->x[0], at.in, args->dparam[0], at.in};
+        const tdm_dnnl_sgemm dw = {'T',    'N',        at.out, at.in,           at.rows, dy,
+                                   at.out, args->x[0], at.in,  args->dparam[0], at.in,   false};
         TDM_MODULE_TRY(multiply(args, &dw));
     }
     if (args->dparam[1] != NULL) sum_rows(args->dparam[1], dy, &at);
     if (args->dx[0] == NULL) return TDM_OK;
-    const product dx = {'N', 'N', at.rows, at.in, at.out, dy, at.out, args->param[0], at.in, args->dx[0], at.in};
+    const tdm_dnnl_sgemm dx = {'N',   'N',         at.rows, at.in, at.out, dy, at.out, args->param[0],
+                               at.in, args->dx[0], at.in,   false};
     return multiply(args, &dx);
 }
 

@@ -1,0 +1,25 @@
+/* Products of matrices in floats: oneDNN's sgemm, cut into parts that threads share. The number of threads changes no
+ * bit. */
+#ifndef TDM_DNNL_SGEMM_H
+#define TDM_DNNL_SGEMM_H
+
+#include "runtime/backends/dnnl/kit/dnnl.h"
+
+/* c = a b in dnnl_sgemm's terms: c is m x n, and sums have k terms. 'T': the matrix lies transposed. */
+typedef struct tdm_dnnl_sgemm {
+    char transposed_a, transposed_b; /* 'N' or 'T' */
+    int64_t m, n, k;
+    const float *a;
+    int64_t lda;
+    const float *b;
+    int64_t ldb;
+    float *c;
+    int64_t ldc;
+    bool adds; /* to what c holds */
+} tdm_dnnl_sgemm;
+
+/* Both are called between tdm__dnnl_enter and tdm__dnnl_leave. `what` names the layer in messages. */
+dnnl_status_t tdm__dnnl_sgemm_run(const tdm_dnnl_sgemm *product); /* by the calling thread, in one part */
+tdm_status tdm__dnnl_sgemm_share(const tdm_dnnl_sgemm *product, int threads, const char *what);
+
+#endif
