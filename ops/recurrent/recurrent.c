@@ -35,7 +35,8 @@ tdm_status tdm__recurrent_infer(tdm_infer *infer, int64_t gates) {
 
 /* ---- memory ---- */
 
-/* Numbers of scratch: the transposed weights of a layer, a row if none is kept, what is carried from step to step. */
+/* Scratch: the transposed weights of a layer, what is carried from step to step, and what is kept where nothing is
+ * saved. */
 static int64_t transposed_count(const tdm_recurrent *r) {
     const int64_t widest = r->in > r->hidden ? r->in : r->hidden;
     return r->gates * r->hidden * (widest + r->hidden);
@@ -44,9 +45,9 @@ static int64_t transposed_count(const tdm_recurrent *r) {
 bool tdm__recurrent_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool is_gru) {
     const tdm_recurrent r = tdm__recurrent_of(desc, is_gru, desc->y.dim[0]);
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
-    fit->saved_bytes = (size_t)(r.rows * r.per_row) * sizeof(float);
+    fit->saved_bytes = (size_t)tdm__recurrent_kept(&r) * sizeof(float);
     fit->scratch_bytes =
-        (size_t)(transposed_count(&r) + 2 * r.hidden + (desc->training ? 0 : r.rows * r.per_row)) * sizeof(float);
+        (size_t)(transposed_count(&r) + 2 * r.hidden + (desc->training ? 0 : tdm__recurrent_kept(&r))) * sizeof(float);
     return true;
 }
 
@@ -56,20 +57,17 @@ typedef struct memory {
 
 static memory memory_of(const tdm_kernel_args *args, const tdm_recurrent *r) {
     float *scratch = args->scratch;
-    const int64_t widest = r->in > r->hidden ? r->in : r->hidden, wide = r->gates * r->hidden;
-    memory m = {.ih = scratch, .hh = scratch + wide * widest, .carried = scratch + transposed_count(r)};
+    const int64_t of_h = r->gates * r->hidden * r->hidden, both = transposed_count(r);
+    memory m = {.hh = scratch, .ih = scratch + of_h, .carried = scratch + both};
     m.kept = args->saved != NULL ? args->saved : m.carried + 2 * r->hidden;
     return m;
 }
 
-static int64_t in_of(const tdm_recurrent *r, int64_t layer) {
-    return layer == 0 ? r->in : r->hidden;
-}
-
-/* The layer's input of a row at step `t`. */
-static const float *input_at(const tdm_kernel_args *args, const tdm_recurrent *r, const float *row, int64_t n,
-                             int64_t layer, int64_t t) {
-    return layer == 0 ? args->x[0] + (n * r->steps + t) * r->in : row + tdm__recurrent_at(r, layer - 1, t) + r->h;
+/* The layer's input of row `n` at step `t`. */
+static const float *input_at(const tdm_kernel_args *args, const tdm_recurrent *r, const memory *m, int64_t layer,
+                             int64_t n, int64_t t) {
+    return layer == 0 ? args->x[0] + (n * r->steps + t) * r->in
+                      : m->kept + tdm__recurrent_at(r, layer - 1, n, t) + r->h;
 }
 
 static const float *const *params_of(const tdm_kernel_args *args, int64_t layer) {
@@ -110,14 +108,14 @@ static void step_forward(const tdm_recurrent *r, const memory *m, const float *c
 
 static void layer_forward(const tdm_kernel_args *args, const tdm_recurrent *r, const memory *m, int64_t layer) {
     const float *const *param = params_of(args, layer);
-    const int64_t wide = r->gates * r->hidden, in = in_of(r, layer);
+    const int64_t wide = r->gates * r->hidden, in = tdm__recurrent_in(r, layer);
     transpose(m->ih, param[0], wide, in);
     transpose(m->hh, param[1], wide, r->hidden);
     for (int64_t n = 0; n < r->rows; n++) {
-        float *row = m->kept + n * r->per_row, *before = NULL;
+        const float *before = NULL;
         for (int64_t t = 0; t < r->steps; t++) {
-            float *now = row + tdm__recurrent_at(r, layer, t);
-            step_forward(r, m, param, input_at(args, r, row, n, layer, t), in, now, before);
+            float *now = m->kept + tdm__recurrent_at(r, layer, n, t);
+            step_forward(r, m, param, input_at(args, r, m, layer, n, t), in, now, before);
             before = now;
         }
     }
@@ -126,31 +124,12 @@ static void layer_forward(const tdm_kernel_args *args, const tdm_recurrent *r, c
 tdm_status tdm__recurrent_forward(const tdm_kernel_args *args, bool is_gru) {
     const tdm_recurrent r = tdm__recurrent_of(args->desc, is_gru, args->rows);
     const memory m = memory_of(args, &r);
-    const int64_t given = r.gives_all ? r.steps : 1;
     for (int64_t layer = 0; layer < r.layers; layer++) layer_forward(args, &r, &m, layer);
-    for (int64_t n = 0; n < r.rows; n++)
-        for (int64_t k = 0; k < given; k++)
-            memcpy(args->y + (n * given + k) * r.hidden,
-                   m.kept + n * r.per_row + tdm__recurrent_at(&r, r.layers - 1, r.steps - given + k) + r.h,
-                   (size_t)r.hidden * sizeof(float));
+    tdm__recurrent_give_y(args, &r, m.kept);
     return TDM_OK;
 }
 
 /* ---- backward ---- */
-
-/* The gradients of y become those of the last layer's h. */
-static void take_dy(const tdm_kernel_args *args, const tdm_recurrent *r, const memory *m) {
-    for (int64_t n = 0; n < r->rows; n++)
-        for (int64_t t = 0; t < r->steps; t++) {
-            float *dh = m->kept + n * r->per_row + tdm__recurrent_at(r, r->layers - 1, t) + r->dh;
-            if (r->gives_all)
-                memcpy(dh, args->dy + (n * r->steps + t) * r->hidden, (size_t)r->hidden * sizeof(float));
-            else if (t == r->steps - 1)
-                memcpy(dh, args->dy + n * r->hidden, (size_t)r->hidden * sizeof(float));
-            else
-                memset(dh, 0, (size_t)r->hidden * sizeof(float));
-        }
-}
 
 /* Through the cell and the weights: to the step before, and to the layer's input, if `dx` is not NULL. */
 static void step_backward(const tdm_recurrent *r, const memory *m, const float *const *param, float *now,
@@ -174,16 +153,16 @@ static void add_outer(float *restrict to, float d, const float *restrict x, int6
 /* By rising row, then step. */
 static void add_weights(const tdm_kernel_args *args, const tdm_recurrent *r, const memory *m, int64_t layer) {
     float *const *to = args->dparam + layer * TDM_RECURRENT_PARAMS;
-    const int64_t wide = r->gates * r->hidden, in = in_of(r, layer);
+    const int64_t wide = r->gates * r->hidden, in = tdm__recurrent_in(r, layer);
     if (to[0] == NULL) return;
     memset(to[0], 0, (size_t)(wide * in) * sizeof(float));
     memset(to[1], 0, (size_t)(wide * r->hidden) * sizeof(float));
     memset(to[2], 0, (size_t)wide * sizeof(float));
     memset(to[3], 0, (size_t)wide * sizeof(float));
     for (int64_t n = 0; n < r->rows; n++) {
-        const float *row = m->kept + n * r->per_row, *before = NULL;
+        const float *before = NULL;
         for (int64_t t = 0; t < r->steps; t++) {
-            const float *now = row + tdm__recurrent_at(r, layer, t), *x = input_at(args, r, row, n, layer, t);
+            const float *now = m->kept + tdm__recurrent_at(r, layer, n, t), *x = input_at(args, r, m, layer, n, t);
             for (int64_t k = 0; k < wide; k++) {
                 const float d = now[k], of_h = now[tdm__recurrent_of_h(r, k)];
                 add_outer(to[0] + k * in, d, x, in);
@@ -199,15 +178,14 @@ static void add_weights(const tdm_kernel_args *args, const tdm_recurrent *r, con
 static void layer_backward(const tdm_kernel_args *args, const tdm_recurrent *r, const memory *m, int64_t layer) {
     const float *const *param = params_of(args, layer);
     for (int64_t n = 0; n < r->rows; n++) {
-        float *row = m->kept + n * r->per_row;
         memset(m->carried, 0, (size_t)(2 * r->hidden) * sizeof(float));
         for (int64_t t = r->steps - 1; t >= 0; t--) {
-            float *now = row + tdm__recurrent_at(r, layer, t);
-            const float *before = t > 0 ? row + tdm__recurrent_at(r, layer, t - 1) : NULL;
-            float *dx = layer > 0             ? row + tdm__recurrent_at(r, layer - 1, t) + r->dh
+            float *now = m->kept + tdm__recurrent_at(r, layer, n, t);
+            const float *before = t > 0 ? m->kept + tdm__recurrent_at(r, layer, n, t - 1) : NULL;
+            float *dx = layer > 0             ? m->kept + tdm__recurrent_at(r, layer - 1, n, t) + r->dh
                         : args->dx[0] != NULL ? args->dx[0] + (n * r->steps + t) * r->in
                                               : NULL;
-            step_backward(r, m, param, now, before, dx, in_of(r, layer));
+            step_backward(r, m, param, now, before, dx, tdm__recurrent_in(r, layer));
         }
     }
     add_weights(args, r, m, layer);
@@ -216,7 +194,7 @@ static void layer_backward(const tdm_kernel_args *args, const tdm_recurrent *r, 
 tdm_status tdm__recurrent_backward(const tdm_kernel_args *args, bool is_gru) {
     const tdm_recurrent r = tdm__recurrent_of(args->desc, is_gru, args->rows);
     const memory m = memory_of(args, &r);
-    take_dy(args, &r, &m);
+    tdm__recurrent_take_dy(args, &r, m.kept);
     for (int64_t layer = r.layers - 1; layer >= 0; layer--) layer_backward(args, &r, &m, layer);
     return TDM_OK;
 }

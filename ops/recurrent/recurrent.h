@@ -5,9 +5,9 @@
  *     lstm   c = f * c' + i * g;  h = o * tanh(c)
  *     gru    n = tanh(gate + r * part);  h = (1 - z) * n + z * h',  where `part` comes from h', the gate from x
  *
- * Kept of a step, for each layer of a row: the gates, what the cell needs beside them (lstm: c, gru: part), h, and the
- * gradient of h; `hidden` numbers each. In backward the gradients of the gates take their place. All kernels add in the
- * same order: bias, then products by rising index. So they have the same bits. */
+ * Kept for each layer, row and step, in this order: the gates, what the cell needs beside them (lstm: c, gru: part), h,
+ * and the gradient of h; `hidden` numbers each. In backward the gradients of the gates take their place. The reference
+ * and CUDA's kernel add in the same order, bias, then products by rising index, so they have the same bits. */
 #ifndef TDM_OPS_RECURRENT_H
 #define TDM_OPS_RECURRENT_H
 
@@ -27,10 +27,9 @@ enum { TDM_RECURRENT_PARAMS = 4, TDM_RECURRENT_LAYERS = TDM_MAX_PARAMS / TDM_REC
 typedef struct tdm_recurrent {
     bool is_gru, gives_all;
     int64_t rows, steps, in, hidden, layers;
-    int64_t gates;   /* of a unit */
-    int64_t stride;  /* numbers kept of a step of a layer */
-    int64_t h, dh;   /* where they are among these */
-    int64_t per_row; /* numbers kept of a row */
+    int64_t gates;  /* of a unit */
+    int64_t stride; /* numbers kept of a step of a row in a layer */
+    int64_t h, dh;  /* where they are among these */
 } tdm_recurrent;
 
 static inline tdm_recurrent tdm__recurrent_of(const tdm_kernel_desc *desc, bool is_gru, int64_t rows) {
@@ -47,13 +46,16 @@ static inline tdm_recurrent tdm__recurrent_of(const tdm_kernel_desc *desc, bool 
     r.h = (r.gates + 1) * r.hidden;
     r.dh = r.h + r.hidden;
     r.stride = r.dh + r.hidden;
-    r.per_row = r.layers * r.steps * r.stride;
     return r;
 }
 
-/* What is kept of step `t` of a layer; `row`: of the row. */
-TDM_HOST_DEVICE static inline int64_t tdm__recurrent_at(const tdm_recurrent *r, int64_t layer, int64_t t) {
-    return (layer * r->steps + t) * r->stride;
+static inline int64_t tdm__recurrent_kept(const tdm_recurrent *r) {
+    return r->layers * r->rows * r->steps * r->stride;
+}
+
+/* Where step `t` of row `n` in a layer is kept. */
+TDM_HOST_DEVICE static inline int64_t tdm__recurrent_at(const tdm_recurrent *r, int64_t layer, int64_t n, int64_t t) {
+    return ((layer * r->rows + n) * r->steps + t) * r->stride;
 }
 
 TDM_HOST_DEVICE static inline float tdm__recurrent_sigmoid(float x) {
@@ -114,6 +116,34 @@ TDM_HOST_DEVICE static inline void tdm__recurrent_unit_back(const tdm_recurrent 
 /* Where the gradient of gate `k`'s sum with h is: gru's new gate has another one there than with x. */
 TDM_HOST_DEVICE static inline int64_t tdm__recurrent_of_h(const tdm_recurrent *r, int64_t k) {
     return r->is_gru && k >= 2 * r->hidden ? k + r->hidden : k;
+}
+
+static inline int64_t tdm__recurrent_in(const tdm_recurrent *r, int64_t layer) {
+    return layer == 0 ? r->in : r->hidden;
+}
+
+/* y is the states of the last layer. */
+static inline void tdm__recurrent_give_y(const tdm_kernel_args *args, const tdm_recurrent *r, const float *kept) {
+    const int64_t given = r->gives_all ? r->steps : 1;
+    for (int64_t n = 0; n < r->rows; n++)
+        for (int64_t k = 0; k < given; k++)
+            memcpy(args->y + (n * given + k) * r->hidden,
+                   kept + tdm__recurrent_at(r, r->layers - 1, n, r->steps - given + k) + r->h,
+                   (size_t)r->hidden * sizeof(float));
+}
+
+/* The gradients of these states are dy, and 0 where y has none. */
+static inline void tdm__recurrent_take_dy(const tdm_kernel_args *args, const tdm_recurrent *r, float *kept) {
+    for (int64_t n = 0; n < r->rows; n++)
+        for (int64_t t = 0; t < r->steps; t++) {
+            float *dh = kept + tdm__recurrent_at(r, r->layers - 1, n, t) + r->dh;
+            if (r->gives_all)
+                memcpy(dh, args->dy + (n * r->steps + t) * r->hidden, (size_t)r->hidden * sizeof(float));
+            else if (t == r->steps - 1)
+                memcpy(dh, args->dy + n * r->hidden, (size_t)r->hidden * sizeof(float));
+            else
+                memset(dh, 0, (size_t)r->hidden * sizeof(float));
+        }
 }
 
 tdm_status tdm__recurrent_infer(tdm_infer *infer, int64_t gates);

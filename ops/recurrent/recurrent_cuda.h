@@ -18,7 +18,7 @@ template <class Number> struct recurrent_layer {
     float *kept, *carried, *d_ih, *d_hh, *d_bias_ih, *d_bias_hh;
 
     __device__ float *step(int64_t n, int64_t layer_of, int64_t t) const {
-        return kept + n * r.per_row + tdm__recurrent_at(&r, layer_of, t);
+        return kept + tdm__recurrent_at(&r, layer_of, n, t);
     }
     __device__ float input(int64_t n, int64_t t, int64_t i) const {
         return x != NULL ? get(x, (n * r.steps + t) * in + i) : step(n, layer - 1, t)[r.h + i];
@@ -121,8 +121,9 @@ template <class Number> struct recurrent_weight {
 static inline bool recurrent_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool is_gru) {
     const tdm_recurrent r = tdm__recurrent_of(desc, is_gru, desc->y.dim[0]);
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
-    fit->saved_bytes = (size_t)(r.rows * r.per_row) * sizeof(float);
-    fit->scratch_bytes = (size_t)(r.rows * (2 * r.hidden + (desc->training ? 0 : r.per_row))) * sizeof(float);
+    fit->saved_bytes = (size_t)tdm__recurrent_kept(&r) * sizeof(float);
+    fit->scratch_bytes =
+        (size_t)(r.rows * 2 * r.hidden + (desc->training ? 0 : tdm__recurrent_kept(&r))) * sizeof(float);
     return true;
 }
 

@@ -99,6 +99,11 @@ TEST(replicas_at_once_have_equal_bits) {
 
 /* ---- the number of threads changes nothing ---- */
 
+static bool is_one_of(const char *op, const char *names) {
+    const char *found = strstr(names, op);
+    return found != NULL && (found[strlen(op)] == ' ' || found[strlen(op)] == '\0');
+}
+
 static void check_threads_in(const char *op, const op_case *test, tdm_layout layout, int precision) {
     static const int threads[] = {2, 3, 4, 7};
     op_data data;
@@ -106,7 +111,7 @@ static void check_threads_in(const char *op, const op_case *test, tdm_layout lay
     if (precision == TDM_BF16) op_data_round(&data);
     const tdm_kernel *kernel = find(op);
     REQUIRE(kernel != NULL);
-    const bool relu = strcmp(op, "maxpool2d") != 0; /* which has none behind it */
+    const bool relu = is_one_of(op, "conv2d linear batchnorm2d"); /* others have none behind them */
     op_setting setting = {.layout = layout, .training = true, .relu = relu, .threads = 1, .precision = precision};
     op_result one, many;
     op_run(&one, kernel, &data, &setting);
@@ -143,6 +148,10 @@ TEST(threads_change_no_bit) {
     check_threads("batchnorm2d", &(op_case){.attrs = "", .rows = 29, .input = {3, {32, 9, 9}}}, blocked);
     check_threads("batchnorm1d", &(op_case){.attrs = "", .rows = 700, .input = {1, {96}}}, TDM_LAYOUT_PLAIN);
     check_threads("maxpool2d", &(op_case){.attrs = "kernel=2", .rows = 29, .input = {3, {32, 9, 9}}}, blocked);
+    check_threads("lstm", &(op_case){.attrs = "hidden=40 layers=2", .rows = 67, .input = {2, {13, 24}}},
+                  TDM_LAYOUT_PLAIN);
+    check_threads("gru", &(op_case){.attrs = "hidden=72 outputs=all", .rows = 49, .input = {2, {13, 200}}},
+                  TDM_LAYOUT_PLAIN);
     /* Sums that oneDNN's own threads would cut. */
     static const int shape[][3] = {{16, 1000, 32},  {4, 2000, 16},   {8192, 64, 10},   {20000, 16, 8},
                                    {300, 2500, 64}, {1000, 1, 300},  {784, 33, 129},   {17, 100, 100},

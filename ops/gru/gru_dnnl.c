@@ -1,0 +1,4 @@
+/* gru: the kernel of the dnnl module. */
+#include "ops/recurrent/recurrent_dnnl.h"
+
+TDM_RECURRENT_DNNL(gru, true);

@@ -1,0 +1,246 @@
+/* lstm and gru with oneDNN's sgemm. Inputs of all steps are multiplied by the weights at once; only the products with h
+ * go from step to step. Rows are independent until the gradients of the weights, so a thread takes some rows through
+ * all steps of a layer.
+ *
+ * A part has few rows, and h w^T reads both matrices along their rows, which costs sgemm half its speed. w h^T is as
+ * fast as any, so forward computes that and transposes the result. */
+#include "ops/recurrent/recurrent_dnnl.h"
+
+#include <string.h>
+
+#include "ops/recurrent/recurrent_lanes.h"
+#include "runtime/backends/dnnl/kit/passes.h"
+#include "runtime/backends/dnnl/kit/sgemm.h"
+
+/* Rows of a part: the sizes alone decide the parts, because sgemm adds in an order that depends on the rows. */
+enum { PART_ROWS = 16 };
+
+typedef struct {
+    const tdm_kernel_args *args;
+    tdm_recurrent r;
+    const tdm_recurrent_lanes *lanes;
+    int64_t layer, in, wide;
+    const float *const *param;
+    float *carried, *kept;
+    float *products, *turned; /* of a step: w h^T of each part, and transposed */
+    int64_t parts;
+    _Atomic int status; /* dnnl_status_t */
+} job;
+
+/* Numbers: each part of scratch begins on a cache line. */
+static int64_t lined(int64_t count) {
+    return (int64_t)(tdm__dnnl_round((size_t)count * sizeof(float)) / sizeof(float));
+}
+
+bool tdm__recurrent_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool is_gru) {
+    const tdm_recurrent r = tdm__recurrent_of(desc, is_gru, desc->y.dim[0]);
+    const int64_t kept = tdm__recurrent_kept(&r), numbers = r.rows * r.gates * r.hidden;
+    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
+    fit->saved_bytes = (size_t)kept * sizeof(float);
+    fit->scratch_bytes =
+        (size_t)(2 * lined(numbers) + lined(r.rows * 2 * r.hidden) + (desc->training ? 0 : kept)) * sizeof(float);
+    return true;
+}
+
+static job job_of(const tdm_kernel_args *args, bool is_gru) {
+    job j = {.args = args, .lanes = TDM_LANES(tdm__recurrent_lanes)};
+    j.r = tdm__recurrent_of(args->desc, is_gru, args->rows);
+    j.wide = j.r.gates * j.r.hidden;
+    j.products = args->scratch;
+    j.turned = j.products + lined(j.r.rows * j.wide);
+    j.carried = j.turned + lined(j.r.rows * j.wide);
+    j.kept = args->saved != NULL ? args->saved : j.carried + lined(j.r.rows * 2 * j.r.hidden);
+    j.parts = j.r.rows < PART_ROWS ? 1 : j.r.rows / PART_ROWS;
+    return j;
+}
+
+static void set_layer(job *j, int64_t layer) {
+    j->layer = layer;
+    j->in = tdm__recurrent_in(&j->r, layer);
+    j->param = j->args->param + layer * TDM_RECURRENT_PARAMS;
+}
+
+static float *at(const job *j, int64_t n, int64_t t) {
+    return j->kept + tdm__recurrent_at(&j->r, j->layer, n, t);
+}
+
+/* The layer's inputs from row n on; *stride: numbers from step to step. */
+static const float *inputs(const job *j, int64_t n, int64_t *stride) {
+    *stride = j->layer == 0 ? j->r.in : j->r.stride;
+    return j->layer == 0 ? j->args->x[0] + n * j->r.steps * j->r.in
+                         : j->kept + tdm__recurrent_at(&j->r, j->layer - 1, n, 0) + j->r.h;
+}
+
+static tdm_status share(job *j, tdm_dnnl_work_fn work) {
+    const int64_t numbers = j->r.rows * j->r.steps * j->wide;
+    TDM_MODULE_TRY(tdm__dnnl_share(tdm__dnnl_threads(j->args->desc->threads, numbers), j->parts, work, j));
+    return tdm__dnnl_check((dnnl_status_t)j->status, j->r.is_gru ? "gru" : "lstm");
+}
+
+static void multiply(job *j, const tdm_dnnl_sgemm *product) {
+    const dnnl_status_t status = tdm__dnnl_sgemm_run(product);
+    if (status != dnnl_success) j->status = (int)status;
+}
+
+typedef struct {
+    int64_t first, end;
+} rows;
+
+static rows rows_of(const job *j, int64_t part) {
+    return (rows){j->r.rows * part / j->parts, j->r.rows * (part + 1) / j->parts};
+}
+
+/* ---- forward ---- */
+
+static void set_biases(const job *j, float *now) {
+    const int64_t shared = j->r.is_gru ? 2 * j->r.hidden : j->wide;
+    for (int64_t k = 0; k < j->wide; k++) now[k] = j->param[2][k] + (k < shared ? j->param[3][k] : 0.0f);
+    if (j->r.is_gru) memcpy(now + j->wide, j->param[3] + shared, (size_t)j->r.hidden * sizeof(float));
+}
+
+static void add_inputs(job *j, rows of) {
+    int64_t stride;
+    const float *x = inputs(j, of.first, &stride);
+    const int64_t steps = (of.end - of.first) * j->r.steps;
+    for (int64_t i = 0; i < steps; i++) set_biases(j, at(j, of.first, 0) + i * j->r.stride);
+    multiply(j, &(tdm_dnnl_sgemm){'N', 'T', steps, j->wide, j->in, x, stride, j->param[0], j->in, at(j, of.first, 0),
+                                  j->r.stride, true});
+}
+
+/* Adds the products with the states before step t. */
+static void add_states(job *j, rows of, int64_t t) {
+    const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
+    const int64_t count = of.end - of.first, shared = j->r.is_gru ? 2 * j->r.hidden : j->wide;
+    float *products = j->products + of.first * j->wide, *turned = j->turned + of.first * j->wide;
+    multiply(j, &(tdm_dnnl_sgemm){'N', 'T', j->wide, count, j->r.hidden, j->param[1], j->r.hidden,
+                                  at(j, of.first, t - 1) + j->r.h, j->r.steps * j->r.stride, products, count, false});
+    passes->transpose(turned, products, j->wide, count);
+    for (int64_t n = of.first; n < of.end; n++, turned += j->wide) {
+        passes->add(at(j, n, t), turned, shared);
+        if (j->r.is_gru) passes->add(at(j, n, t) + j->wide, turned + shared, j->r.hidden);
+    }
+}
+
+static void forward_rows(job *j, rows of) {
+    add_inputs(j, of);
+    for (int64_t t = 0; t < j->r.steps; t++) {
+        if (t > 0) add_states(j, of, t);
+        for (int64_t n = of.first; n < of.end; n++)
+            j->lanes->forward(&j->r, at(j, n, t), t > 0 ? at(j, n, t - 1) : NULL);
+    }
+}
+
+static void forward_parts(void *data, int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; part++) forward_rows(data, rows_of(data, part));
+}
+
+static tdm_status run_forward(job *j) {
+    for (int64_t layer = 0; layer < j->r.layers; layer++) {
+        set_layer(j, layer);
+        TDM_MODULE_TRY(share(j, forward_parts));
+    }
+    tdm__recurrent_give_y(j->args, &j->r, j->kept);
+    return TDM_OK;
+}
+
+tdm_status tdm__recurrent_dnnl_forward(const tdm_kernel_args *args, bool is_gru) {
+    job j = job_of(args, is_gru);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter();
+    const tdm_status status = run_forward(&j);
+    tdm__dnnl_leave(&caller);
+    return status;
+}
+
+/* ---- backward ---- */
+
+/* Carries the gradients of gates [from, from + count) of step t, which weights [to, to + count) multiply, to the state
+ * before. */
+static void carry(job *j, rows of, int64_t t, int64_t from, int64_t count, int64_t to) {
+    multiply(j, &(tdm_dnnl_sgemm){'N', 'N', of.end - of.first, j->r.hidden, count, at(j, of.first, t) + from,
+                                  j->r.steps * j->r.stride, j->param[1] + to * j->r.hidden, j->r.hidden,
+                                  j->carried + of.first * 2 * j->r.hidden, 2 * j->r.hidden, true});
+}
+
+/* Gradients of the layer's input: dx, or those of the states of the layer below. */
+static void give_inputs(job *j, rows of) {
+    const bool is_first = j->layer == 0;
+    float *to = is_first ? j->args->dx[0] : j->kept + tdm__recurrent_at(&j->r, j->layer - 1, of.first, 0) + j->r.dh;
+    if (to == NULL) return;
+    if (is_first) to += of.first * j->r.steps * j->r.in;
+    multiply(j, &(tdm_dnnl_sgemm){'N', 'N', (of.end - of.first) * j->r.steps, j->in, j->wide, at(j, of.first, 0),
+                                  j->r.stride, j->param[0], j->in, to, is_first ? j->r.in : j->r.stride, false});
+}
+
+/* The state before a step takes the place of the gradient of h, which is used up: the gradients of weights then find
+ * pairs of a gate and a state in one place, and a first step has zeros. */
+static void keep_state(const job *j, float *now, const float *before) {
+    const size_t bytes = (size_t)j->r.hidden * sizeof(float);
+    if (before != NULL)
+        memcpy(now + j->r.dh, before + j->r.h, bytes);
+    else
+        memset(now + j->r.dh, 0, bytes);
+}
+
+static void backward_rows(job *j, rows of) {
+    const tdm_recurrent *r = &j->r;
+    memset(j->carried + of.first * 2 * r->hidden, 0, (size_t)((of.end - of.first) * 2 * r->hidden) * sizeof(float));
+    for (int64_t t = r->steps - 1; t >= 0; t--) {
+        for (int64_t n = of.first; n < of.end; n++) {
+            float *now = at(j, n, t);
+            const float *before = t > 0 ? at(j, n, t - 1) : NULL;
+            j->lanes->backward(r, now, before, j->carried + n * 2 * r->hidden);
+            keep_state(j, now, before);
+        }
+        if (t > 0) carry(j, of, t, 0, r->is_gru ? 2 * r->hidden : j->wide, 0);
+        if (t > 0 && r->is_gru) carry(j, of, t, 3 * r->hidden, r->hidden, 2 * r->hidden);
+    }
+    give_inputs(j, of);
+}
+
+static void backward_parts(void *data, int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; part++) backward_rows(data, rows_of(data, part));
+}
+
+/* Gradients of rows [to, to + count) of the weights with h and of their biases; their gates lie at `from`. */
+static tdm_status add_of_states(job *j, int64_t from, int64_t count, int64_t to) {
+    float *const *out = j->args->dparam + j->layer * TDM_RECURRENT_PARAMS;
+    const int64_t steps = j->r.rows * j->r.steps, stride = j->r.stride, hidden = j->r.hidden;
+    const float *gates = at(j, 0, 0) + from;
+    const tdm_dnnl_sgemm dw = {
+        'T',    'N',  count, hidden, steps, gates, stride, at(j, 0, 0) + j->r.dh, stride, out[1] + to * hidden,
+        hidden, false};
+    j->lanes->columns(out[3] + to, gates, steps, count, stride);
+    return tdm__dnnl_sgemm_share(&dw, j->args->desc->threads, j->r.is_gru ? "gru" : "lstm");
+}
+
+static tdm_status add_weights(job *j) {
+    float *const *out = j->args->dparam + j->layer * TDM_RECURRENT_PARAMS;
+    if (out[0] == NULL) return TDM_OK;
+    const int64_t steps = j->r.rows * j->r.steps, hidden = j->r.hidden;
+    int64_t stride;
+    const float *x = inputs(j, 0, &stride);
+    const tdm_dnnl_sgemm dw = {'T',         'N', j->wide, j->in,  steps, at(j, 0, 0),
+                               j->r.stride, x,   stride,  out[0], j->in, false};
+    j->lanes->columns(out[2], at(j, 0, 0), steps, j->wide, j->r.stride);
+    TDM_MODULE_TRY(tdm__dnnl_sgemm_share(&dw, j->args->desc->threads, j->r.is_gru ? "gru" : "lstm"));
+    TDM_MODULE_TRY(add_of_states(j, 0, j->r.is_gru ? 2 * hidden : j->wide, 0));
+    return j->r.is_gru ? add_of_states(j, 3 * hidden, hidden, 2 * hidden) : TDM_OK;
+}
+
+static tdm_status run_backward(job *j) {
+    tdm__recurrent_take_dy(j->args, &j->r, j->kept);
+    for (int64_t layer = j->r.layers - 1; layer >= 0; layer--) {
+        set_layer(j, layer);
+        TDM_MODULE_TRY(share(j, backward_parts));
+        TDM_MODULE_TRY(add_weights(j));
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__recurrent_dnnl_backward(const tdm_kernel_args *args, bool is_gru) {
+    job j = job_of(args, is_gru);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter();
+    const tdm_status status = run_backward(&j);
+    tdm__dnnl_leave(&caller);
+    return status;
+}
