@@ -21,7 +21,4 @@ typedef struct tdm_dropout_draw {
     int64_t position;
 } tdm_dropout_draw;
 
-/* Writes one row of the mask: 1 where an element is kept. */
-void tdm__dropout_mask(uint8_t *keep, int64_t count, const tdm_dropout_draw *draw);
-
 #endif

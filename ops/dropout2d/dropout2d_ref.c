@@ -1,8 +1,8 @@
 /* dropout2d: reference kernel, also used by default, for every layout. */
 #include <string.h>
 
+#include "ops/dropout/dropout_rows.h"
 #include "ops/dropout2d/dropout2d.h"
-#include "ops/elementwise.h"
 #include "ops/ops.h"
 #include "runtime/base/planes.h"
 
@@ -29,19 +29,13 @@ static void apply(const tdm_kernel_args *args, float *out, const float *in) {
 
 /* y = x * keep / (1 - p) */
 static tdm_status forward(const tdm_kernel_args *args) {
-    const tdm_dropout_attrs *attrs = args->desc->attrs;
     const int64_t channels = args->desc->y.dim[1];
     if (!args->training) {
         if (args->y != args->x[0]) memcpy(args->y, args->x[0], (size_t)tdm__elementwise_count(args) * sizeof(float));
         return TDM_OK;
     }
     for (int64_t n = 0; n < args->rows; n++)
-        tdm__dropout_mask((uint8_t *)args->saved + n * channels, channels,
-                          &(tdm_dropout_draw){.p = attrs->p,
-                                              .seed = args->seed,
-                                              .step = args->values->step,
-                                              .stream = args->stream,
-                                              .position = args->position[n]});
+        tdm__dropout_draw_row(args, (uint8_t *)args->saved + n * channels, n, channels);
     apply(args, args->y, args->x[0]);
     return TDM_OK;
 }

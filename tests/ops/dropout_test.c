@@ -1,6 +1,6 @@
 /* Dropout's mask is a pure function of (seed, stream, step, position, element): nothing of the batch enters. */
 #include "ops/dropout/dropout.h"
-#include "ops/dropout/dropout_draw.h"
+#include "ops/dropout/dropout_rows.h"
 #include "ops/ops.h"
 #include "runtime/base/random/philox.h"
 #include "runtime/base/random/rng.h"
