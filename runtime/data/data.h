@@ -22,6 +22,12 @@ typedef struct tdm_classes {
     const char *const *name;
 } tdm_classes;
 
+/* A category that the data trained on does not have, and that counts as unknown. */
+typedef struct tdm_unseen_cell {
+    int64_t index, place; /* the sample, and the number in it that stands for the category */
+    const char *value;
+} tdm_unseen_cell;
+
 /* Numbers of a sample that must be whole, from 0 to below `below`: the layer looks something up by them. */
 typedef struct tdm_data_index {
     int64_t first, count, below;
@@ -94,12 +100,14 @@ struct tdm_dataset {
     bool draws;      /* training: the steps draw */
     bool x_is_bytes; /* uint8, else float */
     tdm_target_kind target_kind;
-    int64_t target_width;         /* floats per sample for TDM_TARGET_VALUES */
-    int64_t classes;              /* labels are in [0, classes); 0: unknown until read */
-    tdm_classes class_names;      /* count 0: the classes have numbers only */
-    const tdm_features *features; /* of a table; NULL: there are none */
-    bool has_ignored;             /* some labels may be the loss's ignore_index */
-    struct tdm_bad_samples *bad;  /* those left out so far, see pictures/bad_samples.h; NULL: none can be */
+    int64_t target_width;          /* floats per sample for TDM_TARGET_VALUES */
+    int64_t classes;               /* labels are in [0, classes); 0: unknown until read */
+    tdm_classes class_names;       /* count 0: the classes have numbers only */
+    const tdm_features *features;  /* of a table; NULL: there are none */
+    const tdm_unseen_cell *unseen; /* of a table that is not the one trained on: in the order of samples */
+    int64_t unseen_count;
+    bool has_ignored;            /* some labels may be the loss's ignore_index */
+    struct tdm_bad_samples *bad; /* those left out so far, see pictures/bad_samples.h; NULL: none can be */
     /* `range` and `holdout`: index i of this view is sample rows[i] of the file; rows NULL: sample first + i. */
     int64_t first;
     const int64_t *rows;

@@ -84,3 +84,24 @@ tdm_status tdm_run_target(const tdm_run *run, tdm_target *out) {
     for (int i = 0; i < 2 && target->values.count == 2; i++) out->value[i] = target->values.name[i];
     return TDM_OK;
 }
+
+int64_t tdm_run_unseen_count(const tdm_run *run) {
+    return run != NULL && run->eval != NULL ? run->eval->unseen_count : 0;
+}
+
+tdm_status tdm_run_unseen(const tdm_run *run, int64_t which, tdm_unseen_category *out) {
+    if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_unseen: a pointer is NULL");
+    if (out->size < sizeof(*out))
+        TDM_FAIL(TDM_E_USAGE, "tdm_unseen_category.size must be sizeof(tdm_unseen_category), %zu, got %u", sizeof(*out),
+                 out->size);
+    if (which < 0 || which >= tdm_run_unseen_count(run))
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_unseen: %lld is not in [0, %lld)", (long long)which,
+                 (long long)tdm_run_unseen_count(run));
+    const tdm_unseen_cell *cell = &run->eval->unseen[which];
+    *out = (tdm_unseen_category){.size = out->size,
+                                 .sample = cell->index,
+                                 .input = cell->place,
+                                 .column = run->eval->features->item[cell->place].name,
+                                 .value = cell->value};
+    return TDM_OK;
+}

@@ -204,6 +204,17 @@ static void scores_misuse(void) {
     MISUSE(tdm_run_evaluate_scores(run, &scores));
 }
 
+static void unseen_misuse(void) {
+    tdm_unseen_category category = TDM_UNSEEN_CATEGORY_INIT;
+    MISUSE(tdm_run_unseen(NULL, 0, &category));
+    MISUSE(tdm_run_unseen(run, 0, NULL));
+    MISUSE(tdm_run_unseen(run, 0, &category)); /* its data is no table */
+    category.size = 2;
+    MISUSE(tdm_run_unseen(run, 0, &category));
+    CHECK_INT(tdm_run_unseen_count(run), 0);
+    CHECK_INT(tdm_run_unseen_count(NULL), 0);
+}
+
 TEST(running) {
     tdm_run_state state;
     double loss, accuracy;
@@ -234,6 +245,7 @@ TEST(running) {
     tdm_target target = TDM_TARGET_INIT;
     MISUSE(tdm_run_target(NULL, &target));
     MISUSE(tdm_run_target(run, NULL));
+    unseen_misuse();
     MISUSE(tdm_run_eval_sample(NULL, 0, x, &label));
     MISUSE(tdm_run_eval_sample(run, 0, NULL, &label));
     MISUSE(tdm_run_eval_sample(run, 0, x, NULL));

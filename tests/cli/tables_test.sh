@@ -49,8 +49,17 @@ code 0 "$tandem" predict single new.csv
 same "$(head -1 "$out")" "index,price" "head of predictions"
 same "$(awk -F, 'NR == 2 { print ($2 > 700000 && $2 < 1100000) }' "$out")" 1 "a price in the unit of the file"
 same "$(wc -l <"$out")" 3 "rows of predictions"
+has "$err" "tandem: warning: column 'city' has categories that the data trained on does not have, in 1 row; the first is 'Atlantis', index 1; they count as unknown"
+same "$(wc -l <"$err")" 1 "lines about unknown categories"
 code 0 "$tandem" predict single new.csv -o new.jsonl
 has new.jsonl '{"index":0,"price":'
+same "$(grep -o '"unseen":.*' new.jsonl)" '"unseen":{"city":"Atlantis"}}' "unknown categories of rows"
+printf 'rooms,city,size\n3,Bern,100\n,Xanadu,1\n,,1\n3,Atlantis,1\n3,Xanadu,1\n' >five.csv
+code 0 "$tandem" predict single five.csv
+has "$err" "in 3 rows; the first is 'Xanadu', index 1;"
+printf 'rooms,city,size\n3,Bern,100\n3,,50\n' >known.csv
+code 0 "$tandem" predict single known.csv
+same "$(wc -c <"$err")" 0 "words about a table without unknown categories"
 code 2 "$tandem" predict single new.csv homes.csv
 has "$err" "one table at a time"
 printf 'rooms,city\n3,Bern\n' >few.csv

@@ -106,7 +106,17 @@ TEST(unseen_categories) {
     REQUIRE(eval != NULL);
     check_x(eval, 0, 2, 3, 0);
     check_x(eval, 1, 2, 3, 0);
+    REQUIRE(eval->unseen_count == 1); /* an empty cell is no category */
+    CHECK(eval->unseen[0].index == 0 && eval->unseen[0].place == 2);
+    CHECK_TEXT(eval->unseen[0].value, "Oslo");
     tdm__dataset_close(eval);
+    spec.range = (tdm_ints){2, {1, 3}}; /* samples count, not rows of the file */
+    eval = open_with("id,city,size,rooms,kind\n1,Oslo,2,3,flat\n1,Rome,2,3,flat\n1,Lima,2,3,flat\n", &spec, &later);
+    REQUIRE(eval != NULL && eval->unseen_count == 1);
+    CHECK_INT(eval->unseen[0].index, 1);
+    CHECK_TEXT(eval->unseen[0].value, "Lima");
+    tdm__dataset_close(eval);
+    CHECK_INT(dataset->unseen_count, 0);
     tdm__dataset_close(dataset);
 }
 

@@ -14,6 +14,7 @@ typedef struct answer {
     bool is_binary;      /* one output, the logit of the second of two names */
     int64_t classes;     /* 0: outputs are values */
     double *probability; /* of each class */
+    int64_t unseen;      /* categories that the rows so far have and the data trained on has not */
 } answer;
 
 static const char *class_of(const answer *a, int64_t index, char number[24]) {
@@ -56,7 +57,7 @@ static void head(const answer *a) {
     fputc('\n', p->to);
 }
 
-static void csv_row(const answer *a, int64_t index, const float *y) {
+static void csv_row(answer *a, int64_t index, const float *y) {
     const prediction *p = a->p;
     char number[24];
     fprintf(p->to, "%lld,", (long long)index);
@@ -71,9 +72,22 @@ static void csv_row(const answer *a, int64_t index, const float *y) {
     fputc('\n', p->to);
 }
 
-static void json_row(const answer *a, int64_t index, const float *y) {
+/* The row's categories that the data trained on does not have; NULL: none. */
+static json_t *take_unseen(answer *a, int64_t index) {
+    tdm_unseen_category category = TDM_UNSEEN_CATEGORY_INIT;
+    json_t *all = NULL;
+    while (tdm_run_unseen(a->p->run, a->unseen, &category) == TDM_OK && category.sample == index) {
+        FREED char *input = text_format("%lld", (long long)category.input);
+        if (!all) all = json_object();
+        json_object_set_new(all, category.column ? category.column : input, json_string(category.value));
+        a->unseen++;
+    }
+    return all;
+}
+
+static void json_row(answer *a, int64_t index, const float *y) {
     char number[24];
-    json_t *row = json_pack("{s:I}", "index", (json_int_t)index);
+    json_t *row = json_pack("{s:I}", "index", (json_int_t)index), *unseen = take_unseen(a, index);
     if (a->classes == 0) {
         json_object_set_new(row, target_name(a), json_number((double)y[0] * a->target.stdev + a->target.mean));
     } else {
@@ -85,10 +99,11 @@ static void json_row(const answer *a, int64_t index, const float *y) {
         json_object_set_new(row, "probability", json_number(a->probability[best]));
         json_object_set_new(row, "probabilities", all);
     }
+    if (unseen) json_object_set_new(row, "unseen", unseen);
     json_print(row, a->p->to);
 }
 
-static void write_rows(const answer *a, int64_t first, int64_t rows, const float *y) {
+static void write_rows(answer *a, int64_t first, int64_t rows, const float *y) {
     for (int64_t i = 0; i < rows; i++) {
         const float *row = y + i * a->p->width;
         FREED char *name = text_format("row %lld", (long long)(first + i));
@@ -96,6 +111,30 @@ static void write_rows(const answer *a, int64_t first, int64_t rows, const float
         take_probabilities(a, row);
         (a->p->form == PREDICT_JSONL ? json_row : csv_row)(a, first + i, row);
     }
+}
+
+/* A line for each column that has some. */
+static int tell_unseen(const prediction *p) {
+    const int64_t count = tdm_run_unseen_count(p->run), inputs = tdm_run_input_width(p->run);
+    FREED int64_t *rows = memory_new((size_t)inputs, sizeof *rows);
+    FREED tdm_unseen_category *first = memory_new((size_t)inputs, sizeof *first);
+    for (int64_t i = 0; i < count; i++) {
+        tdm_unseen_category category = TDM_UNSEEN_CATEGORY_INIT;
+        const tdm_status status = tdm_run_unseen(p->run, i, &category);
+        if (status != TDM_OK) return tell_error(status);
+        if (rows[category.input]++ == 0) first[category.input] = category;
+    }
+    for (int64_t i = 0; i < inputs; i++) {
+        if (rows[i] == 0) continue;
+        FREED char *column =
+            first[i].column ? text_format("column '%.64s'", first[i].column) : text_format("input %lld", (long long)i);
+        term_mark(
+            TERM_YELLOW, "", "tandem: warning:",
+            "%s has categories that the data trained on does not have, in %lld row%s; the first is '%.64s', index %lld; "
+            "they count as unknown: correct their spelling, or train with such rows",
+            column, (long long)rows[i], rows[i] == 1 ? "" : "s", first[i].value, (long long)first[i].sample);
+    }
+    return TDM_OK;
 }
 
 int predict_table(prediction *p) {
@@ -118,5 +157,5 @@ int predict_table(prediction *p) {
         if (status == TDM_OK) status = tdm_run_predict(p->run, x, rows, y);
         if (status == TDM_OK) write_rows(&a, first, rows, y);
     }
-    return status == TDM_OK ? TDM_OK : tell_error(status);
+    return status == TDM_OK ? tell_unseen(p) : tell_error(status);
 }

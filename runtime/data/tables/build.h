@@ -70,6 +70,8 @@ tdm_status tdm__table_take_two(tdm_table_build *b);
 /* Makes the features of the dataset from its rows, or takes those that are known; turns categories into numbers, fills
  * gaps, standardizes. The dataset has its final rows. */
 tdm_status tdm__table_fit(tdm_table_build *b);
+/* After that: lists the categories of the dataset that the data trained on does not have. */
+tdm_status tdm__table_find_unseen(tdm_table_build *b);
 /* Each category has numbers that a layer which looks them up has rows for. */
 tdm_status tdm__table_check_vocabularies(const tdm_table_build *b, const tdm_data_wanted *wanted);
 

@@ -178,7 +178,7 @@ tdm_status tdm__table_fit(tdm_table_build *b) {
         *at = standardized(&features->target, (double)*at);
     }
     b->to->table.base.features = features;
-    return TDM_OK;
+    return b->known != NULL && features->has_unknown ? tdm__table_find_unseen(b) : TDM_OK;
 }
 
 tdm_status tdm__table_check_vocabularies(const tdm_table_build *b, const tdm_data_wanted *wanted) {

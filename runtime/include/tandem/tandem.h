@@ -177,6 +177,21 @@ typedef struct tdm_target {
 /* Fills *out; a run that did not train on a table has mean 0 and stdev 1. */
 TDM_API tdm_status tdm_run_target(const tdm_run *run, tdm_target *out);
 
+/* A category in the eval data, a table, that the data trained on does not have; it counts as unknown. Set `size` with
+ * TDM_UNSEEN_CATEGORY_INIT. */
+typedef struct tdm_unseen_category {
+    uint32_t size;
+    int64_t sample;     /* index in the eval data */
+    int64_t input;      /* which number of the sample stands for it */
+    const char *column; /* its name; NULL: the table has no names. Owned by the run */
+    const char *value;  /* what the table says. Owned by the run */
+} tdm_unseen_category;
+#define TDM_UNSEEN_CATEGORY_INIT \
+    { sizeof(tdm_unseen_category), 0, 0, NULL, NULL }
+/* Returns how many there are, in the order of samples; 0 where the data is no table, or refuses them. */
+TDM_API int64_t tdm_run_unseen_count(const tdm_run *run);
+TDM_API tdm_status tdm_run_unseen(const tdm_run *run, int64_t which, tdm_unseen_category *out);
+
 /* ---- tensors by name: PyTorch's names and layouts, parameters first, then buffers ---- */
 
 typedef struct tdm_tensor_info {
