@@ -1,7 +1,7 @@
 /* Means over windows on CUDA, shared by avgpool2d and adaptive_avgpool2d. For .cu files.
  *
  * A `Spans` is a struct that knows the windows, as tdm_span_fn does on the CPU, and the reverse mapping:
- *     __device__ tdm_average_range of(int axis, int64_t at) const                the window of output `at`
+ *     __device__ tdm_average_range of(int axis, int64_t at) const       the window of output `at`
  *     __device__ reach<int64_t> windows_of(int axis, int64_t at) const  the outputs whose windows contain input `at`
  *     int64_t most_points() const                                       of a window */
 #ifndef TDM_OPS_CUDA_AVERAGE_H

@@ -1,5 +1,6 @@
 /* Losses that compare each output with a float, and take the mean over all elements. loss/<loss>/<loss>.h has the
- * formula as two functions of one element, double tdm__<loss>(float y, float t, float p)                      the loss
+ * formula as two functions of one element,
+ *     double tdm__<loss>(float y, float t, float p)                      the loss
  *     float tdm__<loss>_gradient(float y, float t, float p, float seed)  seed times its slope
  * where p is the setting of the element's column: see tdm_column_settings. The CPU's kernel is the macro below, CUDA's
  * that of value_loss_cuda.h. Rows are summed in double. */

@@ -1,6 +1,6 @@
 /* The collectives. Each has three paths:
  *
- *   entries      data of at most TDM_ENTRY_BYTES travels in the entries of one round;
+ *   entries    data of at most TDM_ENTRY_BYTES travels in the entries of one round;
  *   in place   if all ranks can reach the spans they need, they read and write one another's spans directly;
  *   staged     otherwise the data goes through staging memory, one chunk at a time.
  *
@@ -9,12 +9,14 @@
  * Two units divide the data:
  *
  *   chunk      the staging memory of a rank has two halves of TDM_STAGING_BYTES each, and a span may be longer than
- * one. A staged collective cuts the span into chunks that fit in a half and handles one chunk after another. While some
- * ranks still read chunk n from one half, others may already write chunk n + 1 to the other. segment    all_reduce and
- * reduce divide the additions among the ranks. The data (in place: the whole span; staged: one chunk) is cut into
- * `world` segments of about equal size. Rank r reduces segment r: it reads that segment from every rank, adds in rank
- * order, and hands the result to the ranks that get it. So every element is reduced exactly once, by one rank, and all
- * ranks work at the same time. */
+ *              one. A staged collective cuts the span into chunks that fit in a half and handles one chunk after
+ *              another. While some ranks still read chunk n from one half, others may already write chunk n + 1 to the
+ *              other.
+ *   segment    all_reduce and reduce divide the additions among the ranks. The data (in place: the whole span; staged:
+ *              one chunk) is cut into `world` segments of about equal size. Rank r reduces segment r: it reads that
+ *              segment from every rank, adds in rank order, and hands the result to the ranks that get it. So every
+ *              element is reduced exactly once, by one rank, and all ranks work at the same time.
+ */
 #include <string.h>
 
 #include "runtime/base/status.h"

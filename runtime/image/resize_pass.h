@@ -36,8 +36,8 @@ void tdm__resize_across(const tdm_pixels *in, const tdm_pixels *out, const tdm_a
 /* The input begins with row first_row of those that the axis counts. */
 void tdm__resize_down(const tdm_pixels *in, const tdm_pixels *out, const tdm_axis *axis, int first_row);
 
-/* The same passes with AVX512-VNNI, for axes with fours; `across` is for three channels and
- * reaches to TDM_FOURS_REACH; it reads up to 64 bytes beyond a pixel. NULL: this processor has none. */
+/* The same passes with AVX512-VNNI, for axes with fours; `across` is for three channels and reaches to TDM_FOURS_REACH;
+ * it reads up to 64 bytes beyond a pixel. NULL: this processor has none. */
 typedef struct tdm_resize_passes {
     void (*across)(const tdm_pixels *in, const tdm_pixels *out, const tdm_axis *axis, int first_row);
     void (*down)(const tdm_pixels *in, const tdm_pixels *out, const tdm_axis *axis, int first_row);

@@ -8,8 +8,8 @@
  *
  * Four flat arenas per replica: parameters, gradients, optimizer state (floats), activations (bytes); parameters,
  * gradients and state share their offsets. Frozen parameters lie behind all others and have neither gradients nor
- * state. Parameters lie in the order in which gradients become ready (last layer
- * first), so a gradient bucket is a range.
+ * state. Parameters lie in the order in which gradients become ready (last layer first), so a gradient bucket is a
+ * range.
  *
  * A replica of several stages (parallel.stages) has a device for each. The plan stays one: a stage is a range of its
  * nodes, of its steps forward and backward, and of each arena, which lies on the stage's device. Activations are the

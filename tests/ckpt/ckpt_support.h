@@ -1,5 +1,5 @@
-/* What the tests of checkpoints share: a small training state, files made by hand, and
- * a host that remembers log lines and counts memory. */
+/* What the tests of checkpoints share: a small training state, files made by hand, and a host that remembers log lines
+ * and counts memory. */
 #ifndef TDM_CKPT_SUPPORT_H
 #define TDM_CKPT_SUPPORT_H
 

@@ -53,9 +53,8 @@ TDM_API tdm_status tdm_data_pictures(const tdm_host *host, const char *path,
 
 /* Writes `samples` rendered digits into `folder`, which is made if it does not exist. Existing files are not
  * overwritten. format "idx": images-idx3-ubyte and labels-idx1-ubyte, 28 x 28, as in MNIST; "cifar10":
- * data_batch_1.bin; "npy": x.npy, bytes [samples, 1, 28, 28], and y.npy; "image_folder": PNG
- * files of 32 x 32 pixels in sub-folders. The same seed gives the same bytes. host NULL:
- * tdm_host_default(). */
+ * data_batch_1.bin; "npy": x.npy, bytes [samples, 1, 28, 28], and y.npy; "image_folder": PNG files of 32 x 32 pixels in
+ * sub-folders. The same seed gives the same bytes. host NULL: tdm_host_default(). */
 TDM_API tdm_status tdm_data_make(const tdm_host *host, const char *format, const char *folder, int64_t samples,
                                  int64_t seed);
 

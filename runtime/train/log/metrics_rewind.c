@@ -4,7 +4,8 @@
  *   1. Looks at every line: does it stay, and does a line that stays follow one that goes?
  *   2. Appends the lines that go to metrics.jsonl.cut and syncs that file.
  *   3. Truncates the file if only its end goes. Otherwise, and if the last line lacks its newline, writes the lines
- * that stay to a new file and renames that: a newline appended in place might be torn and damage the line. */
+ *      that stay to a new file and renames that: a newline appended in place might be torn and damage the line.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

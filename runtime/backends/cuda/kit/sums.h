@@ -6,9 +6,8 @@
  * The values come from a Source, a struct of pointers and constants. It separates loading from the rest, so that
  * several loads are in flight at a time:
  *     template <int WIDE> struct seen;
- *     template <int WIDE> __device__ seen<WIDE> fetch(int64_t i) const                      loads what pack i needs
- *     template <int WIDE> __device__ pack<float, WIDE> terms(int64_t i, seen<WIDE> s) const  returns the terms of the
- * sum */
+ *     template <int WIDE> __device__ seen<WIDE> fetch(int64_t i) const                       loads what pack i needs
+ *     template <int WIDE> __device__ pack<float, WIDE> terms(int64_t i, seen<WIDE> s) const  the terms of the sum */
 #ifndef TDM_CUDA_KIT_SUMS_H
 #define TDM_CUDA_KIT_SUMS_H
 

@@ -20,7 +20,7 @@ typedef struct tdm_flat_range {
 
 /* A batch on its way into a step. It comes to the device's memory packed as
  *     position[rows]   int64_t
- *     target[rows]     at target_at; `target_bytes` each                        (nothing where 0)
+ *     target[rows]     at target_at; `target_bytes` each (nothing where 0)
  *     x[rows]          at x_at; as many bytes or floats as a sample has, PLAIN; or, with `samples`, int64_t: the row's
  *                      number in `samples` and `targets`, which then are in the device's memory whole
  * and becomes what kernels read: floats or bf16 in the layout that the plan has for the batch. All pointers are in the

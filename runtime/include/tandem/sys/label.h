@@ -1,8 +1,11 @@
 /* The labels that a loss over classes gets. A plain label is a class, or the loss's `ignore_index`. The label of a
  * sample that was mixed from two packs both classes and the weight of the second:
  *
- *      bit 63: 0    bit 62: 1    bits 42 to 61: the first class    bits 22 to 41: the second    bits 0 to 21: the
- * weight
+ *      bit  63          0
+ *      bit  62          1
+ *      bits 42 to 61    the first class
+ *      bits 22 to 41    the second class
+ *      bits  0 to 21    the weight
  *
  * The weight is a multiple of 2^-22 between 0 and 1, so it and 1 minus it are exact as floats. For the host and for
  * CUDA kernels; pure functions. */
