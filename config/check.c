@@ -184,20 +184,19 @@ static void check_devices(tdm_config *config) {
 static void check_batch(tdm_config *config) {
     const tdm_train_section *train = &config->settings.job.train;
     const tdm_parallel_section *parallel = &config->settings.job.parallel;
-    int64_t devices = parallel->mode == TDM_MODE_SINGLE ? 1 : tdm__job_replicas(&config->settings.job);
+    const int replicas = tdm__job_replicas(&config->settings.job);
     int64_t per_device = train->per_device;
-    if (devices < 1) return;
     if (train->global_batch != TDM_INT_NULL) {
-        per_device = train->global_batch / devices;
-        if (train->global_batch % devices != 0) {
-            long long down = (long long)(per_device * devices), up = down + (long long)devices;
+        per_device = train->global_batch / replicas;
+        if (train->global_batch % replicas != 0) {
+            long long down = (long long)(per_device * replicas), up = down + replicas;
             const char *try = down > 0 ? TDM_WORDS(config, "%lld or %lld", down, up) : TDM_WORDS(config, "%lld", up);
             tdm__conflict(
                 config, "train.batch.global", "parallel.device_ids",
                 TDM_WORDS(config,
-                          "train.batch.global must be a multiple of the %lld devices of parallel.device_ids, got "
-                          "%lld; write %s",
-                          (long long)devices, (long long)train->global_batch, try));
+                          "train.batch.global must be a multiple of the %d %s parallel.device_ids, got %lld; write %s",
+                          replicas, parallel->stages > 1 ? "replicas on" : "devices of", (long long)train->global_batch,
+                          try));
             return;
         }
     }
@@ -223,7 +222,8 @@ static void check_ddp(tdm_config *config) {
     if (!is_good)
         TDM_FAULT(config, VALUE, tdm__config_position(config, "parallel.ddp.init_method"), "parallel.ddp.init_method",
                   "", "parallel.ddp.init_method must be env, tcp://host:port or file:///path, got '%s'", method);
-    if (parallel->ddp.average == TDM_AVERAGE_RANKS && parallel->mode != TDM_MODE_DDP && parallel->device_ids.count > 1)
+    if (parallel->ddp.average == TDM_AVERAGE_RANKS && parallel->mode != TDM_MODE_DDP &&
+        tdm__job_replicas(&config->settings.job) > 1)
         tdm__conflict(
             config, "parallel.ddp.average", "parallel.mode",
             "parallel.ddp.average: ranks needs mode ddp or a single device; single and dp average over samples");

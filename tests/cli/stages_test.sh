@@ -24,6 +24,23 @@ run ranks toy_mp.yaml --mode ddp 'parallel.device_ids=[0, 1, 2, 3]'
 same "$(fact ranks params_xxh3)" "$(fact parts params_xxh3)" "the toy's parameters in ddp"
 same "$(fact two peak_memory_bytes)" "$(planned toy_mp.yaml)" "the toy's memory"
 
+# What `check` says of devices is what `train` begins with.
+replicas() { # FILE ARGUMENT...: how many parts `check` names
+    code 0 "$tandem" check "$@"
+    sed -n 's/.*, \([0-9]*\) parts of a batch in turn$/\1/p' "$out"
+}
+code 0 "$tandem" check toy.yaml
+has "$out" "single on 1 device"
+hasnt "$out" "in turn"
+same "$(replicas toy.yaml 'parallel.device_ids=[0, 1]')" 2 "parts on one device"
+code 0 "$tandem" train toy.yaml 'parallel.device_ids=[0, 1]' --steps 1 --run-dir begun
+has "$err" "x 2 = "
+has "$err" "all on one device"
+same "$(replicas toy_mp.yaml 'parallel.device_ids=[0, 1, 2, 3]')" 2 "parts on two stages"
+code 3 "$tandem" check toy.yaml 'train.batch={global: 33}' 'parallel.device_ids=[0, 1]'
+has "$out" "multiple of the 2 devices of parallel.device_ids, got 33; write 32 or 34"
+code 3 "$tandem" train toy.yaml 'train.batch={global: 33}' 'parallel.device_ids=[0, 1]'
+
 # ResNet-18, cut by its work; it continues in other stages, and one device evaluates it.
 cat >net.yaml <<'YAML'
 tandem: 1

@@ -7,11 +7,14 @@
 /* One line about a file without faults. */
 static void describe(const tool *t, const tdm_config *config) {
     const tdm_job *job = tdm_config_job(config);
+    const int all = job->parallel.device_ids.count, stages = (int)job->parallel.stages;
+    const bool in_turn = job->parallel.mode == TDM_MODE_SINGLE && all > stages;
+    const int devices = job->parallel.mode == TDM_MODE_SINGLE ? stages : all;
     char params[32];
-    int devices = job->parallel.mode == TDM_MODE_SINGLE ? (int)job->parallel.stages : job->parallel.device_ids.count;
-    term_print("%s: no faults. %s: %s parameters, %s on %d device%s", t->word[0], job->name,
+    FREED char *parts = in_turn ? text_format(", %d parts of a batch in turn", all / stages) : text_copy("");
+    term_print("%s: no faults. %s: %s parameters, %s on %d device%s%s", t->word[0], job->name,
                text_count(params, tdm_graph_param_count(tdm_config_graph(config))), job_mode_name(job->parallel.mode),
-               devices, devices == 1 ? "" : "s");
+               devices, devices == 1 ? "" : "s", parts);
 }
 
 /* A missing module is only a warning: the machine where the job runs may have it. */
