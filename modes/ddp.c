@@ -201,7 +201,8 @@ static bool averages_ranks(const ddp *d) {
 
 /* The divisor of this rank's losses: the labels or numbers of all ranks that count, by their weights, added in rank
  * order; or, for a mean of the ranks' means, its own that count times the number of ranks. Without ignored labels the
- * two are equal, because the sampler gives all ranks the same number of rows. */
+ * two are equal, because all ranks have the same number of rows: parallel.ddp.join, with which they may not, is refused
+ * for a mean of means. */
 static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *times, double *out) {
     const tdm_mode_params *params = &d->base.params;
     double all[TDM_LIST_MAX];

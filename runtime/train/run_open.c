@@ -95,12 +95,22 @@ static tdm_status check_stages(const tdm_run *run) {
     return TDM_OK;
 }
 
+/* The last batch of an epoch may leave ranks without samples. */
+static tdm_status check_join(const tdm_parallel_section *parallel) {
+    if (!parallel->ddp.join) return TDM_OK;
+    if (parallel->sync_batchnorm)
+        TDM_FAIL(TDM_E_CONFIG, "parallel.ddp.join leaves ranks without samples, which have no statistics to exchange; "
+                               "leave out join or sync_batchnorm");
+    if (parallel->ddp.average == TDM_AVERAGE_RANKS)
+        TDM_FAIL(TDM_E_CONFIG, "parallel.ddp.join leaves ranks without samples, which have no mean; leave out join, or "
+                               "take average: samples");
+    return TDM_OK;
+}
+
 static tdm_status check_ranks(tdm_run *run) {
     const tdm_job *job = run->job;
     TDM_TRY(check_stages(run));
-    if (job->parallel.sync_batchnorm && job->parallel.ddp.join)
-        TDM_FAIL(TDM_E_CONFIG, "parallel.ddp.join leaves ranks without samples, which have no statistics to exchange; "
-                               "leave out join or sync_batchnorm");
+    TDM_TRY(check_join(&job->parallel));
     int devices = tdm__job_replicas(job);
     run->world = run->options.world > 0 ? run->options.world : 1;
     run->rank = run->options.world > 0 ? run->options.rank : 0;

@@ -185,6 +185,17 @@ TEST(ranks_are_checked) {
     CHECK_HAS(tdm_error_message(), "7 samples");
 }
 
+TEST(a_mean_of_means_needs_samples_on_every_rank) {
+    tdm_job job;
+    api_job(&job);
+    job.parallel.mode = TDM_MODE_DDP;
+    job.parallel.ddp.join = true;
+    CHECK_OK(open_and_close(&job, NULL));
+    job.parallel.ddp.average = TDM_AVERAGE_RANKS;
+    CHECK_STATUS(open_and_close(&job, NULL), TDM_E_CONFIG);
+    CHECK_HAS(tdm_error_message(), "which have no mean");
+}
+
 TEST(unusable_hosts_are_refused) {
     tdm_job job;
     api_job(&job);
@@ -223,4 +234,5 @@ TEST(graph_not_finished_is_refused) {
 TEST_MAIN(graph = api_graph(NULL); RUN(shorter_options_have_defaults); RUN(longer_options_are_refused);
           RUN(job_of_another_size_is_refused); RUN(untouched_job_wants_length_and_batch);
           RUN(values_out_of_range_are_named); RUN(members_of_other_types_are_not_looked_at); RUN(ranks_are_checked);
-          RUN(unusable_hosts_are_refused); RUN(graph_not_finished_is_refused); tdm_graph_free(graph);)
+          RUN(a_mean_of_means_needs_samples_on_every_rank); RUN(unusable_hosts_are_refused);
+          RUN(graph_not_finished_is_refused); tdm_graph_free(graph);)
