@@ -5,8 +5,8 @@
  *
  * Options structs start with `size`; initialise them with the INIT macros.
  *
- * Nothing here exits, aborts, prints, forks, installs signal handlers or keeps process-wide state. Runs in one process
- * are independent of each other.
+ * Nothing here exits, aborts, prints, installs signal handlers or keeps process-wide state. A process is started only to
+ * read a PyTorch file: a child without rights does that. Runs in one process are independent of each other.
  *
  * Threads: one thread at a time uses an object, except where a function says "any thread".
  *

@@ -103,8 +103,9 @@ typedef struct tdm_op_def {
 
 typedef struct tdm_device tdm_device; /* tandem/sys/device.h */
 
-/* What a kernel does beside its op in the same call: a set of these, applied in the order of this list. The rewrites of
- * ops/rewrites.c ask for them; bits are those of the kernels one after another. A plan's hash has the numbers. */
+/* What a kernel does beside its op in the same call: a set of these. They are applied in the order of the lines here;
+ * their numbers say nothing but are in a plan's hash, so they stay. The rewrites of ops/rewrites.c ask for them. Bits are
+ * those of the kernels one after another, with two exceptions: see runtime/docs/decisions/009-rewrites-are-rows.md. */
 typedef enum tdm_epilogue {
     /* y += the last parameter, one number a channel. In plans for predictions only. */
     TDM_EPILOGUE_BIAS = 8,
