@@ -294,7 +294,7 @@ static void check_path(tdm_config *config, const tdm_data_spec *spec, const char
 
 static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
     static const char *const input_keys[] = {"images", "x", "files", "file", "path", NULL};
-    static const char *const target_keys[] = {"labels", "y", NULL};
+    static const char *const target_keys[] = {"labels", "y", "label", NULL};
     const char *format_key = tdm__fault_key(&config->faults, section, "format");
     if (!tdm__check_is_written(config, format_key)) return;
     spec->origin = tdm__key_origin(&config->faults, config->section_at[tdm__section_find(section)], section);

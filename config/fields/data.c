@@ -49,8 +49,10 @@ const tdm_field tdm__spec_rows[] = {
          "image_folder: the folder, whose sub-folders are the classes; csv: the file, may be .gz; cifar10: the folder of data_batch_1.bin to data_batch_5.bin and test_batch.bin, instead of `files`",
          "csv：文件，可为 .gz；其余为目录；cifar10：含 data_batch_1.bin 至 5 与 test_batch.bin，可代替 files")},
     {FIELD(TEXT, tdm_data_spec, label, "null"), .types = BIT(TDM_DATA_CSV), FLAGS(NULLABLE | KEPT),
-     HELP("csv: column of the label or target, by its name or its number from 0; null: the last",
-          "csv：标签或目标所在的列，可写列名或从 0 起的列号；null 表示最后一列")},
+     HELP(
+         "csv: column of the label or target, by its name or its number from 0, or from -1, the last, backwards; null: the "
+         "last",
+         "csv：标签或目标所在的列，可写列名、从 0 起的列号或从 -1（最后一列）起的倒数列号；null 表示最后一列")},
     {FIELD(ENUM, tdm_data_spec, header, "auto"), .types = BIT(TDM_DATA_CSV), .names = header_names, FLAGS(KEPT),
      HELP("csv: whether the first row names the columns; auto: if none of its cells is a number",
           "csv：首行是否为列名；auto 表示首行没有数字时是")},

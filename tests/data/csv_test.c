@@ -112,6 +112,32 @@ TEST(float_targets) {
     CHECK_HAS(tdm_error_message(), "the model has 3 outputs per sample, and a table has one target");
 }
 
+/* `header: no` where there are names. */
+TEST(names_that_are_no_samples) {
+    tdm_data_spec spec = spec_now();
+    tdm_data_wanted wanted = any_classes();
+    spec.header = TDM_CSV_HEADER_NO;
+    put("\nsize,rooms,price\n10,2,1\n");
+    CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(),
+              "line 2, column 1: expected a number, found 'size'; if the first row has the names of "
+              "the columns, remove `header: no`");
+    spec.label = "price";
+    CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "there is no column 'price': `header: no` says that the columns have no names");
+    spec.label = "0";
+    wanted = (tdm_data_wanted){.target_kind = TDM_TARGET_VALUES, .target_width = 1};
+    spec.ignore = (tdm_texts){1, {"1"}};
+    put("price,rooms,city\n1,2,3\n");
+    CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "line 1, column 3: expected a number, found 'city'; if the first row has the names");
+    spec.categories = (tdm_texts){1, {"2"}};
+    CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(),
+              "line 2, column 1: found the number 1, but line 1 has 'price'; targets are numbers, or "
+              "two names; if the first row has the names");
+}
+
 TEST(refused) {
     static char long_cell[1200];
     memset(long_cell, '1', sizeof(long_cell) - 1);
@@ -126,13 +152,19 @@ TEST(refused) {
         {"1,2,0\n\n1,2,3,4\n", NULL, "line 3: expected 3 columns as in the first row, found more"},
         {"1,2,0\n1,,0\n", NULL, "line 2, column 2: expected a number, found nothing"},
         {"1,2,0\n1,nan,0\n", NULL, "line 2, column 2: expected a number, found 'nan'"},
-        {"1,2,0\n1,1e99,0\n", NULL, "found '1e99'"},
+        {"1,2,0\n1,1e39,0\n", NULL, "line 2, column 2: the number 1e39 is too large for a float, which ends at 3.4e38"},
+        {"1,2,0\n1,-1e999,0\n", NULL, "line 2, column 2: the number -1e999 is too large for a float"},
         {"1,2,0\n1,0x10,0\n", NULL, "found '0x10'"},
         {"1,2,0\n1,2,\n", NULL, "line 2, column 3: the label is missing"},
         {"1,2,0\n1,\"2,0\n1,2,0\n", NULL, "line 2, column 2: the quote that begins here is not closed"},
         {"1,2,0\n1,\"2\"3,0\n", NULL, "line 2, column 2: expected ',' behind the quote"},
-        {"a,b,c\n1,2,0\n", "d", "there is no column 'd'; name a column"},
-        {"1,2,0\n", "kind", "the first row holds numbers, not names"},
+        {"1,2,0\n\n1,2,-1\n", NULL,
+         "line 3, column 3: the label must be 0 or more, found -1; write loss.ignore_index: -1"},
+        {"a,b,c\n1,2,0\n", "d",
+         "`label`: there is no column 'd'; write a name, 'a', 'b', 'c', or a number from 0 to 2 (-1: the last)"},
+        {"1,2,3,4,5,6,7,8,0\n", "-10", "write a number from 0 to 8 (-1: the last)"},
+        {"a,b,c,d,e,f,g,h,i\n", "j", "write a name, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', ..., or a number"},
+        {"1,2,0\n", "kind", "the first row holds numbers, not names; write a number from 0 to 2"},
         {"1,2,0\n", "3", "there is no column '3'"},
         {long_cell, NULL, "more than 1023 bytes"},
     };
@@ -146,6 +178,12 @@ TEST(refused) {
     }
     tdm_data_spec spec = spec_now();
     tdm_data_wanted wanted = any_classes();
+    wanted.classes = 3;
+    put("1,2,0\n1,2,3\n");
+    CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
+    CHECK_HAS(
+        tdm_error_message(),
+        "line 2, column 3: the label must be 0 to 2 (the model has 3 outputs), found 3; classes are numbered from 0");
     write_file(path, "1,2\0,0\n", 7);
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
     CHECK_HAS(tdm_error_message(), "a NUL byte; this is not a text");
@@ -188,4 +226,5 @@ TEST(bomb) {
     free(text);
 }
 
-TEST_MAIN(RUN(forms); RUN(label_columns); RUN(names); RUN(float_targets); RUN(refused); RUN(gzipped); RUN(bomb);)
+TEST_MAIN(RUN(forms); RUN(label_columns); RUN(names); RUN(float_targets); RUN(names_that_are_no_samples); RUN(refused);
+          RUN(gzipped); RUN(bomb);)

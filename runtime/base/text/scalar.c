@@ -28,8 +28,7 @@ bool tdm__parse_int(const char *text, int64_t *out) {
     return true;
 }
 
-/* [+-] digits [. digits] [e [+-] digits], with at least one digit on one side of the point. */
-static bool is_decimal(const char *at) {
+bool tdm__is_decimal(const char *at) {
     int digits = 0;
     if (*at == '-' || *at == '+') at++;
     for (; is_digit(*at); at++) digits++;
@@ -56,7 +55,7 @@ static double read_double(const char *text) {
 }
 
 bool tdm__parse_float(const char *text, double *out) {
-    if (!is_decimal(text)) return false;
+    if (!tdm__is_decimal(text)) return false;
     double value = read_double(text);
     if (!isfinite(value)) return false;
     *out = value;

@@ -46,7 +46,9 @@ int tdm__text_distance(const char *a, const char *b);
 bool tdm__text_is_utf8(const char *bytes, size_t count, size_t *bad_offset);
 
 /* Reading scalars, independent of the locale. The whole text must be the scalar. */
-bool tdm__parse_int(const char *text, int64_t *out);  /* 1_000 is fine; 010 and 1.0 are not */
+bool tdm__parse_int(const char *text, int64_t *out); /* 1_000 is fine; 010 and 1.0 are not */
+/* [+-] digits [. digits] [e [+-] digits], with at least one digit on one side of the point; of any size. */
+bool tdm__is_decimal(const char *text);
 bool tdm__parse_float(const char *text, double *out); /* any decimal form of strtod; no nan, inf, hex */
 bool tdm__parse_bool(const char *text, bool *out);    /* true | false */
 /* Prints the shortest decimal text that reads back as the same double. With an exponent the mantissa has a point

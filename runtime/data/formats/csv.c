@@ -33,9 +33,10 @@ static tdm_status take_memory(tdm_table_build *b, bool is_class) {
     if (is_class) TDM_TRY(tdm__dataset_take(base, &b->to->table.labels, rows, sizeof(int64_t), "labels"));
     if (!is_class) TDM_TRY(tdm__dataset_take(base, &b->value, rows, sizeof(float), "csv"));
     if (is_class) TDM_TRY(tdm__new(base->host, &b->label_at, rows, sizeof(*b->label_at), "labels"));
+    if (is_class || categories > 0)
+        TDM_TRY(tdm__new(base->host, &b->line, rows, sizeof(*b->line), "lines of the table"));
     if (categories == 0) return TDM_OK;
-    TDM_TRY(tdm__new(base->host, &b->category_at, rows * categories, sizeof(*b->category_at), "categories"));
-    return tdm__new(base->host, &b->line, rows, sizeof(*b->line), "lines of the table");
+    return tdm__new(base->host, &b->category_at, rows * categories, sizeof(*b->category_at), "categories");
 }
 
 /* ---- cells ---- */
@@ -48,12 +49,15 @@ static bool fills(const tdm_table_build *b, int64_t place) {
 
 static tdm_status fail_number(const tdm_table_build *b, const char *hint) {
     const tdm_csv *csv = &b->csv;
+    const char *header = tdm__table_header_hint(b, csv->line);
+    if (header[0] != '\0') hint = header;
     if (csv->length == 0) TDM_FAIL_CELL(csv, "expected a number, found nothing%s", hint);
     TDM_FAIL_CELL(csv, "expected a number, found '%s'%s", csv->cell, hint);
 }
 
 static tdm_status read_number(tdm_table_build *b, const tdm_table_column *column, float *to) {
     if (tdm__table_number(b, to)) return TDM_OK;
+    TDM_TRY(tdm__table_check_size(b));
     if (!tdm__table_is_gap(b)) return fail_number(b, "; a column of words belongs into `categories` or `ignore`");
     if (!fills(b, column->place)) return fail_number(b, "; to fill gaps write `missing: mean` or `missing: zero`");
     *to = NAN;
@@ -70,7 +74,6 @@ static tdm_status keep_text(tdm_table_build *b, size_t *at) {
 static tdm_status read_category(tdm_table_build *b, const tdm_table_column *column, int64_t row) {
     if (!tdm__text_is_utf8(b->csv.cell, b->csv.length, NULL))
         TDM_FAIL_CELL(&b->csv, "the category is not UTF-8; convert the file");
-    b->line[row] = b->csv.line;
     return keep_text(b, &b->category_at[row * b->categories + column->place - b->numbers]);
 }
 
@@ -98,7 +101,9 @@ static tdm_status read_rows(tdm_table_build *b) {
         TDM_TRY(tdm__csv_next(&b->csv, &more));
         if (!more) return TDM_OK;
         const int64_t row = b->csv.row - b->has_names;
-        if (row >= 0) TDM_TRY(read_cell(b, row));
+        if (row < 0) continue;
+        if (b->line != NULL) b->line[row] = b->csv.line;
+        TDM_TRY(read_cell(b, row));
     }
 }
 
@@ -156,7 +161,10 @@ static tdm_status csv_open(tdm_dataset *dataset, const tdm_data_spec *spec, cons
     tdm__zone_init(&b.zone, dataset->host);
     tdm__text_init(&b.texts, dataset->host);
     tdm_status status = tdm__error_at(build(&b, wanted), &spec->inputs_at);
+    b.to->table.line = b.line;
+    b.to->table.label_column = b.target;
     if (status == TDM_OK) status = tdm__table_finish(&b.to->table, spec, wanted, spec->path);
+    b.to->table.line = NULL;
     if (status == TDM_OK) status = tdm__error_at(tdm__table_fit(&b), &spec->inputs_at);
     if (status == TDM_OK) status = tdm__error_at(tdm__table_check_vocabularies(&b, wanted), &spec->inputs_at);
     if (status == TDM_OK) status = tdm__table_check_indices(&b.to->table, spec, wanted, spec->path);

@@ -2,6 +2,7 @@
 #include "runtime/data/formats/table.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/status.h"
@@ -34,22 +35,34 @@ tdm_status tdm__table_read(const tdm_sample_reader *reader, int64_t index, void 
     return TDM_OK;
 }
 
+static tdm_status fail_label(const tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                             const char *source, int64_t i) {
+    const int64_t label = table->labels[i];
+    const tdm_origin *at =
+        spec->targets_at.file != NULL ? &spec->targets_at : &spec->inputs_at; /* cifar10 has both in one file */
+    char where[64], range[96] = "0 or more";
+    snprintf(where, sizeof(where), "label of sample %lld", (long long)i);
+    if (table->line != NULL)
+        snprintf(where, sizeof(where), "line %lld, column %lld: the label", (long long)table->line[i],
+                 (long long)table->label_column + 1);
+    if (wanted->classes > 0)
+        snprintf(range, sizeof(range), "0 to %lld (the model has %lld outputs)", (long long)wanted->classes - 1,
+                 (long long)wanted->classes);
+    if (label < 0)
+        TDM_FAIL_AT(at, TDM_E_DATA,
+                    "%s: %s must be %s, found %lld; write loss.ignore_index: %lld if it says that there is none",
+                    source, where, range, (long long)label, (long long)label);
+    TDM_FAIL_AT(at, TDM_E_DATA, "%s: %s must be %s, found %lld; classes are numbered from 0", source, where, range,
+                (long long)label);
+}
+
 static tdm_status check_labels(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                                const char *source) {
     tdm_dataset *base = &table->base;
     int64_t classes = wanted->classes;
-    const tdm_origin *at =
-        spec->targets_at.file != NULL ? &spec->targets_at : &spec->inputs_at; /* cifar10 has both in one file */
     for (int64_t index = 0; index < base->count; index++) {
         const int64_t i = tdm__dataset_row(base, index), label = table->labels[i];
-        if (!tdm__label_fits(wanted, label)) {
-            if (wanted->classes <= 0)
-                TDM_FAIL_AT(at, TDM_E_DATA, "%s: label of sample %lld must be 0 or more, found %lld", source,
-                            (long long)i, (long long)label);
-            TDM_FAIL_AT(at, TDM_E_DATA,
-                        "%s: label of sample %lld must be 0 to %lld (the model has %lld outputs), found %lld", source,
-                        (long long)i, (long long)wanted->classes - 1, (long long)wanted->classes, (long long)label);
-        }
+        if (!tdm__label_fits(wanted, label)) return fail_label(table, spec, wanted, source, i);
         if (label == wanted->ignore_index) {
             base->has_ignored = true;
         } else if (wanted->classes <= 0 && label >= classes) {

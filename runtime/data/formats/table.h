@@ -18,6 +18,9 @@ typedef struct tdm_table {
     tdm_column x;
     tdm_column values; /* targets, if TDM_TARGET_VALUES */
     int64_t *labels;   /* targets, if TDM_TARGET_CLASS */
+    /* For messages about labels, while the table is opened: the line of each row, NULL: it has none; the column. */
+    const int64_t *line;
+    int64_t label_column;
 } tdm_table;
 
 /* Reduces the table to spec's range and checks every label in it. `source` names the labels in messages. */

@@ -30,7 +30,8 @@ typedef struct tdm_table_build {
     tdm_csv csv;
     char *text;
     size_t bytes;
-    bool has_names; /* the first row names the columns */
+    bool has_names;     /* the first row names the columns */
+    int64_t first_line; /* where that row ends */
     tdm_table_column *column;
     int64_t columns, rows; /* of the file; without the row of names */
     int64_t target;        /* column; -1: there is none, and none is needed */
@@ -39,11 +40,12 @@ typedef struct tdm_table_build {
     tdm_text texts;      /* labels and categories, one behind the other */
     size_t *label_at;    /* [rows] in texts */
     size_t *category_at; /* [rows][categories] in texts */
-    int64_t *line;       /* [rows] in the file, if there are categories */
+    int64_t *line;       /* [rows] in the file, if there are categories or labels */
     /* Float targets that are two names instead: those seen so far, or those of the data trained on. */
     const char *two_name[2];
     int two_count;
-    bool has_number; /* a target that is a number was seen */
+    int64_t two_line; /* in the file, of the first */
+    bool has_number;  /* a target that is a number was seen */
 } tdm_table_build;
 
 /* Fails with TDM_E_DATA and a message that begins with the file. */
@@ -61,6 +63,11 @@ tdm_status tdm__table_find_target(tdm_table_build *b);
 tdm_status tdm__table_give_roles(tdm_table_build *b);
 /* Is the cell a finite number? Then it is in *to. */
 bool tdm__table_number(const tdm_table_build *b, float *to);
+/* Fails if the cell is a number that no float can be. */
+tdm_status tdm__table_check_size(const tdm_table_build *b);
+/* What to add to a message about a cell of that line, if it is the first and `header: no` makes it a sample; else "".
+ */
+const char *tdm__table_header_hint(const tdm_table_build *b, int64_t line);
 /* Does the cell say that a number is not known, as files do? */
 bool tdm__table_is_gap(const tdm_table_build *b);
 /* Reads the cell as the float target of `row`. */

@@ -34,20 +34,22 @@ static void look_at_number(tdm_column_seen *column, double number, bool is_first
     column->last = number;
 }
 
-static void look_at_cell(looking *l) {
+static tdm_status look_at_cell(looking *l) {
     tdm_column_seen *column = &l->seen->column[l->build.csv.column];
     float number;
     if (tdm__table_is_gap(&l->build)) {
         column->gaps++;
         column->rises = false;
-        return;
+        return TDM_OK;
     }
+    TDM_TRY(tdm__table_check_size(&l->build));
     const bool is_first = column->different == 0;
     count_text(l, column);
     if (column->is_number && tdm__table_number(&l->build, &number))
         look_at_number(column, (double)number, is_first);
     else
         column->is_number = false;
+    return TDM_OK;
 }
 
 static tdm_status look_at_rows(looking *l) {
@@ -60,7 +62,7 @@ static tdm_status look_at_rows(looking *l) {
         if (b->csv.column >= b->columns || (b->csv.ends_row && b->csv.column != b->columns - 1))
             TDM_FAIL_TABLE(b, "line %lld: expected %lld columns as in the first row, found %s", (long long)b->csv.line,
                            (long long)b->columns, b->csv.column >= b->columns ? "more" : "fewer");
-        if (b->csv.row >= b->has_names) look_at_cell(l);
+        if (b->csv.row >= b->has_names) TDM_TRY(look_at_cell(l));
     }
     l->seen->rows = b->csv.row - b->has_names;
     return TDM_OK;

@@ -18,13 +18,13 @@ const char *tdm__column_print(char out[TDM_COLUMN_TEXT], const tdm_table_build *
 /* Counts the columns. The row has names if none of its cells is a number. */
 static tdm_status count_columns(tdm_table_build *b) {
     bool more;
-    double number;
     b->has_names = true;
     tdm__csv_begin(&b->csv, "csv", b->spec->path, b->text, b->bytes);
     do {
         TDM_TRY(tdm__csv_next(&b->csv, &more));
         if (!more) TDM_FAIL_TABLE(b, "the file is empty");
-        if (tdm__parse_float(b->csv.cell, &number)) b->has_names = false;
+        b->first_line = b->csv.line;
+        if (tdm__is_decimal(b->csv.cell)) b->has_names = false;
         b->columns++;
         if (b->columns > COLUMNS_MAX)
             TDM_FAIL_TABLE(b, "the first row has more than %d columns; split the table, or convert it to npy",
@@ -59,14 +59,42 @@ static int64_t find_name(const tdm_table_build *b, const char *name, int64_t nea
     return -1;
 }
 
+const char *tdm__table_header_hint(const tdm_table_build *b, int64_t line) {
+    if (b->spec->header != TDM_CSV_HEADER_NO || b->has_names || line != b->first_line) return "";
+    return "; if the first row has the names of the columns, remove `header: no`";
+}
+
+/* The names of the first columns. */
+static const char *print_names(char *out, size_t bytes, const tdm_table_build *b) {
+    enum { SHOWN = 8 };
+    size_t at = 0;
+    for (int64_t i = 0; i < b->columns && i < SHOWN; i++) {
+        const int more = snprintf(out + at, bytes - at, "%s'%.32s'", i > 0 ? ", " : "", b->column[i].name);
+        at += (size_t)more;
+    }
+    snprintf(out + at, bytes - at, "%s", b->columns > SHOWN ? ", ..." : "");
+    return out;
+}
+
+static tdm_status fail_column(const tdm_table_build *b, const char *wanted, const char *key) {
+    char names[320];
+    if (b->has_names)
+        TDM_FAIL_TABLE(b,
+                       "`%s`: there is no column '%.64s'; write a name, %s, or a number from 0 to %lld (-1: the last)",
+                       key, wanted, print_names(names, sizeof(names), b), (long long)b->columns - 1);
+    TDM_FAIL_TABLE(b, "`%s`: there is no column '%.64s': %s; write a number from 0 to %lld (-1: the last)", key, wanted,
+                   b->spec->header == TDM_CSV_HEADER_NO ? "`header: no` says that the columns have no names"
+                                                        : "the first row holds numbers, not names",
+                   (long long)b->columns - 1);
+}
+
 /* A column by its name, or by its number from 0; from the end if negative. */
-static tdm_status find(const tdm_table_build *b, const char *wanted, int64_t *out) {
+static tdm_status find(const tdm_table_build *b, const char *wanted, const char *key, int64_t *out) {
     int64_t number;
     *out = find_name(b, wanted, 0);
     if (*out >= 0) return TDM_OK;
     if (!tdm__parse_int(wanted, &number) || number < -b->columns || number >= b->columns)
-        TDM_FAIL_TABLE(b, "there is no column '%s'%s; name a column, or its number from 0", wanted,
-                       b->has_names ? "" : ", and the first row holds numbers, not names");
+        return fail_column(b, wanted, key);
     *out = number < 0 ? b->columns + number : number;
     return TDM_OK;
 }
@@ -75,7 +103,7 @@ static tdm_status mark(tdm_table_build *b, const tdm_texts *names, const char *k
     char text[TDM_COLUMN_TEXT];
     for (int i = 0; i < names->count; i++) {
         int64_t at;
-        TDM_TRY(find(b, names->item[i], &at));
+        TDM_TRY(find(b, names->item[i], key, &at));
         if (at == b->target || (b->column[at].role != TDM_ROLE_NUMBER && b->column[at].role != role))
             TDM_FAIL_TABLE(b, "column %s is %s, and cannot be in `%s`", tdm__column_print(text, b, at),
                            at == b->target ? "the label" : "in `ignore`", key);
@@ -123,7 +151,8 @@ static tdm_status check_names(tdm_table_build *b) {
 
 tdm_status tdm__table_find_target(tdm_table_build *b) {
     b->target = b->columns - 1;
-    return b->spec->label != NULL ? find(b, b->spec->label, &b->target) : TDM_OK;
+    if (b->spec->label == NULL) return TDM_OK;
+    return tdm__error_at(find(b, b->spec->label, "label", &b->target), &b->spec->targets_at);
 }
 
 static tdm_status roles_to_learn(tdm_table_build *b) {

@@ -13,6 +13,14 @@ bool tdm__table_number(const tdm_table_build *b, float *to) {
     return true;
 }
 
+tdm_status tdm__table_check_size(const tdm_table_build *b) {
+    float number;
+    if (!tdm__is_decimal(b->csv.cell) || tdm__table_number(b, &number)) return TDM_OK;
+    TDM_FAIL_CELL(&b->csv,
+                  "the number %.64s is too large for a float, which ends at 3.4e38; give the column another unit",
+                  b->csv.cell);
+}
+
 bool tdm__table_is_gap(const tdm_table_build *b) {
     static const char *const words[] = {"NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None"};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -31,13 +39,21 @@ static tdm_status fail_target(const tdm_table_build *b) {
                   b->csv.cell);
 }
 
+/* A number behind a name: the name is the one to look at. */
+static tdm_status fail_mixed(const tdm_table_build *b) {
+    TDM_FAIL_CELL(&b->csv, "found the number %.64s, but line %lld has '%.64s'; targets are numbers, or two names%s",
+                  b->csv.cell, (long long)b->two_line, b->two_name[0], tdm__table_header_hint(b, b->two_line));
+}
+
 static tdm_status read_name(tdm_table_build *b, int64_t row) {
     int at = 0;
     while (at < b->two_count && strcmp(b->two_name[at], b->csv.cell) != 0) at++;
     const bool is_new = at == b->two_count;
+    if (is_new && b->two_count > 0 && b->known == NULL && tdm__is_decimal(b->csv.cell)) return fail_mixed(b);
     if (is_new && (b->two_count == 2 || b->has_number || b->known != NULL)) return fail_target(b);
     if (is_new && !tdm__text_is_utf8(b->csv.cell, b->csv.length, NULL))
         TDM_FAIL_CELL(&b->csv, "the name is not UTF-8; convert the file");
+    if (is_new && b->two_count == 0) b->two_line = b->csv.line;
     if (is_new) TDM_TRY(tdm__zone_text(&b->to->zone, &b->two_name[b->two_count++], b->csv.cell));
     b->value[row] = (float)at;
     return TDM_OK;
@@ -45,6 +61,7 @@ static tdm_status read_name(tdm_table_build *b, int64_t row) {
 
 tdm_status tdm__table_read_target(tdm_table_build *b, int64_t row) {
     if (b->csv.length == 0) TDM_FAIL_CELL(&b->csv, "the label is missing");
+    TDM_TRY(tdm__table_check_size(b));
     if (b->two_count > 0 || !tdm__table_number(b, &b->value[row])) return read_name(b, row);
     b->has_number = true;
     return TDM_OK;

@@ -50,7 +50,7 @@ typedef struct tdm_data_spec {
     const char *path;            /* image_folder: the folder. csv: the table. cifar10: where `files` were found */
     int split;                   /* tdm_split: which files cifar10 reads in `path`, which part of `holdout` */
     tdm_origin inputs_at;        /* where the file has images, x, files or path, for messages */
-    tdm_origin targets_at;       /* where it has labels or y */
+    tdm_origin targets_at;       /* where it has labels, y or label */
     /* Above 0: the data is split by chance. This fraction is the part that `split` test reads, the rest is train's. The
      * same seed, fraction and samples give the same split. 0: there is no split. */
     double holdout;
