@@ -2,6 +2,7 @@
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
+#include "runtime/optim/optim.h"
 
 double tdm__ms_passed(int64_t *last) {
     int64_t now = tdm__now_ns();
@@ -146,6 +147,7 @@ tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options 
     *out = NULL;
     options.seed = (uint64_t)params->job->seed;
     options.averages = params->averages && options.index == 0;
+    options.takes_norms = params->plan->options.training && tdm__optim_takes_norms(params->job);
     options.rows = params->plan->options.rows * params->job->train.accumulate;
     options.target_bytes = tdm__target_bytes(params->plan);
     for (; status == TDM_OK && options.stage < params->plan->stage_count; options.stage++) {

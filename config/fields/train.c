@@ -63,6 +63,12 @@ const tdm_field tdm__optimizer_rows[] = {
     {FIELD(BOOL, tdm_optimizer_section, centered, "false"),
      HELP("divide by the gradient's variance: subtract the square of its running average",
           "除以梯度的方差：减去其滑动平均的平方")},
+    {FIELD(FLOAT, tdm_optimizer_section, trust_coefficient, "1.0e-3"), RANGE(0, 1e6), FLAGS(OPEN_MIN),
+     HELP("norm of a parameter's step, before the learning rate, as a fraction of the parameter's norm",
+          "参数更新量（乘学习率之前）的范数占参数范数的比例")},
+    {FIELD(BOOL, tdm_optimizer_section, exclude_1d, "true"),
+     HELP("biases and other parameters of one dimension take plain SGD steps, without weight decay",
+          "偏置等一维参数按普通 SGD 更新，且不做权重衰减")},
     {0},
 };
 

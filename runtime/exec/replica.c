@@ -51,8 +51,8 @@ static tdm_status open_arenas(tdm_replica *replica, const tdm_replica_options *o
     return tdm__replica_allocate(replica, plan->stages[replica->stage].buffer_bytes, &replica->buffer, "buffers");
 }
 
-/* Clipping by norm reads the ranges where the gradients are. */
-static tdm_status open_ranges(tdm_replica *replica) {
+/* Norms are taken where the gradients are, and the ranges are read there. */
+static tdm_status open_ranges(tdm_replica *replica, bool takes_norms) {
     const tdm_plan *plan = replica->plan;
     tdm_device *device = replica->device;
     const size_t count = (size_t)plan->stages[replica->stage].trained_count;
@@ -68,6 +68,9 @@ static tdm_status open_ranges(tdm_replica *replica) {
     tdm_status status = device->ops->queues->copy(device, NULL, replica->ranges, ranges, count * sizeof(*ranges));
     if (status == TDM_OK) status = device->ops->queues->finish(device, NULL);
     tdm__delete(replica->host, ranges);
+    if (status == TDM_OK && takes_norms)
+        status = tdm__replica_allocate(replica, 2 * (size_t)replica->range_count * sizeof(float), &replica->own_norms,
+                                       "norms of parameters");
     if (status != TDM_OK || plan->stage_count == 1) return status;
     return tdm__replica_allocate(replica, (size_t)replica->range_count * sizeof(float), &replica->norms, "norms");
 }
@@ -86,7 +89,7 @@ static tdm_status open_stages(tdm_replica *replica, const tdm_replica_options *o
 static tdm_status open_all(tdm_replica *replica, const tdm_replica_options *options) {
     TDM_TRY(open_stages(replica, options));
     TDM_TRY(open_arenas(replica, options));
-    TDM_TRY(open_ranges(replica));
+    TDM_TRY(open_ranges(replica, options->takes_norms));
     TDM_TRY(tdm__mirror_open(replica));
     TDM_TRY(tdm__recorder_open(replica, options->untimed));
     TDM_TRY(tdm__slots_open(replica, options));
@@ -134,6 +137,7 @@ void tdm__replica_close(tdm_replica *replica) {
     ops->release(device, replica->buffer);
     ops->release(device, replica->ranges);
     ops->release(device, replica->norms);
+    ops->release(device, replica->own_norms);
     if (replica->stage == 0)
         tdm__delete(replica->host, replica->stages);
     else

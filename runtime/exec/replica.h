@@ -104,7 +104,8 @@ struct tdm_replica {
     bool owns_grad;
     tdm_flat_range *ranges; /* of the trained parameters, in PyTorch's order */
     int range_count;
-    float *norms; /* [range_count], of the gradients; NULL with one stage */
+    float *norms;     /* [range_count], of the gradients; NULL with one stage */
+    float *own_norms; /* [range_count] of the parameters, then as many of their gradients, clipped; NULL: not needed */
 
     tdm_step_block *block; /* of this step, in the device's memory */
     tdm_slots *slots;
@@ -115,9 +116,10 @@ struct tdm_replica {
 
 typedef struct tdm_replica_options {
     int index;
-    int state_count; /* of the optimizer: arenas of state */
-    float *grad;     /* gradient arena lent by a communicator; NULL: its own */
-    bool averages;   /* it keeps an average of the parameters */
+    int state_count;  /* of the optimizer: arenas of state */
+    float *grad;      /* gradient arena lent by a communicator; NULL: its own */
+    bool averages;    /* it keeps an average of the parameters */
+    bool takes_norms; /* the optimizer does */
     uint64_t seed;
     int64_t rows;        /* of a part of a step's batch, at most */
     int parts;           /* of a step's batch, at most */

@@ -23,6 +23,10 @@ int tdm__optim_state_count(const tdm_job *job) {
     return __builtin_popcount(tdm__optim_states(job));
 }
 
+bool tdm__optim_takes_norms(const tdm_job *job) {
+    return tdm_builtin_optims[job->optimizer.type]->takes_norms != NULL;
+}
+
 tdm_step_values tdm__optim_values(const tdm_update *update, double denominator) {
     const tdm_optim_def *optim = update->optim;
     const tdm_optimizer_section *section = update->optimizer;
@@ -72,13 +76,16 @@ static void step_part(void *user, size_t begin, size_t end) {
     (void)s->run(&args); /* on the CPU nothing can fail */
 }
 
-/* One step over parameters whose settings are the same. */
-static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, const tdm_update *update) {
+/* One step over parameters whose settings are the same; or over one, with norms that may be NULL. */
+static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, const float *norms,
+                           const tdm_update *update) {
     const size_t at = tdm__replica_floats_at(r, run->offset);
     tdm_optim_args args = {.device = r->device,
                            .values = &r->block->values[run->group],
                            .p = r->param + at,
                            .g = r->grad + at,
+                           .p_norm = norms,
+                           .g_norm = norms != NULL ? norms + r->range_count : NULL,
                            .count = run->count};
     if (r->param_bf16 != NULL && !tdm__replica_lends(r)) args.p_bf16 = (uint16_t *)r->param_bf16 + at;
     float *arena = r->state + at;
@@ -101,16 +108,40 @@ static tdm_plan_run own_part(const tdm_replica *r, const tdm_plan_run *run) {
     return (tdm_plan_run){.offset = first, .count = last > first ? last - first : 0, .group = run->group};
 }
 
+static tdm_status step_runs(const tdm_replica *r, const tdm_update *update) {
+    for (int i = 0; i < r->plan->run_count; i++) {
+        const tdm_plan_run run = own_part(r, &r->plan->runs[i]);
+        if (run.count > 0) TDM_TRY(step_run(r, &run, NULL, update));
+    }
+    return TDM_OK;
+}
+
+/* Norms have the bits that those of clipping have, so they depend neither on threads nor on stages. */
+static tdm_status step_params(const tdm_replica *r, const tdm_update *update) {
+    const tdm_plan *plan = r->plan;
+    const tdm_arena_ops *arenas = r->device->ops->arenas;
+    const size_t count = plan->trained_floats;
+    TDM_TRY(arenas->norms(r->device, r->param, count, r->ranges, r->range_count, r->own_norms));
+    TDM_TRY(arenas->norms(r->device, r->grad, count, r->ranges, r->range_count, r->own_norms + r->range_count));
+    const float *norms = r->own_norms; /* in the order of the ranges */
+    for (size_t i = 0; i < plan->graph->param_count; i++) {
+        const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
+        if (plan->frozen[i] || plan->nodes[param->node].stage != r->stage) continue;
+        const tdm_plan_run run = {.offset = param->offset, .count = (size_t)param->stored, .group = param->group};
+        const bool takes = update->optim->takes_norms(update->optimizer, plan->graph->params[i].def.shape.ndim);
+        TDM_TRY(step_run(r, &run, takes ? norms : NULL, update));
+        norms++;
+    }
+    return TDM_OK;
+}
+
 static tdm_status step(tdm_replica *r, const tdm_update *update) {
     tdm_device *device = r->device;
     const tdm_device_ops *ops = device->ops;
     if (!isnan(update->clip_value))
         TDM_TRY(ops->arenas->clamp(device, r->block->values, r->grad, tdm__replica_trained(r)));
     if (ops->enter != NULL) TDM_TRY(ops->enter(device));
-    for (int i = 0; i < r->plan->run_count; i++) {
-        const tdm_plan_run run = own_part(r, &r->plan->runs[i]);
-        if (run.count > 0) TDM_TRY(step_run(r, &run, update));
-    }
+    TDM_TRY(update->optim->takes_norms != NULL ? step_params(r, update) : step_runs(r, update));
     if (tdm__replica_lends(r)) TDM_TRY(tdm__replica_params_changed(r));
     if (r->average == NULL) return TDM_OK;
     return ops->arenas->average(device, r->block->values, r->average, r->param, tdm__replica_floats(r));

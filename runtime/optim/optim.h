@@ -7,6 +7,8 @@
 /* The flat arenas of state that the job needs: bit i is its optimizer's state[i]. They lie one behind another. */
 unsigned tdm__optim_states(const tdm_job *job);
 int tdm__optim_state_count(const tdm_job *job);
+/* Does its step depend on norms of parameters? */
+bool tdm__optim_takes_norms(const tdm_job *job);
 /* What a step's kernels read: of the loss, of clipping, and the optimizer's own scalars. `denominator`: of the mean
  * over the whole step. */
 tdm_step_values tdm__optim_values(const tdm_update *update, double denominator);

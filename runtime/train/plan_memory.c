@@ -31,11 +31,11 @@ static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts,
 }
 
 /* Without memory of its own, a device keeps there what the host reads, too. */
-static size_t count_values(const tdm_plan *plan, int stage) {
+static size_t count_values(const tdm_plan *plan, const tdm_job *job, int stage) {
     const size_t blocks = TDM_SLOTS + (plan->options.ingests ? 0 : TDM_IN_FLIGHT);
-    const size_t norm = plan->stage_count > 1 ? sizeof(float) : 0;
+    const int norms = (plan->stage_count > 1) + (plan->options.training && tdm__optim_takes_norms(job) ? 2 : 0);
     return blocks * sizeof(tdm_step_block) +
-           (size_t)plan->stages[stage].trained_count * (sizeof(tdm_flat_range) + norm);
+           (size_t)plan->stages[stage].trained_count * (sizeof(tdm_flat_range) + (size_t)norms * sizeof(float));
 }
 
 /* Of a device on which `parts` parts of a batch take turns. */
@@ -81,7 +81,7 @@ tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replic
                               [TDM_COST_BUFFERS] = s->buffer_bytes,
                               [TDM_COST_STATISTICS] = plan->statistics_bytes,
                               [TDM_COST_BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1, stage),
-                              [TDM_COST_VALUES] = count_values(plan, stage)}};
+                              [TDM_COST_VALUES] = count_values(plan, job, stage)}};
     int64_t rows = (replicas - 1) * plan->options.rows * job->train.accumulate;
     if (mode->gathered_bytes != NULL) c.bytes[TDM_COST_GATHERED] = mode->gathered_bytes(plan, job, replicas);
     if (mode->wire_bytes != NULL) count_wire(&c, plan, job, replicas, rows);

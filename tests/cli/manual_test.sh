@@ -50,13 +50,13 @@ completed train tandem tr
 completed "--mode" tandem train job.yaml --mo
 completed "dp ddp" tandem train job.yaml --mode d
 completed "dp ddp" tandem train job.yaml --mode = d
-completed "optimizer.type=" tandem train job.yaml optimizer.t
+completed "optimizer.type=" tandem train job.yaml optimizer.ty
 optims=$(sed -n 's/^TDM_OPTIM(\(a[a-z0-9_]*\))$/\1/p' "$(dirname "$0")/../../ops/optims.def")
 completed "$(echo $optims)" tandem train job.yaml optimizer.type = a
 completed "auto ref fast" tandem train job.yaml parallel.kernels =
 completed "true false" tandem train job.yaml data.shuffle =
 completed "" tandem train job.yaml optimizer.lr =
-completed "optimizer.type" tandem explain optimizer.t
+completed "optimizer.type" tandem explain optimizer.ty
 completed "data.transform" tandem explain data.transf
 completed "en zh" tandem init --lang ""
 completed "" tandem report runs/a optimizer.t
@@ -91,7 +91,7 @@ treated() { # WANTED WORD...
     same "$(cat treated.txt)" "complete -F _tandem tandem$wanted" "how words for '$*' are treated"
 }
 treated "" tandem da
-treated $'\ncompopt -o nospace' tandem train job.yaml optimizer.t
+treated $'\ncompopt -o nospace' tandem train job.yaml optimizer.ty
 treated $'\ncompopt -o filenames' tandem eval zo
 treated $'\ncompopt -o filenames' tandem train job.yaml --run-dir zo
 treated $'\ncompopt -o filenames' tandem train job.yaml --resume zo

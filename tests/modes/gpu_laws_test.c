@@ -169,6 +169,12 @@ TEST(stages) {
         law_result ddp = run_stages(&job, graph, TDM_MODE_DDP, 2, 2);
         law_check_same(&one, &three);
         law_check_same(&one, &ddp);
+        job.optimizer.type = TDM_LARS; /* norms of parameters */
+        job.optimizer.lr = 4;
+        job.optimizer.momentum = 0.9;
+        one = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+        three = run_stages(&job, graph, TDM_MODE_DDP, 2, 3);
+        law_check_same(&one, &three);
     }
     tdm_graph_free(graph);
 }
@@ -247,13 +253,13 @@ TEST(uneven_batches) {
 }
 
 TEST(the_cpus_numbers) {
-    static const int optimizers[] = {TDM_SGD, TDM_ADAM};
-    for (int i = 0; i < 2; i++) {
+    static const int optimizers[] = {TDM_SGD, TDM_ADAM, TDM_LARS};
+    for (int i = 0; i < 3; i++) {
         tdm_job job;
         law_job(&job);
         job.optimizer.type = optimizers[i];
-        job.optimizer.momentum = optimizers[i] == TDM_SGD ? 0.9 : 0;
-        job.optimizer.lr = 1e-3;
+        job.optimizer.momentum = optimizers[i] == TDM_ADAM ? 0 : 0.9;
+        job.optimizer.lr = optimizers[i] == TDM_LARS ? 1 : 1e-3;
         job.train.clip_grad_norm = 1.0;
         tdm_graph *graph =
             law_graph(0, 1); /* no bias in front of batch norm: Adam makes steps of rounding noise there */

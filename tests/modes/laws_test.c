@@ -394,6 +394,36 @@ TEST(groups_are_equal_in_all_modes) {
     tdm_graph_free(graph);
 }
 
+/* Norms of parameters are the same whoever takes them, and however many threads there are. */
+TEST(layerwise_steps_are_equal_in_all_modes) {
+    tdm_job job;
+    law_job(&job);
+    job.optimizer.type = TDM_LARS;
+    job.optimizer.lr = 4;
+    job.optimizer.momentum = 0.9;
+    job.optimizer.weight_decay = 1e-3;
+    job.train.clip_grad_norm = 0.5;
+    job.train.per_device = 16;
+    job.train.steps = 4;
+    job.parallel.threads_per_device = 1;
+    job.freeze = (tdm_texts){.count = 1, .item = {"conv1.weight"}};
+    tdm_graph *graph = wide_graph();
+    law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 3);
+    job.parallel.threads_per_device = 3;
+    law_result shared = run_as(&job, graph, TDM_MODE_SINGLE, 3);
+    law_result dp = run_as(&job, graph, TDM_MODE_DP, 3);
+    law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 3);
+    law_check_same(&single, &shared);
+    law_check_same(&single, &dp);
+    law_check_same(&single, &ddp);
+    job.optimizer.exclude_1d = false;
+    law_result all = run_as(&job, graph, TDM_MODE_DP, 3);
+    job.optimizer.type = TDM_SGD;
+    law_result plain = run_as(&job, graph, TDM_MODE_DP, 3);
+    CHECK(strcmp(all.params, single.params) != 0 && strcmp(plain.params, single.params) != 0);
+    tdm_graph_free(graph);
+}
+
 TEST_MAIN(RUN(modes_are_equal); RUN(series_are_equal_in_all_modes); RUN(exposed_time_is_part_of_comm);
           RUN(a_run_repeats); RUN(loader_threads_change_nothing); RUN(mixed_samples_are_equal);
           RUN(weights_of_classes_are_equal_in_all_modes); RUN(weights_of_mixed_samples_are_equal);
@@ -401,4 +431,4 @@ TEST_MAIN(RUN(modes_are_equal); RUN(series_are_equal_in_all_modes); RUN(exposed_
           RUN(bf16_is_equal_in_all_modes); RUN(variants_of_dp_are_equal); RUN(cutting_the_batch_changes_only_rounding);
           RUN(accumulation_is_equal_in_all_modes); RUN(clipping_by_value_is_equal_in_all_modes);
           RUN(small_buckets_are_equal); RUN(frozen_parameters_are_equal_in_all_modes);
-          RUN(groups_are_equal_in_all_modes);)
+          RUN(groups_are_equal_in_all_modes); RUN(layerwise_steps_are_equal_in_all_modes);)

@@ -20,9 +20,9 @@ static void interrupted(int optimizer, int mode_a, int mode_b, int devices, int6
     tdm_job job;
     law_job(&job);
     job.optimizer.type = optimizer;
-    job.optimizer.momentum = optimizer == TDM_SGD || optimizer == TDM_RMSPROP ? 0.9 : 0;
+    job.optimizer.momentum = optimizer == TDM_SGD || optimizer == TDM_RMSPROP || optimizer == TDM_LARS ? 0.9 : 0;
     job.optimizer.centered = job.optimizer.amsgrad = true; /* every state that there is */
-    job.optimizer.lr = optimizer == TDM_SGD ? 0.02 : 1e-2;
+    job.optimizer.lr = optimizer == TDM_SGD ? 0.02 : optimizer == TDM_LARS ? 2 : 1e-2;
     job.schedule.type = TDM_SCHEDULE_COSINE;
     job.schedule.per = TDM_SCHEDULE_PER_STEP;
     job.schedule.total = 12;
@@ -54,6 +54,7 @@ TEST(same_mode) {
     interrupted(TDM_SGD, TDM_MODE_DP, TDM_MODE_DP, 2, 7);
     interrupted(TDM_ADAMW, TDM_MODE_DDP, TDM_MODE_DDP, 2, 5);
     interrupted(TDM_RMSPROP, TDM_MODE_SINGLE, TDM_MODE_SINGLE, 1, 7);
+    interrupted(TDM_LARS, TDM_MODE_DP, TDM_MODE_DP, 2, 7);
 }
 
 TEST(another_mode) {
@@ -61,6 +62,7 @@ TEST(another_mode) {
     interrupted(TDM_SGD, TDM_MODE_DDP, TDM_MODE_SINGLE, 2, 4);
     interrupted(TDM_ADAM, TDM_MODE_SINGLE, TDM_MODE_DP, 3, 1);
     interrupted(TDM_RMSPROP, TDM_MODE_DDP, TDM_MODE_DP, 2, 5);
+    interrupted(TDM_LARS, TDM_MODE_DDP, TDM_MODE_SINGLE, 2, 5);
 }
 
 /* Other numbers of devices see the same samples: the position is a number of samples. */

@@ -55,6 +55,10 @@ TEST(with_everything_that_follows_backward) {
     job.parallel.ddp.check_reduction = true;
     job.parallel.ddp.bucket_cap_mb = 0.001;
     check_stages(&job, graph, 2, 3);
+    job.optimizer.type = TDM_LARS; /* norms of parameters */
+    job.optimizer.lr = 4;
+    job.optimizer.momentum = 0.9;
+    check_stages(&job, graph, 2, 3);
     job.train.clip_grad_norm = 1e9;
     law_result unclipped = run_as(&job, graph, TDM_MODE_SINGLE, 2, 2);
     job.train.clip_grad_norm = 0.05;

@@ -6,7 +6,13 @@
 #include "tests/support/tdm_test.h"
 
 enum { COUNT = 53, STEPS = 20 };
-typedef enum { FLAT_SGD = TDM_SGD, FLAT_ADAM = TDM_ADAM, FLAT_ADAMW = TDM_ADAMW, FLAT_RMSPROP = TDM_RMSPROP } flat_kind;
+typedef enum {
+    FLAT_SGD = TDM_SGD,
+    FLAT_ADAM = TDM_ADAM,
+    FLAT_ADAMW = TDM_ADAMW,
+    FLAT_RMSPROP = TDM_RMSPROP,
+    FLAT_LARS = TDM_LARS
+} flat_kind;
 typedef struct {
     const char *name;
     flat_kind kind;
@@ -35,7 +41,8 @@ static inline tdm_optimizer_section section_of(const flat_case *c) {
                                    .form = c->lerp ? TDM_ADAM_LERP : TDM_ADAM_MULADD,
                                    .amsgrad = c->flag,
                                    .alpha = c->b,
-                                   .centered = c->flag};
+                                   .centered = c->flag,
+                                   .trust_coefficient = 0.01};
 }
 
 /* The next step, by the definition's scalars and its kernel for `isa`. */
@@ -44,6 +51,9 @@ static inline void optimize(tdm_isa isa, flat_run *run) {
     const tdm_optim_def *optim = tdm_builtin_optims[section.type];
     const tdm_step_values values = optim_values(optim, &section, section.lr, ++run->step);
     tdm_optim_args args = {.values = &values, .p = run->p, .g = run->g, .count = run->count};
+    float norms[2];
+    args.p_norm = optim_norms(optim, &section, run->p, run->g, run->count, norms);
+    args.g_norm = args.p_norm != NULL ? &norms[1] : NULL;
     memcpy(args.state, run->state, sizeof run->state);
     CHECK_OK(optim->cpu[isa](&args));
 }

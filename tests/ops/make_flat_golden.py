@@ -9,10 +9,14 @@ PyTorch's wheels take Tensor.sqrt from MKL's vector library, which is not correc
 off for every sixth number, and not the same on every processor); builds without MKL round as IEEE 754 wants. The
 square root is therefore taken in double here, which rounds to the right float.
 """
+import pathlib
 import struct
 import sys
 
 import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from torch_lars import Lars
 
 COUNT, STEPS = 53, 20
 
@@ -80,6 +84,10 @@ def rmsprop(**kw):
     return lambda params: torch.optim.RMSprop(params, foreach=False, **kw)
 
 
+def lars(**kw):
+    return lambda params: Lars(params, trust_coefficient=0.01, exclude_1d=False, **kw)
+
+
 def muladd(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, decoupled=False, amsgrad=False):
     return lambda params: MultiplyAddAdam(params, lr, betas, eps, weight_decay, decoupled, amsgrad)
 
@@ -121,6 +129,12 @@ CASES = [
      rmsprop(lr=1e-2, alpha=0.9, eps=1e-3, momentum=0.9, weight_decay=0.05, centered=True)),
     ("adam amsgrad muladd", "ADAM", 1e-2, 0.9, 0.5, 1e-8, 0, 1, 0, muladd(1e-2, (0.9, 0.5), amsgrad=True)),
     ("adamw muladd", "ADAMW", 1e-2, 0.9, 0.999, 1e-8, 0.05, 0, 0, muladd(1e-2, weight_decay=0.05, decoupled=True)),
+    ("lars", "LARS", 2.0, 0, 0, 1e-8, 0, 0, 0, lars(lr=2.0)),
+    ("lars wd", "LARS", 4.0, 0, 0, 1e-3, 0.05, 0, 0, lars(lr=4.0, eps=1e-3, weight_decay=0.05)),
+    ("lars momentum wd", "LARS", 1.0, 0.9, 0, 1e-8, 1e-3, 0, 0, lars(lr=1.0, momentum=0.9, weight_decay=1e-3)),
+    ("lars dampening", "LARS", 1.0, 0.8, 0.3, 1e-8, 0, 0, 0, lars(lr=1.0, momentum=0.8, dampening=0.3)),
+    ("lars nesterov wd", "LARS", 1.0, 0.9, 0, 1e-8, 0.01, 1, 0,
+     lars(lr=1.0, momentum=0.9, nesterov=True, weight_decay=0.01)),
 ]
 
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/flat/flat.h"
 #include "runtime/optim/optim.h"
 
 typedef struct {
@@ -35,6 +36,15 @@ static inline tdm_step_values optim_values(const tdm_optim_def *optim, const tdm
                                .clip_norm = NAN,
                                .clip_value = NAN};
     return tdm__optim_values(&update, 1);
+}
+
+/* Writes the norms of p and g to `norms` and returns it; NULL if the optimizer takes none for one dimension. */
+static inline const float *optim_norms(const tdm_optim_def *optim, const tdm_optimizer_section *section, const float *p,
+                                       const float *g, size_t count, float norms[2]) {
+    if (optim->takes_norms == NULL || !optim->takes_norms(section, 1)) return NULL;
+    norms[0] = (float)sqrt(tdm_builtin_flat_ref()->sum_squares(p, count));
+    norms[1] = (float)sqrt(tdm_builtin_flat_ref()->sum_squares(g, count));
+    return norms;
 }
 
 /* A generator whose numbers Python has, too: multiples of 2^-16 in [-1, 1) times `factor`. */

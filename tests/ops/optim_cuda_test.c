@@ -22,6 +22,7 @@ typedef struct {
     op_memory memory;
     tdm_step_values *values;
     float *arena[2 + TDM_MAX_STATES]; /* p, g, state; NULL: not needed */
+    float *norms;                     /* of p and g, both sides' alike, or NULL */
     uint16_t *narrow;                 /* p in bf16, or NULL */
     float twin[2 + TDM_MAX_STATES][MOST];
     tdm_optim_args here, there;
@@ -39,6 +40,9 @@ static void training_open(training *t, const optim_case *c, size_t count, bool o
         if (i < 2) optim_numbers((uint32_t)i + 1, t->twin[i], count, 1);
         memcpy(t->arena[i], t->twin[i], count * sizeof(float));
     }
+    float norms[2];
+    if (optim_norms(t->optim, &c->section, t->twin[0], t->twin[1], count, norms) != NULL)
+        t->norms = op_memory_floats(m, 2, "the norms");
     if (narrow) t->narrow = op_memory_numbers(m, (int64_t)count, sizeof *t->narrow, "p in bf16");
     t->here = (tdm_optim_args){.values = t->values, .p = t->twin[0], .g = t->twin[1], .count = count};
     t->there = (tdm_optim_args){.device = device,
@@ -47,6 +51,10 @@ static void training_open(training *t, const optim_case *c, size_t count, bool o
                                 .g = op_memory_there(m, t->arena[1]),
                                 .p_bf16 = op_memory_there(m, t->narrow),
                                 .count = count};
+    if (t->norms != NULL) {
+        t->here.p_norm = t->norms, t->here.g_norm = t->norms + 1;
+        t->there.p_norm = op_memory_there(m, t->norms), t->there.g_norm = t->there.p_norm + 1;
+    }
     for (int i = 2; i < 2 + TDM_MAX_STATES; i++) {
         if (t->arena[i] == NULL) continue;
         t->here.state[i - 2] = t->twin[i];
@@ -65,6 +73,7 @@ static void one_step(training *t, tdm_capture *capture, int k) {
     *t->values = optim_values(t->optim, &t->c->section, t->c->section.lr / k, k);
     optim_numbers(1000 + (uint32_t)k, t->twin[1], count, ldexpf(1, k - 3));
     memcpy(t->arena[1], t->twin[1], count * sizeof(float));
+    if (t->norms != NULL) (void)optim_norms(t->optim, &t->c->section, t->twin[0], t->twin[1], count, t->norms);
     op_memory_send(&t->memory);
     CHECK_OK(device->ops->captures->run(device, capture));
     op_memory_fetch(&t->memory);

@@ -87,6 +87,48 @@ TEST(places_are_those_of_the_enum) {
     CHECK_TEXT(tdm_builtin_optims[TDM_ADAM]->name, "adam");
     CHECK_TEXT(tdm_builtin_optims[TDM_ADAMW]->name, "adamw");
     CHECK_TEXT(tdm_builtin_optims[TDM_RMSPROP]->name, "rmsprop");
+    CHECK_TEXT(tdm_builtin_optims[TDM_LARS]->name, "lars");
+}
+
+/* ---- norms ---- */
+
+static float one_step(const tdm_optimizer_section *section, float p, float g, const float *norms) {
+    const tdm_optim_def *optim = tdm_builtin_optims[TDM_LARS];
+    const tdm_step_values values = optim_values(optim, section, section->lr, 1);
+    float state = 0;
+    const tdm_optim_args args = {.values = &values,
+                                 .p = &p,
+                                 .g = &g,
+                                 .state = {&state},
+                                 .p_norm = norms,
+                                 .g_norm = norms != NULL ? norms + 1 : NULL,
+                                 .count = 1};
+    CHECK_OK(optim->cpu[TDM_ISA_REF](&args));
+    return p;
+}
+
+/* p 2, g 0.5 and powers of two: every number below is exact. */
+TEST(lars_multiplies_by_a_ratio_of_norms) {
+    tdm_optimizer_section lars = {.type = TDM_LARS, .lr = 1, .trust_coefficient = 0.25, .momentum = 0.5};
+    CHECK_NEAR(one_step(&lars, 2, 0.5f, (const float[]){8, 4}), 2 - 0.5 * (0.25 * 8 / 4), 0);
+    lars.eps = 4;
+    CHECK_NEAR(one_step(&lars, 2, 0.5f, (const float[]){8, 4}), 2 - 0.5 * (0.25 * 8 / 8), 0);
+    lars.weight_decay = 0.5;
+    CHECK_NEAR(one_step(&lars, 2, 0.5f, (const float[]){16, 4}), 2 - 1.5 * (0.25 * 16 / 16), 0);
+    /* A norm of 0: no ratio. Without norms: no ratio and no decay. */
+    CHECK_NEAR(one_step(&lars, 2, 0.5f, (const float[]){0, 4}), 2 - 1.5, 0);
+    CHECK_NEAR(one_step(&lars, 2, 0.5f, (const float[]){16, 0}), 2 - 1.5, 0);
+    CHECK_NEAR(one_step(&lars, 2, 0.5f, NULL), 2 - 0.5, 0);
+    CHECK(isnan(one_step(&lars, 2, NAN, (const float[]){16, NAN})));
+}
+
+TEST(lars_leaves_out_one_dimension) {
+    const tdm_optim_def *optim = tdm_builtin_optims[TDM_LARS];
+    tdm_optimizer_section lars = {.exclude_1d = true};
+    CHECK(!optim->takes_norms(&lars, 1));
+    CHECK(optim->takes_norms(&lars, 2));
+    lars.exclude_1d = false;
+    CHECK(optim->takes_norms(&lars, 1));
 }
 
 /* ---- instruction sets ---- */
@@ -108,6 +150,9 @@ static void take_steps(tdm_optim_run *run, const optim_case *c, size_t count, ar
         const tdm_step_values values = optim_values(optim, &c->section, c->section.lr / t, t);
         args.values = &values;
         optim_numbers(1000 + (uint32_t)t, all->g, count, ldexpf(1, t - 3));
+        float norms[2];
+        args.p_norm = optim_norms(optim, &c->section, all->p, all->g, count, norms);
+        args.g_norm = args.p_norm != NULL ? &norms[1] : NULL;
         CHECK_OK(run(&args));
     }
 }
@@ -138,4 +183,5 @@ TEST(all_instruction_sets_have_the_same_bits) {
 
 TEST_MAIN(RUN(every_optimizer_has_cases); RUN(definitions); RUN(a_job_keeps_states_that_have_names);
           RUN(a_job_keeps_the_states_that_it_needs); RUN(without_momentum_sgd_keeps_nothing);
-          RUN(places_are_those_of_the_enum); RUN(all_instruction_sets_have_the_same_bits);)
+          RUN(places_are_those_of_the_enum); RUN(lars_multiplies_by_a_ratio_of_norms);
+          RUN(lars_leaves_out_one_dimension); RUN(all_instruction_sets_have_the_same_bits);)

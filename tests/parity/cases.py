@@ -89,6 +89,13 @@ CASES = {
     "rmsprop": dict(input=[1, 8, 8], loss="cross_entropy", batch=16, samples=203, clip_grad_norm=1.0, clip_grad_value=0.1,
                     optimizer=dict(type="rmsprop", lr=1e-3, momentum=0.9, centered=True, eps=1e-3, weight_decay=1e-3),
                     layers=[FLATTEN, ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
+    # torch has none: tests/support/torch_lars.py. Biases and batch norm take plain steps
+    "lars": dict(input=[3, 12, 12], loss="cross_entropy", batch=8, samples=203,
+                 optimizer=dict(type="lars", lr=2.0, momentum=0.9, nesterov=True, weight_decay=1e-4,
+                                groups=[dict(params=["7.*"], lr=0.5, weight_decay=1e-2)]),
+                 schedule=dict(type="cosine", warmup_steps=10),
+                 layers=[conv(8, padding=1, bias=False), BN, RELU, ("maxpool2d", dict(kernel=2)), FLATTEN,
+                         ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
     # the mean divides by the weights of the labels; DistributedDataParallel's is a mean of the ranks' means
     "weighted": dict(input=[1, 8, 8], loss="cross_entropy", label_smoothing=0.1, batch=16, samples=203,
                      class_weight=[0.1, 3.5, 1.0, 0.5, 2.0, 0.25, 1.5, 0.01, 4.0, 1.0],
@@ -122,6 +129,7 @@ FIXTURES = {
     "sgd_groups": [("single", 1, "")],
     "series": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
     "rmsprop": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
+    "lars": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
     "weighted": [("single", 1, ""), ("dp", 2, "strided")],
 }
 # networks of model.builtin, in fixtures/networks

@@ -20,6 +20,9 @@ from torch import nn
 
 import cases
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from torch_lars import Lars
+
 warnings.filterwarnings("ignore", message="TF32 acceleration")
 
 
@@ -172,7 +175,7 @@ def param_groups(case, net):
 def optimizer(case, params):
     s = {k: tuple(v) if isinstance(v, list) else v for k, v in cases.CASES[case]["optimizer"].items() if k != "groups"}
     return {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
-            "rmsprop": torch.optim.RMSprop}[s.pop("type")](params, **s)
+            "rmsprop": torch.optim.RMSprop, "lars": Lars}[s.pop("type")](params, **s)
 
 
 def scheduler(case, opt, steps):

@@ -7,11 +7,11 @@
 _Static_assert(sizeof(tdm_sgd_values) <= TDM_OPTIM_BYTES, "the scalars of a step fit its values");
 
 /* Without momentum there is no buffer, as in PyTorch; a schedule that moves it may bring some. */
-static unsigned states(const tdm_optimizer_section *section, bool cycles) {
+unsigned tdm__sgd_states(const tdm_optimizer_section *section, bool cycles) {
     return cycles || section->momentum != 0 ? 1 : 0;
 }
 
-static void prepare(const tdm_optim_settings *settings, void *values) {
+void tdm__sgd_prepare(const tdm_optim_settings *settings, void *values) {
     *(tdm_sgd_values *)values = (tdm_sgd_values){.lr = (float)settings->lr,
                                                  .momentum = (float)settings->momentum,
                                                  .one_minus_dampening = (float)(1.0 - settings->section->dampening),
@@ -20,11 +20,11 @@ static void prepare(const tdm_optim_settings *settings, void *values) {
                                                  .first_step = settings->t == 1};
 }
 
-static bool lacks_momentum(const tdm_optimizer_section *section) {
+bool tdm__sgd_lacks_momentum(const tdm_optimizer_section *section) {
     return section->nesterov && section->momentum == 0.0;
 }
 
-static bool is_dampened(const tdm_optimizer_section *section) {
+bool tdm__sgd_is_dampened(const tdm_optimizer_section *section) {
     return section->nesterov && section->dampening != 0.0;
 }
 
@@ -32,12 +32,10 @@ const tdm_optim_def tdm__sgd_optim = {
     .name = "sgd",
     .doc = "stochastic gradient descent with momentum (torch.optim.SGD)",
     .keys = {"momentum", "dampening", "nesterov"},
-    .conflict = {{"optimizer.nesterov", "optimizer.momentum", "optimizer.nesterov needs a momentum above 0, got 0",
-                  lacks_momentum},
-                 {"optimizer.nesterov", "optimizer.dampening", "optimizer.nesterov needs dampening 0", is_dampened}},
+    .conflict = {TDM_SGD_CONFLICTS},
     .state = {"momentum_buffer"},
-    .states = states,
+    .states = tdm__sgd_states,
     .without = {"optimizer.momentum: 0"},
-    .prepare = prepare,
+    .prepare = tdm__sgd_prepare,
     .cpu = TDM_ISA_KERNELS(tdm__sgd),
 };

@@ -127,7 +127,7 @@ typedef struct tdm_loss_section {
     tdm_floats weight; /* cross_entropy, nll, soft_cross_entropy: of each class; count 0: 1 */
 } tdm_loss_section;
 
-typedef enum tdm_optimizer_kind { TDM_SGD, TDM_ADAM, TDM_ADAMW, TDM_RMSPROP } tdm_optimizer_kind;
+typedef enum tdm_optimizer_kind { TDM_SGD, TDM_ADAM, TDM_ADAMW, TDM_RMSPROP, TDM_LARS } tdm_optimizer_kind;
 typedef enum tdm_adam_form { TDM_ADAM_LERP, TDM_ADAM_MULADD } tdm_adam_form;
 /* Parameters with settings of their own: torch.optim's param_groups. */
 typedef struct tdm_param_group {
@@ -144,16 +144,18 @@ typedef struct tdm_param_groups {
 typedef struct tdm_optimizer_section {
     int type; /* tdm_optimizer_kind */
     double lr;
-    double momentum, dampening; /* sgd; rmsprop: momentum */
-    bool nesterov;
-    tdm_floats betas;        /* adam, adamw: two numbers */
-    double eps;              /* adam, adamw, rmsprop */
-    double weight_decay;     /* NaN: PyTorch's default, 0.01 for adamw, else 0 */
-    int form;                /* tdm_adam_form: rounds as torch >= 2.1, or as 1.13 */
-    tdm_param_groups groups; /* a parameter is in the first that matches, else in none */
-    bool amsgrad;            /* adam, adamw: divide by the largest average of squares so far */
-    double alpha;            /* rmsprop: decay of its averages */
-    bool centered;           /* rmsprop */
+    double momentum, dampening; /* sgd, lars; rmsprop: momentum */
+    bool nesterov;              /* sgd, lars */
+    tdm_floats betas;           /* adam, adamw: two numbers */
+    double eps;                 /* adam, adamw, rmsprop, lars */
+    double weight_decay;        /* NaN: PyTorch's default, 0.01 for adamw, else 0 */
+    int form;                   /* tdm_adam_form: rounds as torch >= 2.1, or as 1.13 */
+    tdm_param_groups groups;    /* a parameter is in the first that matches, else in none */
+    bool amsgrad;               /* adam, adamw: divide by the largest average of squares so far */
+    double alpha;               /* rmsprop: decay of its averages */
+    bool centered;              /* rmsprop */
+    double trust_coefficient;   /* lars */
+    bool exclude_1d;            /* lars: parameters of one dimension take plain steps of sgd, without weight decay */
 } tdm_optimizer_section;
 
 typedef enum tdm_schedule_kind {
@@ -185,7 +187,7 @@ typedef struct tdm_schedule_section {
     double pct_start, div_factor, final_div_factor; /* onecycle */
     int anneal;                                     /* onecycle: 0 cos, 1 linear */
     bool cycle_momentum, three_phase;               /* onecycle */
-    double base_momentum, max_momentum;             /* onecycle: for sgd's momentum, or adam's beta1 */
+    double base_momentum, max_momentum;             /* onecycle: for the momentum, or adam's beta1 */
     double start_factor, end_factor;                /* linear */
     int64_t t_0, t_mult;                            /* cosine_restarts: length of the first cycle; its growth */
     int metric, mode; /* plateau: tdm_metric, not TDM_METRIC_NONE; tdm_plateau_mode. It steps at evaluations */

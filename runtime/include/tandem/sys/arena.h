@@ -72,8 +72,9 @@ typedef struct tdm_arena_ops {
     /* NULL on a device whose kernels read batches in the host's memory. */
     tdm_status (*ingest)(tdm_device *device, tdm_queue *queue, const tdm_ingest *ingest);
 
-    /* Clipping where several devices have a part of the gradients each (parallel.stages). norm[i] = the 2-norm of range
-     * i, with the bits that clip has for `count` numbers: those of all the devices together. */
+    /* norm[i] = the 2-norm of range i, with the bits that clip has for `count` numbers: those of all the devices
+     * together, where several have a part of the gradients each (parallel.stages). For clipping there, and for
+     * optimizers that take norms of parameters. */
     tdm_status (*norms)(tdm_device *device, const float *g, size_t count, const tdm_flat_range *ranges, int range_count,
                         float *norm);
     /* g *= factor. */

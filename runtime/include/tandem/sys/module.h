@@ -10,7 +10,7 @@
 
 TDM_BEGIN_DECLS
 
-#define TDM_MODULE_ABI 18u
+#define TDM_MODULE_ABI 19u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
 struct tdm_device_ops;

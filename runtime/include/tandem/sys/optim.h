@@ -31,6 +31,9 @@ typedef struct tdm_optim_args {
     float *state[TDM_MAX_STATES];  /* updated; zeros before the first step; NULL where the job does not need it */
     void *p_bf16; /* receives p in bf16, to the nearest, ties to even; NULL: not needed, as always on the CPU, where the
                      executor rounds all of them afterwards */
+    /* Of a parameter for which takes_norms is true, whose numbers alone these then are: the 2-norms of all its numbers
+     * and of all its gradients, a number each, before the step. Else NULL. */
+    const float *p_norm, *g_norm;
     size_t count;
 } tdm_optim_args;
 
@@ -62,7 +65,10 @@ typedef struct tdm_optim_def {
     /* The setting that does without state[i]: "optimizer.momentum: 0"; NULL where every job needs it. */
     const char *without[TDM_MAX_STATES];
     double weight_decay; /* where the job names none: PyTorch's default */
-    bool moves_beta1;    /* a schedule's momentum is betas[0], which is below 1; else it is `momentum` */
+    /* For optimizers whose step depends on norms: whether that of a parameter with so many dimensions does. Then a call
+     * of the kernel is over one parameter, not over all whose settings are the same. NULL: no step does. */
+    bool (*takes_norms)(const tdm_optimizer_section *section, int dimensions);
+    bool moves_beta1; /* a schedule's momentum is betas[0], which is below 1; else it is `momentum` */
     /* Writes the optimizer's own struct, at most TDM_OPTIM_BYTES. Any thread; keeps nothing, cannot fail. */
     void (*prepare)(const tdm_optim_settings *settings, void *values);
     /* The CPU's kernel for each instruction set, all with the same bits. NULL where the build has none; never the
