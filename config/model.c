@@ -253,7 +253,7 @@ static void check_channels(tdm_config *config) {
     const tdm_ints *input = &config->settings.model.input;
     const tdm_floats *mean = &config->settings.job.data.transform.mean;
     if (mean->count < 2 || input->count == 0) return;
-    int64_t channels = input->count >= 3 ? input->item[0] : 1;
+    int64_t channels = input->count >= 2 ? input->item[0] : 1;
     if (mean->count == channels) return;
     tdm_position at = tdm__config_position(config, "data.transform.mean"),
                  other = tdm__config_position(config, "model.input");

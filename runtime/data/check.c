@@ -38,7 +38,10 @@ static tdm_status new_buffers(survey *s) {
     const tdm_dataset *dataset = s->dataset;
     if (!tdm__shape_elements(&dataset->x_shape, &s->elements))
         TDM_FAIL(TDM_E_INTERNAL, "data check: the dataset has no shape");
-    s->channels = dataset->x_shape.ndim >= 3 ? (size_t)dataset->x_shape.dim[0] : 1;
+    const int64_t *dim = dataset->x_shape.dim;
+    const bool is_series =
+        dataset->x_shape.ndim == 2 && dim[0] <= dim[1] && dim[0] <= TDM_LIST_MAX; /* channels first */
+    s->channels = dataset->x_shape.ndim >= 3 || is_series ? (size_t)dim[0] : 1;
     s->labels = dataset->classes < LABELS_COUNTED ? dataset->classes : LABELS_COUNTED;
     bool is_class = dataset->target_kind == TDM_TARGET_CLASS;
     size_t width = is_class ? 2 : (size_t)dataset->target_width; /* an int64_t is as wide as two floats */
