@@ -74,3 +74,24 @@ has "$out" "data.eval.missing must be that of data.train, or be left out"
 sed 's/Oslo/Lima/' homes.csv >other.csv
 code 8 "$tandem" train homes.yaml --run-dir single data.train.path=other.csv train.epochs=30
 has "$err" "was trained on the columns of a table"
+
+# A configuration from a look at the table.
+code 0 "$tandem" init --task table --data homes.csv -o looked.yaml
+has looked.yaml 'categories: ["city"]'
+has looked.yaml 'ignore: ["id"]'
+code 0 "$tandem" check looked.yaml
+code 0 "$tandem" train looked.yaml --run-dir looked train.epochs=30
+same "$(grep -o '"eval_loss": *[0-9.e-]*' looked/summary.json | awk -F: '{ print ($2 < 0.2) }')" 1 "the price is learned"
+code 0 "$tandem" init --task table --data homes.csv --target city --lang zh -o city.yaml
+has city.yaml "loss: cross_entropy"
+code 0 "$tandem" check city.yaml
+code 2 "$tandem" init --task table
+has "$err" "needs \`--data FILE.csv\`"
+code 4 "$tandem" init --task table --data homes.csv --target colour
+has "$err" "colour"
+printf 'size,price\n30,100\n' >row.csv
+code 4 "$tandem" init --task table --data row.csv
+has "$err" "needs two rows or more, found 1"
+printf 'size,price\n30,100\n40,\n' >gap.csv
+code 4 "$tandem" init --task table --data gap.csv
+has "$err" "1 rows have no label"
