@@ -188,11 +188,12 @@ tdm_status tdm_config_starter(const char *task, tdm_language language, char **ou
             add_line(line, language == TDM_CHINESE, &text);
         return tdm__text_take_public(&text, out);
     }
-    const char *names[STARTER_COUNT + 2] = {"images", "table"}; /* tdm_config_starter_images and _table make these */
-    for (int i = 0; i < STARTER_COUNT; i++) names[i + 2] = starters[i].task;
-    const char *near = tdm_text_nearest(task, names, STARTER_COUNT + 2);
+    enum { LOOKING = 3 };
+    const char *names[STARTER_COUNT + LOOKING] = {"images", "table", "series"}; /* tdm_config_starter_images, ... */
+    for (int i = 0; i < STARTER_COUNT; i++) names[i + LOOKING] = starters[i].task;
+    const char *near = tdm_text_nearest(task, names, STARTER_COUNT + LOOKING);
     TDM_FAIL(TDM_E_USAGE,
-             "there is no starter '%s'%s%s%s; the starters are images, table, cifar, mnist, toy-mp and "
+             "there is no starter '%s'%s%s%s; the starters are images, table, series, cifar, mnist, toy-mp and "
              "resnet50-burnin",
              task, near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
 }

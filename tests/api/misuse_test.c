@@ -123,6 +123,8 @@ TEST(jobs_and_opening) {
     MISUSE(tdm_config_starter_images(NULL, "a", TDM_ENGLISH, NULL));
     MISUSE(tdm_config_starter_table(NULL, NULL, NULL, TDM_ENGLISH, &made));
     MISUSE(tdm_config_starter_table(NULL, "a", NULL, TDM_ENGLISH, NULL));
+    MISUSE(tdm_config_starter_series(NULL, NULL, NULL, TDM_ENGLISH, &made));
+    MISUSE(tdm_config_starter_series(NULL, "a", NULL, TDM_ENGLISH, NULL));
     MISUSE(tdm_data_pictures(NULL, NULL, no_picture, NULL));
     MISUSE(tdm_data_pictures(NULL, "a", NULL, NULL));
     MISUSE(tdm_data_sheet(NULL, NULL, NULL, "a"));

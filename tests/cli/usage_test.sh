@@ -126,7 +126,7 @@ code 2 "$tandem" explain no.such.key
 code 2 "$tandem" init --task imagse --data .
 has "$err" "there is no starter 'imagse'; did you mean images?"
 code 2 "$tandem" init --task image
-has "$err" "did you mean images?; the starters are images, table, cifar,"
+has "$err" "did you mean images?; the starters are images, table, series, cifar,"
 code 2 "$tandem" init --task nothing
 code 2 "$tandem" ckpt convert x
 

@@ -55,16 +55,20 @@ static int run_init(tool *t) {
     char *text = NULL;
     const char *data = args_flag(t, "--data");
     const bool images = task && strcmp(task, "images") == 0, table = task && strcmp(task, "table") == 0;
+    const bool series = task && strcmp(task, "series") == 0;
     if (table && !data) return args_wrong(t, "`--task table` needs `--data FILE.csv`");
     if (images && !data) return args_wrong(t, "`--task images` needs `--data FOLDER`, a folder for each class");
+    if (series && !data) return args_wrong(t, "`--task series` needs `--data FOLDER`, with x.npy and y.npy, or a file");
     const char *target = args_flag(t, "--target");
-    tdm_status status = images  ? tdm_config_starter_images(&t->host, data, (tdm_language)in, &text)
-                        : table ? tdm_config_starter_table(&t->host, data, target, (tdm_language)in, &text)
-                                : tdm_config_starter(task ? task : "cifar", (tdm_language)in, &text);
-    if (status == TDM_OK && ((data && !images && !table) || (target && !table))) { /* a misspelt task is told first */
+    tdm_status status = images   ? tdm_config_starter_images(&t->host, data, (tdm_language)in, &text)
+                        : table  ? tdm_config_starter_table(&t->host, data, target, (tdm_language)in, &text)
+                        : series ? tdm_config_starter_series(&t->host, data, target, (tdm_language)in, &text)
+                                 : tdm_config_starter(task ? task : "cifar", (tdm_language)in, &text);
+    const bool looks = images || table || series;
+    if (status == TDM_OK && ((data && !looks) || (target && (images || !looks)))) { /* a misspelt task is told first */
         tdm_free(text);
-        return args_wrong(t, target ? "`--target` belongs to `--task table`"
-                                    : "`--data` belongs to `--task images` and `--task table`");
+        return args_wrong(t, target ? "`--target` belongs to `--task table` and `--task series`"
+                                    : "`--data` belongs to `--task images`, `--task table` and `--task series`");
     }
     int code = deliver(t, status, text);
     if (code == TDM_OK && path && !t->quiet) term_line("wrote %s; next: tandem check %s", path, path);
@@ -113,24 +117,28 @@ const tool_verb verb_schema = {
     run_schema,
     {0, 0, false}};
 
-const tool_verb verb_init = {"init",
-                             "",
-                             "a commented starter YAML",
-                             "Tasks: images (looks at the pictures in --data and writes a file that trains on\n"
-                             "them), table (reads the CSV file in --data, and writes a file that trains on it),\n"
-                             "cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a\n"
-                             "small net on synthetic data; needs no download), resnet50-burnin (tests the\n"
-                             "devices).\n\n"
-                             "examples:\n"
-                             "  tandem init --task images --data photos -o photos.yaml\n"
-                             "  tandem init --task table --data homes.csv --target price -o homes.yaml\n"
-                             "  tandem init --task toy-mp -o toy.yaml\n"
-                             "  tandem init --task mnist --lang zh -o mnist.yaml",
-                             {{"--task", "images|table|cifar|mnist|toy-mp|resnet50-burnin", "which starter (cifar)"},
-                              {"--data", "FOLDER|FILE.csv", "images: a sub-folder for each class; table: the table"},
-                              {"--target", "COLUMN", "table: what to predict, by name or number from 0 (the last)"},
-                              {"--lang", "en|zh", "language of the comments (en)"},
-                              {"--out", "FILE", "write to a file (-o); never overwrites an existing file"},
-                              {"--force", NULL, "let --out overwrite an existing file"}},
-                             run_init,
-                             {0, 0, false}};
+const tool_verb verb_init = {
+    "init",
+    "",
+    "a commented starter YAML",
+    "Tasks: images (looks at the pictures in --data and writes a file that trains on\n"
+    "them), table (reads the CSV file in --data, and writes a file that trains on it),\n"
+    "series (the same for x.npy and y.npy, [samples, channels, points] or\n"
+    "[samples, points, features], and labels or targets),\n"
+    "cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a\n"
+    "small net on synthetic data; needs no download), resnet50-burnin (tests the\n"
+    "devices).\n\n"
+    "examples:\n"
+    "  tandem init --task images --data photos -o photos.yaml\n"
+    "  tandem init --task table --data homes.csv --target price -o homes.yaml\n"
+    "  tandem init --task series --data folder -o series.yaml\n"
+    "  tandem init --task toy-mp -o toy.yaml\n"
+    "  tandem init --task mnist --lang zh -o mnist.yaml",
+    {{"--task", "images|table|series|cifar|mnist|toy-mp|resnet50-burnin", "which starter (cifar)"},
+     {"--data", "FOLDER|FILE", "images: a sub-folder for each class; table: the .csv; series: x.npy and y.npy"},
+     {"--target", "COLUMN|FILE", "table: what to predict, by name or number from 0 (the last); series: the labels"},
+     {"--lang", "en|zh", "language of the comments (en)"},
+     {"--out", "FILE", "write to a file (-o); never overwrites an existing file"},
+     {"--force", NULL, "let --out overwrite an existing file"}},
+    run_init,
+    {0, 0, false}};

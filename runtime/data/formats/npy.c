@@ -7,11 +7,12 @@
  *   N bytes         a Python dictionary literal with exactly the keys descr, fortran_order and shape
  *
  * NumPy evaluates the text as Python. This parser accepts only such dictionaries. */
+#include "runtime/data/formats/npy.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/status.h"
-#include "runtime/data/formats/array.h"
 
 enum { HEADER_MAX = 64 * 1024, PREFIX = 8, WORD_MAX = 16 };
 enum { SEEN_DESCR = 1, SEEN_ORDER = 2, SEEN_SHAPE = 4, SEEN_ALL = 7 };
@@ -82,6 +83,10 @@ static tdm_status read_descr(cursor *c, tdm_array *header) {
     char text[WORD_MAX];
     size_t bytes = 0;
     TDM_TRY(read_string(c, "a simple type such as '<f4'", text));
+    if (strcmp(text, "|O") == 0)
+        TDM_FAIL_READ(c->reader,
+                      "Python objects instead of numbers, as NumPy saves samples of unequal size; bring all to "
+                      "one length, and save numpy.stack(...) of them");
     const char *digit = text + 2;
     bool good = strlen(text) >= 3 && strlen(text) <= 5 && strchr("<>|", text[0]) != NULL;
     for (; good && *digit != '\0'; digit++) {
@@ -173,6 +178,15 @@ static tdm_status read_header(tdm_reader *reader, tdm_array *header) {
     TDM_TRY_DONE(parse(&c, header));
 done:
     tdm__delete(reader->host, text);
+    return status;
+}
+
+tdm_status tdm__npy_peek(tdm_array *out, const tdm_host *host, const char *name, const char *path) {
+    tdm_reader reader;
+    *out = (tdm_array){.ndim = 0};
+    TDM_TRY(tdm__reader_open(&reader, host, name, path, false));
+    const tdm_status status = read_header(&reader, out);
+    tdm__reader_close(&reader);
     return status;
 }
 

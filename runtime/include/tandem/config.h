@@ -86,6 +86,12 @@ TDM_API tdm_status tdm_config_starter_images(const tdm_host *host, const char *f
  * the label, by name or number from 0; NULL: the last. TDM_E_DATA if there is nothing to learn from. */
 TDM_API tdm_status tdm_config_starter_table(const tdm_host *host, const char *path, const char *target,
                                             tdm_language language, char **out);
+/* The same for series in .npy files: reads them, and chooses network, loss and schedule. `data`: a folder with x.npy
+ * and y.npy, or the file of the series, [samples, channels, points] or [samples, points, features]. `labels`: the file
+ * of the labels (integers) or targets (floats); NULL: beside a file x_train.npy it is y_train.npy, beside any other
+ * y.npy. TDM_E_DATA if there is nothing to learn from, or a number is not finite. */
+TDM_API tdm_status tdm_config_starter_series(const tdm_host *host, const char *data, const char *labels,
+                                             tdm_language language, char **out);
 
 TDM_END_DECLS
 #endif
