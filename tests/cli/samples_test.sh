@@ -27,4 +27,5 @@ try toy
 try toy_mp
 try tutorials
 try table
+try series
 for file in samples/*/*.yaml; do code 0 "$tandem" check "$file"; done
