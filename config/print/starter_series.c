@@ -102,8 +102,9 @@ static void put_data(const starter *s) {
 static void put_all(const starter *s) {
     const tdm_series_seen *seen = s->seen;
     tdm__text_printf(s->out,
-                     s->chinese ? "# %lld 个序列，各 %lld 个通道、%lld 个点；由 tandem init 写出。\n"
-                                : "# %lld series of %lld channels and %lld points; written by tandem init.\n",
+                     s->chinese ? "# %lld 个序列，各 %lld 个通道、%lld 个点（较长的一维）；由 tandem init 写出。\n"
+                                : "# %lld series of %lld channels and %lld points, the longer dimension; written by "
+                                  "tandem init.\n",
                      (long long)seen->samples, (long long)s->channels, (long long)s->points);
     tdm__text_puts(s->out, "tandem: 1\nname: series\n");
     put_model(s);
