@@ -464,7 +464,7 @@ static void build_in_stages(tdm_plan **out, const tdm_graph *graph, tdm_plan_opt
 
 static void check_graph(uint64_t seed, seen *s) {
     uint64_t state = seed;
-    char offers[2048];
+    char offers[4096];
     tdm_graph *graph =
         random_graph(draw_chance(&state, 50) ? RANDOM_ALL : RANDOM_RESIDUAL, 2 + draw(&state, 26), &state);
     REQUIRE(graph != NULL);

@@ -1,7 +1,13 @@
 /* See random_graph.h. A graph is written as text first, so that a failure can show it. */
 #include "tests/plan/random_graph.h"
 
-enum { MAX_LAYERS = 128, CHANNELS = 8, SIDE = 6 };
+enum {
+    MAX_LAYERS = 128,
+    CHANNELS = 8,
+    SIDE = 6,
+    MOST_CHANNELS = 2 * CHANNELS, /* for which weights have room that random_offers widens */
+    MOST_FEATURES = 512           /* of a row that concat makes */
+};
 
 typedef struct {
     tdm_text text;
@@ -59,11 +65,44 @@ static void add_sum(maker *m, int x) {
     add_layer(m, "add", input, inputs, "", m->channels[x], m->side[x]);
 }
 
-static void add_pooling(maker *m, int x) {
-    static const char *const ops[] = {"maxpool2d", "maxpool2d", "avgpool2d", "adaptive_avgpool2d"};
-    const char *op = ops[draw(m->state, 4)];
+/* With another value that is as high and wide, or with itself; a value that would be too wide stays as it is. */
+static void add_concat(maker *m, int x) {
+    const int64_t most = m->side[x] > 0 ? MOST_CHANNELS : MOST_FEATURES;
+    int other = draw(m->state, m->count);
+    if (m->side[other] != m->side[x]) other = x;
+    const int input[2] = {x, other};
+    const int64_t channels = m->channels[x] + m->channels[other];
+    if (channels <= most)
+        add_layer(m, "concat", input, 2, "", channels, m->side[x]);
+    else
+        add_layer(m, "identity", &x, 1, "", m->channels[x], m->side[x]);
+}
+
+/* Channels stay even, for groupnorm. */
+static void add_slice(maker *m, int x) {
     char attrs[48];
-    if (strcmp(op, "adaptive_avgpool2d") == 0) {
+    const int64_t channels = m->channels[x], start = channels / 4,
+                  end = draw_chance(m->state, 50) ? channels : 2 * start;
+    snprintf(attrs, sizeof(attrs), "start=%d end=%d", (int)start, (int)end);
+    if (channels >= CHANNELS)
+        add_layer(m, "slice", &x, 1, attrs, end - start, m->side[x]);
+    else
+        add_layer(m, "identity", &x, 1, "", channels, m->side[x]);
+}
+
+static void add_upsample(maker *m, int x) {
+    char attrs[48];
+    const int64_t side = 2 * m->side[x] <= SIDE ? 2 * m->side[x] : 4;
+    snprintf(attrs, sizeof(attrs), "size=%d mode=%s", (int)side, draw_chance(m->state, 50) ? "nearest" : "bilinear");
+    add_layer(m, "upsample", &x, 1, attrs, m->channels[x], side);
+}
+
+static void add_pooling(maker *m, int x) {
+    static const char *const ops[] = {"maxpool2d", "maxpool2d", "avgpool2d", "adaptive_avgpool2d",
+                                      "adaptive_maxpool2d"};
+    const char *op = ops[draw(m->state, 5)];
+    char attrs[48];
+    if (strncmp(op, "adaptive", 8) == 0) {
         add_layer(m, op, &x, 1, "out=2", m->channels[x], 2);
         return;
     }
@@ -82,8 +121,22 @@ static const char *draw_activation(maker *m) {
     return ops[draw(m->state, 4)];
 }
 
+static void add_rarer_layer(maker *m, int x) {
+    const int what = draw(m->state, 5);
+    if (what == 0)
+        add_layer(m, "groupnorm", &x, 1, "groups=2", m->channels[x], m->side[x]);
+    else if (what == 1)
+        add_concat(m, x);
+    else if (what == 2)
+        add_slice(m, x);
+    else if (what == 3)
+        add_upsample(m, x);
+    else
+        add_layer(m, "dropout2d", &x, 1, "p=0.3", m->channels[x], m->side[x]);
+}
+
 static void add_image_layer(maker *m, int x) {
-    const int what = draw(m->state, m->kind == RANDOM_ALL ? 100 : 70);
+    const int what = draw(m->state, m->kind == RANDOM_ALL ? 115 : 70);
     if (what < 20)
         add_convolution(m, x);
     else if (what < 35)
@@ -100,12 +153,14 @@ static void add_image_layer(maker *m, int x) {
         add_layer(m, "dropout", &x, 1, "p=0.3", m->channels[x], m->side[x]);
     else if (what < 93)
         add_layer(m, draw_activation(m), &x, 1, "", m->channels[x], m->side[x]);
-    else
+    else if (what < 100)
         add_flat(m, x);
+    else
+        add_rarer_layer(m, x);
 }
 
 static void add_row_layer(maker *m, int x) {
-    const int what = draw(m->state, 100);
+    const int what = draw(m->state, 115);
     if (what < 40)
         add_layer(m, "linear", &x, 1, "out=8", CHANNELS, 0);
     else if (what < 60)
@@ -118,8 +173,14 @@ static void add_row_layer(maker *m, int x) {
         add_layer(m, "batchnorm1d", &x, 1, "", m->channels[x], 0);
     else if (what < 85)
         add_flat(m, x);
-    else
+    else if (what < 100)
         add_sum(m, x);
+    else if (what < 105)
+        add_layer(m, "layernorm", &x, 1, "", m->channels[x], 0);
+    else if (what < 110)
+        add_concat(m, x);
+    else
+        add_slice(m, x);
 }
 
 /* The end of a residual block in one go, which single draws seldom make; now and then with a node that reads what is

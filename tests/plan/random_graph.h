@@ -22,7 +22,7 @@ static inline bool draw_chance(uint64_t *state, int percent) {
 }
 
 typedef enum random_kind {
-    RANDOM_ALL,      /* every op, also behind a flatten */
+    RANDOM_ALL, /* every op that takes pictures, or rows behind a flatten; embedding does not: it takes whole numbers */
     RANDOM_RESIDUAL, /* conv2d, batchnorm2d, add and relu, with joins */
     RANDOM_SMOOTH    /* as RANDOM_RESIDUAL, and without kinks: no relu */
 } random_kind;
