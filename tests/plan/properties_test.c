@@ -2,7 +2,7 @@
  * into which bytes is known by the order of the steps alone, and every read must find what it is meant to find. */
 #include "tests/plan/random_graph.h"
 
-enum { GRAPHS = 600, MAX_VALUES = 1024, MAX_ACCESSES = 64 };
+enum { GRAPHS = 800, MAX_VALUES = 1024, MAX_ACCESSES = 64 };
 
 /* ---- what a step touches ---- */
 
@@ -462,23 +462,21 @@ static void build_in_stages(tdm_plan **out, const tdm_graph *graph, tdm_plan_opt
     build_in_stages(out, graph, options, 1, s);
 }
 
-static void check_graph(uint64_t seed, seen *s) {
-    uint64_t state = seed;
+static void check_graph(random_kind kind, uint64_t *state, seen *s) {
     char offers[4096];
-    tdm_graph *graph =
-        random_graph(draw_chance(&state, 50) ? RANDOM_ALL : RANDOM_RESIDUAL, 2 + draw(&state, 26), &state);
+    tdm_graph *graph = random_graph(kind, 2 + draw(state, 26), state);
     REQUIRE(graph != NULL);
-    random_offers(offers, sizeof(offers), &state);
+    random_offers(offers, sizeof(offers), state);
     tdm_plan_options options = plan_options(plan_kernels(offers));
-    options.training = draw_chance(&state, 75);
-    options.accumulates = draw_chance(&state, 50);
-    options.replicas = draw_chance(&state, 25) ? 2 : 1;
-    options.ingests = draw_chance(&state, 50);
-    options.first_bucket_mb = draw_chance(&state, 50) ? 0.001 : 1;
-    options.bucket_cap_mb = draw_chance(&state, 50) ? 0.002 : 25;
-    options.micro_batches = 1 + draw(&state, 4);
+    options.training = draw_chance(state, 75);
+    options.accumulates = draw_chance(state, 50);
+    options.replicas = draw_chance(state, 25) ? 2 : 1;
+    options.ingests = draw_chance(state, 50);
+    options.first_bucket_mb = draw_chance(state, 50) ? 0.001 : 1;
+    options.bucket_cap_mb = draw_chance(state, 50) ? 0.002 : 25;
+    options.micro_batches = 1 + draw(state, 4);
     tdm_plan *plan = NULL;
-    build_in_stages(&plan, graph, &options, 1 + draw(&state, 4), s);
+    build_in_stages(&plan, graph, &options, 1 + draw(state, 4), s);
     if (plan != NULL) {
         look(s, plan);
         check_plan(plan);
@@ -492,7 +490,9 @@ TEST(plans_of_random_graphs) {
     seen s = {.in_place = 0};
     for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
         const int before = tdm_test_failures;
-        check_graph(seed, &s);
+        uint64_t state = seed;
+        const random_kind kind = draw_chance(&state, 50) ? RANDOM_ALL : RANDOM_RESIDUAL;
+        check_graph(kind, &state, &s);
         if (tdm_test_failures == before) continue;
         fprintf(stderr, "  with the seed %llu\n", (unsigned long long)seed);
         return;
@@ -506,4 +506,17 @@ TEST(plans_of_random_graphs) {
     CHECK(s.in_place > 100 && s.adders > 100 && s.reorders > 100 && s.again > 100 && s.most_nodes > 30);
 }
 
-TEST_MAIN(RUN(plans_of_random_graphs);)
+TEST(plans_of_random_series) {
+    seen s = {.in_place = 0};
+    for (uint64_t seed = 1; seed <= GRAPHS / 2; seed++) {
+        const int before = tdm_test_failures;
+        uint64_t state = seed;
+        check_graph(RANDOM_SERIES, &state, &s);
+        if (tdm_test_failures == before) continue;
+        fprintf(stderr, "  with the seed %llu\n", (unsigned long long)seed);
+        return;
+    }
+    CHECK(s.staged > 100 && s.relu > 50 && s.in_place > 100 && s.adders > 100);
+}
+
+TEST_MAIN(RUN(plans_of_random_graphs); RUN(plans_of_random_series);)

@@ -11,7 +11,8 @@ enum {
 
 typedef struct {
     tdm_text text;
-    int64_t channels[MAX_LAYERS], side[MAX_LAYERS]; /* of a value; side 0: a row of `channels` features */
+    int64_t channels[MAX_LAYERS], side[MAX_LAYERS]; /* of a value; side 0: a row of `channels` features; of a series its
+                                                       second dimension */
     int readers[MAX_LAYERS];
     int count;
     uint64_t *state;
@@ -112,7 +113,8 @@ static void add_pooling(maker *m, int x) {
 }
 
 static void add_flat(maker *m, int x) {
-    add_layer(m, "flatten", &x, 1, "", m->side[x] > 0 ? m->channels[x] * m->side[x] * m->side[x] : m->channels[x], 0);
+    const int64_t side = m->side[x] > 0 ? m->side[x] : 1, area = m->kind == RANDOM_SERIES ? side : side * side;
+    add_layer(m, "flatten", &x, 1, "", m->channels[x] * area, 0);
 }
 
 /* One that reads x, two that read y, one that is no kernel. */
@@ -157,6 +159,54 @@ static void add_image_layer(maker *m, int x) {
         add_flat(m, x);
     else
         add_rarer_layer(m, x);
+}
+
+static void add_recurrent(maker *m, int x) {
+    const char *op = draw_chance(m->state, 50) ? "lstm" : "gru";
+    const int layers = draw_chance(m->state, 25) ? 2 : 1;
+    char attrs[64];
+    const bool all = draw_chance(m->state, 50);
+    snprintf(attrs, sizeof(attrs), "hidden=%d layers=%d outputs=%s", CHANNELS, layers, all ? "all" : "last");
+    add_layer(m, op, &x, 1, attrs, all ? m->channels[x] : CHANNELS, all ? CHANNELS : 0);
+}
+
+static void add_series_pooling(maker *m, int x) {
+    const bool halves = m->side[x] >= 4 && draw_chance(m->state, 40);
+    if (draw_chance(m->state, 30))
+        add_layer(m, "adaptive_avgpool1d", &x, 1, "out=2", m->channels[x], 2);
+    else
+        add_layer(m, "maxpool1d", &x, 1, halves ? "kernel=2" : "kernel=3 stride=1 padding=1", m->channels[x],
+                  halves ? m->side[x] / 2 : m->side[x]);
+}
+
+static void add_series_layer(maker *m, int x) {
+    const int what = draw(m->state, 100);
+    if (what < 18)
+        add_layer(m, "conv1d", &x, 1, "out=8 kernel=3 padding=1", CHANNELS, m->side[x]);
+    else if (what < 28)
+        add_recurrent(m, x);
+    else if (what < 36)
+        add_layer(m, "batchnorm1d", &x, 1, "", m->channels[x], m->side[x]);
+    else if (what < 50)
+        add_sum(m, x);
+    else if (what < 58)
+        add_layer(m, "relu", &x, 1, "", m->channels[x], m->side[x]);
+    else if (what < 66)
+        add_series_pooling(m, x);
+    else if (what < 72)
+        add_layer(m, "transpose", &x, 1, "", m->side[x], m->channels[x]);
+    else if (what < 78)
+        add_layer(m, "linear", &x, 1, "out=6", m->channels[x], SIDE);
+    else if (what < 82 && m->side[x] >= 4)
+        add_layer(m, "layernorm", &x, 1, "", m->channels[x], m->side[x]);
+    else if (what < 86)
+        add_concat(m, x);
+    else if (what < 90)
+        add_slice(m, x);
+    else if (what < 94)
+        add_layer(m, draw_activation(m), &x, 1, "", m->channels[x], m->side[x]);
+    else
+        add_flat(m, x);
 }
 
 static void add_row_layer(maker *m, int x) {
@@ -236,11 +286,13 @@ static void join_ends(maker *m) {
 tdm_graph *random_graph(random_kind kind, int layers, uint64_t *state) {
     maker m = {.state = state, .kind = kind, .count = 1, .channels = {CHANNELS}, .side = {SIDE}};
     tdm__text_init(&m.text, tdm_host_default());
-    tdm__text_puts(&m.text, "v0 8x6x6");
+    tdm__text_puts(&m.text, kind == RANDOM_SERIES ? "v0 8x6" : "v0 8x6x6");
     while (m.count <= layers) {
         const int x = draw_value(&m);
         if (m.side[x] == 0)
             add_row_layer(&m, x);
+        else if (kind == RANDOM_SERIES)
+            add_series_layer(&m, x);
         else if (draw_chance(state, 12) && m.count + 4 <= layers)
             add_block(&m, x);
         else if (kind == RANDOM_ALL && draw_chance(state, 15))

@@ -22,12 +22,13 @@ static inline bool draw_chance(uint64_t *state, int percent) {
 }
 
 typedef enum random_kind {
-    RANDOM_ALL, /* every op that takes pictures, or rows behind a flatten; embedding does not: it takes whole numbers */
+    RANDOM_ALL,      /* ops that take pictures, and rows behind a flatten; not embedding, which takes whole numbers */
     RANDOM_RESIDUAL, /* conv2d, batchnorm2d, add and relu, with joins */
-    RANDOM_SMOOTH    /* as RANDOM_RESIDUAL, and without kinks: no relu */
+    RANDOM_SMOOTH,   /* as RANDOM_RESIDUAL, and without kinks: no relu */
+    RANDOM_SERIES    /* ops that take series, and rows behind a flatten or a recurrent layer */
 } random_kind;
 
-/* A batch of 8x6x6, `layers` drawn ones, and what joins their loose ends into one output. */
+/* A batch of 8x6x6, or 8x6 for series, `layers` drawn ones, and what joins their loose ends into one output. */
 tdm_graph *random_graph(random_kind kind, int layers, uint64_t *state);
 
 /* What kernels answer, for plan_kernels. */
