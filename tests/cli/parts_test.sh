@@ -58,7 +58,7 @@ has "$out" '"forward_ms"'
 code 0 "$tandem" bench op conv2d out=4 kernel=3 --input 3x8x8 --batch 2 --iterations 2 --kernels ref
 has "$out" "kernel ref"
 code 3 "$tandem" bench op conv --input 3x8x8
-code 2 "$tandem" bench op relu --input 3x8
+code 2 "$tandem" bench op relu --input 3x8x8x8
 for backend in shm local; do
     code 0 "$tandem" bench all_reduce --ranks 3 --backend $backend --min 8 --max 4K --iterations 3
     has "$out" "busbw"
