@@ -13,6 +13,7 @@ static const op_case batchnorm1d_cases[] = {
     {.attrs = NULL, .rows = 4, .input = {2, {3, 5}}},
     {.attrs = NULL, .rows = 5, .input = {2, {3, 1}}},
     {.attrs = NULL, .rows = 3, .input = {2, {16, 4}}},
+    {.attrs = NULL, .rows = 3, .input = {2, {2, 37}}},
     {.attrs = "affine=false", .rows = 3, .input = {2, {2, 7}}},
     {.attrs = "track_running_stats=false", .rows = 3, .input = {2, {2, 6}}},
     {.rows = 2, .input = {2, {3, 4160}}, .large = true},

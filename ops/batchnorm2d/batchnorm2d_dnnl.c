@@ -1,4 +1,4 @@
-/* batchnorm2d for blocked channels, in C, including the addition and the relu that end a residual block. Statistics are
+/* batchnorm2d for blocked channels, and batchnorm1d, in C, including the addition and the relu that end a residual block. Statistics are
  * in double, as in PyTorch; oneDNN's sums are in float. x is read twice in forward, x and dy twice in backward. */
 #include <stdio.h>
 
@@ -12,8 +12,8 @@ bool tdm__batchnorm2d_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit
         snprintf(fit->why, sizeof fit->why, "bf16 without neighbouring channels in groups of 16");
         return false;
     }
-    const bool last = tdm__batchnorm2d_channels_last(desc, layout);
-    if (last ? channels % 8 != 0 : layout == TDM_LAYOUT_PLAIN) {
+    const bool last = tdm__batchnorm2d_channels_last(desc, layout), series = desc->x[0].ndim == 3;
+    if (last ? channels % 8 != 0 : layout == TDM_LAYOUT_PLAIN && !series) {
         snprintf(fit->why, sizeof fit->why, "channels are not in blocks of 8 or 16");
         return false;
     }

@@ -1,4 +1,4 @@
-/* Batch norm of 16 or 8 neighbouring channels at a time, for the CPU. */
+/* Batch norm of 16 or 8 neighbouring channels at a time, for the CPU; or of one, whose points are neighbours. */
 #ifndef TDM_BATCHNORM2D_LANES_H
 #define TDM_BATCHNORM2D_LANES_H
 
@@ -14,7 +14,7 @@ typedef struct tdm_batchnorm2d_planes {
 enum { TDM_BATCHNORM2D_MOST_LANES = 16 }; /* the most channels that one call below processes */
 
 typedef struct tdm_batchnorm2d_lanes {
-    int64_t lanes; /* 16 or 8 */
+    int64_t lanes; /* 16, 8 or 1 */
     /* These process the channels [channel, channel + lanes). The arrays have one value per channel. In backward `y` is
      * the relu's; NULL if there is none. */
     void (*moments)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, double *mean,
@@ -29,8 +29,10 @@ typedef struct tdm_batchnorm2d_lanes {
 } tdm_batchnorm2d_lanes;
 TDM_LANES_TABLES(tdm_batchnorm2d_lanes, tdm__batchnorm2d_lanes_16);
 TDM_LANES_TABLES(tdm_batchnorm2d_lanes, tdm__batchnorm2d_lanes_8);
+TDM_LANES_TABLES(tdm_batchnorm2d_lanes, tdm__batchnorm2d_lanes_1);
 
 static inline const tdm_batchnorm2d_lanes *tdm__batchnorm2d_lanes(const tdm_batchnorm2d_planes *norm) {
+    if (norm->inner == 1) return TDM_LANES(tdm__batchnorm2d_lanes_1);
     return norm->inner % 16 == 0 ? TDM_LANES(tdm__batchnorm2d_lanes_16) : TDM_LANES(tdm__batchnorm2d_lanes_8);
 }
 

@@ -157,7 +157,7 @@ def freeze(case, net):
     for name, p in net.named_parameters():
         p.requires_grad_(not matches(cases.CASES[case].get("freeze", []), name))
     for m in net.modules():
-        if isinstance(m, nn.BatchNorm2d) and not any(p.requires_grad for p in m.parameters()):
+        if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d)) and not any(p.requires_grad for p in m.parameters()):
             m.eval()
     return net
 
