@@ -3,14 +3,17 @@
  * After initialisation or a load, and before an evaluation, `sync` copies rank 0's parameters, buffers and (if asked)
  * optimizer state to all ranks. A step is:
  *
- *   broadcast  rank 0's buffers go to all ranks (broadcast_buffers)
- *   forward    this rank's part of the batch; with sync_batchnorm ranks exchange statistics on the way, and in backward
- *   loss       its gradient is divided by the step's denominator (`denominator_of`), so the sum over ranks needs no
- *              division
- *   backward   each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on (if
- *              the host reduces a device's gradients: all buckets after backward)
- *   join       the optimizer's work waits until all sums are complete
- *   optimizer  every rank makes the same update
+ *   broadcast    rank 0's buffers go to all ranks (broadcast_buffers)
+ *   denominator  ranks learn what the mean of the loss divides by: the samples of all ranks that count (average: ranks:
+ *                this rank's, times the number of ranks), so the sum of the gradients needs no division
+ *   forward      this rank's part of the batch; with sync_batchnorm ranks exchange statistics on the way, and in
+ *                backward
+ *   loss         and its gradient, divided by the denominator
+ *   backward     each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on
+ *                (if the host reduces a device's gradients: all buckets after backward)
+ *   finish       the optimizer's work waits until all sums are complete
+ *   optimizer    every rank makes the same update
+ *   results      losses, hits and requests to stop are added over ranks, in rank order
  *
  * With `accumulate` the gradients of all micro-batches are added locally and reduced once, during the last (PyTorch:
  * no_sync for the others). How gradients are reduced depends on the memory they lie in: see reducer.h. The broadcast of
@@ -40,28 +43,28 @@ typedef struct ddp {
 typedef struct ddp_step {
     ddp *ddp;
     const tdm_update *update;
-    bool has_rows;   /* this rank has */
-    bool leaves_out; /* some rank has fewer micro-batches than rank 0, or none */
+    bool has_rows;  /* this rank has */
+    bool is_uneven; /* some rank has fewer micro-batches than rank 0, or none, and the model has buffers */
 } ddp_step;
 
 /* ---- opening ---- */
 
-static bool checks_reduction(const ddp *d) {
+static bool wants_check(const ddp *d) {
     return d->world > 1 && d->base.params.job->parallel.ddp.check_reduction;
 }
 
 /* Opens the replica, and the reducer for the memory that its gradients lie in. */
 static tdm_status open_reducer(ddp *d) {
     const tdm_mode_params *params = &d->base.params;
-    if (d->world > 1 && params->shares_gradients) return tdm__reducer_open_shared(&d->reducer, &d->replica, params);
+    if (d->world > 1 && params->in_host_memory) return tdm__reducer_open_cpu(&d->reducer, &d->replica, params);
     TDM_TRY(tdm__rank_open_replica(params, NULL, &d->replica));
     if (d->world == 1) return tdm__reducer_open_alone(&d->reducer, params);
-    const bool in_host = params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD; /* its products are there */
+    const bool in_host = params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD; /* which multiplies there */
     if (params->device_comm != NULL && !in_host) TDM_TRY(tdm__reducer_open_device(&d->reducer, d->replica, params));
     return d->reducer != NULL ? TDM_OK : tdm__reducer_open_host(&d->reducer, d->replica, params);
 }
 
-/* What is added to -0 stays as it is, -0 too. */
+/* x + -0 is x for every x; +0 would turn -0 into +0. */
 static void fill_with_nothing(float *grad, size_t count) {
     for (size_t i = 0; i < count; i++) grad[i] = -0.0f;
 }
@@ -72,7 +75,8 @@ static tdm_status open_nothing(ddp *d) {
     const size_t count = params->plan->trained_floats;
     void *memory = NULL;
     if (d->world == 1 || !params->job->parallel.ddp.join || !params->device->discrete) return TDM_OK;
-    TDM_TRY(params->device->allocate_host(d->replica->device, &memory, count * sizeof(float), "a gradient of nothing"));
+    TDM_TRY(params->device->allocate_host(d->replica->device, &memory, count * sizeof(float),
+                                          "the zero gradient of a rank without rows"));
     d->nothing = memory;
     fill_with_nothing(d->nothing, count);
     return TDM_OK;
@@ -86,7 +90,7 @@ static tdm_status ddp_open(tdm_mode *mode) {
     TDM_TRY(open_reducer(d));
     TDM_TRY(tdm__pipeline_open(&d->pipeline, &mode->params, d->replica, 1));
     TDM_TRY(open_nothing(d));
-    d->splits = checks_reduction(d) || d->reducer->ops->reduce_all != NULL;
+    d->splits = wants_check(d) || d->reducer->ops->reduce_all != NULL;
     if (!d->splits) mode->depth = tdm__pipeline_depth(d->pipeline);
     mode->gradients = d->reducer->backend;
     mode->phases = tdm__pipeline_phases(d->pipeline) | 1u << TDM_PHASE_COMM_EXPOSED;
@@ -106,13 +110,13 @@ static void ddp_close(tdm_mode *mode) {
 
 /* ---- the step's work ---- */
 
-static bool broadcasts(const ddp *d) {
+static bool has_broadcast(const ddp *d) {
     return d->base.params.plan->buffer_bytes > 0 && d->base.params.job->parallel.ddp.broadcast_buffers;
 }
 
 /* If collectives are queued, the broadcast is part of the step's work. */
 static tdm_status broadcast_queued(ddp *d) {
-    if (!broadcasts(d) || !d->reducer->ops->is_queued) return TDM_OK;
+    if (!has_broadcast(d) || !d->reducer->ops->is_queued) return TDM_OK;
     TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
     return tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED);
 }
@@ -148,8 +152,8 @@ static tdm_status forward_backward(void *user) {
     const tdm_exec_hooks hooks = {overlaps ? bucket_ready : NULL, exchange, d->reducer};
     TDM_TRY(broadcast_queued(d));
     TDM_TRY(s->has_rows ? tdm__pipeline_pass(d->pipeline, 0, &hooks) : add_nothing(d));
-    if (overlaps) TDM_TRY(d->reducer->ops->join(d->reducer));
-    if (s->leaves_out && d->reducer->ops->is_queued) TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
+    if (overlaps) TDM_TRY(d->reducer->ops->finish(d->reducer));
+    if (s->is_uneven && d->reducer->ops->is_queued) TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
     return tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED);
 }
 
@@ -172,7 +176,7 @@ static tdm_status wait_for_peers(ddp *d, tdm_device_event *until) {
 }
 
 static tdm_status check_reduction(ddp *d) {
-    if (!checks_reduction(d)) return TDM_OK;
+    if (!wants_check(d)) return TDM_OK;
     void *grad = NULL;
     TDM_TRY(tdm__replica_fetch(d->replica, TDM_ARENA_GRAD, &grad));
     tdm_hash128 hash = tdm__hash(grad, d->base.params.plan->trained_floats * sizeof(float));
@@ -193,7 +197,7 @@ static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
     return tdm__replica_run(d->replica, any_rows, update, s);
 }
 
-/* ---- what ranks exchange around a step ---- */
+/* ---- what ranks tell each other before and after a step ---- */
 
 static bool averages_ranks(const ddp *d) {
     return d->world > 1 && d->base.params.job->parallel.ddp.average == TDM_AVERAGE_RANKS;
@@ -205,7 +209,7 @@ static bool averages_ranks(const ddp *d) {
  * for a mean of means. */
 static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *times, double *out) {
     const tdm_mode_params *params = &d->base.params;
-    double all[TDM_LIST_MAX];
+    double all[TDM_REPLICAS_MAX];
     *out = params->loss->denominator(&params->job->loss, batch->global_rows, params->plan->output_width, NULL);
     if (!params->has_ignored) return TDM_OK;
     double own = tdm__denominator(params, batch->shard, batch->shard_count);
@@ -221,11 +225,13 @@ static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *time
 }
 
 /* Adds loss, hits, denominators and requests to stop over all ranks, in rank order. For a mean of means each rank
- * divides by its own denominator; a rank whose denominator is 0 adds 0, and if all are 0 there is no mean. */
+ * divides by its own denominator; a rank whose denominator is 0 adds 0, and if all are 0 there is no mean. The gradient
+ * is that of the sum divided by the number of ranks, as in PyTorch; the loss that is told divides by the ranks that have
+ * a mean. */
 static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_result *result) {
     enum { LOSS, CORRECT, STOP, DENOMINATOR, COUNT };
     double own[COUNT] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0, result->denominator};
-    double all[COUNT * TDM_LIST_MAX], sum[COUNT] = {0};
+    double all[COUNT * TDM_REPLICAS_MAX], sum[COUNT] = {0};
     if (d->world == 1) {
         result->loss = own[LOSS] / own[DENOMINATOR];
         result->correct = outcome->correct;
@@ -252,7 +258,7 @@ static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_resul
 
 /* If collectives are not queued, the host broadcasts before the step's work. */
 static tdm_status broadcast_now(ddp *d, tdm_times *times) {
-    if (!broadcasts(d) || d->reducer->ops->is_queued) return TDM_OK;
+    if (!has_broadcast(d) || d->reducer->ops->is_queued) return TDM_OK;
     int64_t at = tdm__now_ns();
     TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
     times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
@@ -260,20 +266,22 @@ static tdm_status broadcast_now(ddp *d, tdm_times *times) {
 }
 
 /* Micro-batches that torch.chunk makes of so many rows. */
-static int64_t passes_of(int64_t rows, int64_t micro) {
+static int64_t micro_batches_of(int64_t rows, int64_t micro) {
     const int64_t size = (rows + micro - 1) / micro;
     return size > 0 ? (rows + size - 1) / size : 0;
 }
 
-/* Without padding the first ranks may have a row more than the last ones. */
-static bool leaves_out(const ddp *d, const tdm_batch *batch) {
+/* Do ranks count different numbers of micro-batches into their buffers? Without padding the first ranks may have a row
+ * more than the last ones. */
+static bool is_uneven(const ddp *d, const tdm_batch *batch) {
     const int64_t micro = d->base.params.job->train.accumulate, least = batch->global_rows / d->world;
     const int64_t most = (batch->global_rows + d->world - 1) / d->world;
-    return d->base.params.plan->buffer_bytes > 0 && passes_of(least, micro) != passes_of(most, micro);
+    return d->base.params.plan->buffer_bytes > 0 && micro_batches_of(least, micro) != micro_batches_of(most, micro);
 }
 
-/* A rank with fewer passes has counted fewer batches: it takes rank 0's counters, and with them its statistics. */
-static tdm_status pass_on_buffers(ddp *d, tdm_times *times) {
+/* A rank with fewer micro-batches has counted fewer: it takes rank 0's counters, and with them its statistics. Also with
+ * broadcast_buffers: false, because counters that differ would stay so. */
+static tdm_status share_buffers(ddp *d, tdm_times *times) {
     if (d->reducer->ops->is_queued) return TDM_OK;
     int64_t at = tdm__now_ns();
     TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
@@ -283,19 +291,25 @@ static tdm_status pass_on_buffers(ddp *d, tdm_times *times) {
 
 /* Bytes that all ranks together send in a step. In a sliced all-reduce each of n ranks sends 2(n-1)/n of what it adds,
  * as in a ring. Buffers go to every rank but the first. */
-static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
-    int64_t added = tdm__compressed_bytes(plan, job, replicas);
-    (void)rows;
+static int64_t sent_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t added) {
     return (replicas - 1) * (2 * added + (job->parallel.ddp.broadcast_buffers ? (int64_t)plan->buffer_bytes : 0)) +
            tdm__exchange_bytes(plan, job, replicas);
 }
 
-/* By this rank in a step. Before PowerSGD begins, gradients are sent whole. */
+static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
+    (void)rows;
+    return sent_bytes(plan, job, replicas, tdm__compressed_bytes(plan, job, replicas));
+}
+
+/* This rank's share, taken as equal for all. Before PowerSGD begins, gradients are sent whole. */
 static int64_t moved_bytes(const ddp *d, int64_t step) {
-    tdm_job job = *d->base.params.job;
-    if (step <= job.parallel.ddp.compress.start_step && job.parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD)
-        job.parallel.ddp.compress.type = TDM_COMPRESS_NONE;
-    return ddp_wire_bytes(d->base.params.plan, &job, d->world, 0) / d->world;
+    const tdm_plan *plan = d->base.params.plan;
+    const tdm_job *job = d->base.params.job;
+    const tdm_compress_section *compress = &job->parallel.ddp.compress;
+    const bool whole = compress->type == TDM_COMPRESS_POWERSGD && step <= compress->start_step;
+    const int64_t added =
+        whole ? (int64_t)(plan->trained_floats * sizeof(float)) : tdm__compressed_bytes(plan, job, d->world);
+    return sent_bytes(plan, job, d->world, added) / d->world;
 }
 
 static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
@@ -303,8 +317,8 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
     ddp *d = (ddp *)mode;
     ddp_step step = {.ddp = d, .update = update, .has_rows = batch->shard[0].rows > 0};
     tdm_hash128 key = tdm__step_key(batch->shard, 1);
-    step.leaves_out = leaves_out(d, batch);
-    key.high ^= step.leaves_out; /* other work for the same rows */
+    step.is_uneven = is_uneven(d, batch);
+    key.high ^= step.is_uneven; /* other work for the same rows */
     result->bytes_moved = moved_bytes(d, update->t) + tdm__plan_crossing(mode->params.plan, batch->shard[0].rows);
     d->reducer->ms = 0;
     d->reducer->step = update->t;
@@ -316,7 +330,7 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
         TDM_TRY(run_split(&step, key, &result->times));
     else
         TDM_TRY(tdm__replica_run(d->replica, key, whole_step, &step));
-    if (step.leaves_out) TDM_TRY(pass_on_buffers(d, &result->times));
+    if (step.is_uneven) TDM_TRY(share_buffers(d, &result->times));
     result->times.ms[TDM_PHASE_COMM] += d->reducer->ms;
     return tdm__pipeline_end(d->pipeline);
 }
@@ -330,7 +344,8 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     int64_t at = tdm__now_ns();
     TDM_TRY(add_results(d, outcome, result));
     result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
-    result->times.ms[TDM_PHASE_COMM] += result->times.ms[TDM_PHASE_COMM_EXPOSED]; /* and what was hidden */
+    /* COMM so far is what backward hid; this adds what it did not. */
+    result->times.ms[TDM_PHASE_COMM] += result->times.ms[TDM_PHASE_COMM_EXPOSED];
     return TDM_OK;
 }
 

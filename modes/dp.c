@@ -195,7 +195,7 @@ static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_up
 
 static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
     dp *d = (dp *)mode;
-    const tdm_outcome *outcome[TDM_LIST_MAX];
+    const tdm_outcome *outcome[TDM_REPLICAS_MAX];
     double sum = 0;
     for (int i = 0; i < d->count; i++) {
         tdm_times unused = {{0}};
@@ -244,6 +244,7 @@ static tdm_status dp_sync(tdm_mode *mode, bool with_state) {
 const tdm_mode_ops tdm_mode_dp = {
     .name = "dp",
     .bytes = sizeof(dp),
+    .whole_replicas = true,
     .gathered_bytes = dp_gathered_bytes,
     .wire_bytes = dp_wire_bytes,
     .open = dp_open,

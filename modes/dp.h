@@ -12,7 +12,7 @@ typedef struct dp {
     tdm_replica **replica;
     tdm_team team;
     bool updates_all;
-    tdm_replica *output_replica;    /* on output_device; with loss: replica NULL, as the next three */
+    tdm_replica *output_replica;    /* on output_device. It and the next three are NULL with loss: replica */
     char *output, *output_gradient; /* gathered, [rows of all, width] */
     char *target;                   /* targets of the other replicas, gathered; NULL if every device reaches them */
     float *peer_gradient; /* on replica 0's device: another replica's gradients; NULL if it reaches them all */
@@ -25,10 +25,10 @@ typedef struct dp_step {
     const tdm_update *update;
     tdm_values values;
     int64_t micro_batch;
-    tdm_rows all[TDM_LIST_MAX];         /* of each replica, where it sees them */
-    tdm_rows rows[TDM_LIST_MAX];        /* of this micro-batch; rows 0: the replica has none */
-    int plan_step[TDM_LIST_MAX];        /* of each replica: where forward or backward goes on */
-    int64_t output_first[TDM_LIST_MAX]; /* the first row of each replica among the gathered outputs */
+    tdm_rows all[TDM_REPLICAS_MAX];         /* of each replica, where it sees them */
+    tdm_rows rows[TDM_REPLICAS_MAX];        /* of this micro-batch; rows 0: the replica has none */
+    int plan_step[TDM_REPLICAS_MAX];        /* of each replica: where forward or backward goes on */
+    int64_t output_first[TDM_REPLICAS_MAX]; /* the first row of each replica among the gathered outputs */
 } dp_step;
 
 /* Begins the next micro-batch: the rows of each replica. */

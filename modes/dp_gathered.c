@@ -22,7 +22,7 @@ tdm_status tdm__dp_open_gathered(dp *d) {
     d->output = memory;
     TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered gradient"));
     d->output_gradient = memory;
-    if (d->count == 1 || tdm__replica_lends(d->output_replica)) return TDM_OK;
+    if (d->count == 1 || tdm__replica_in_host(d->output_replica)) return TDM_OK;
     TDM_TRY(device->ops->allocate(device, &memory, (size_t)rows * tdm__target_bytes(params->plan), "gathered targets"));
     d->target = memory;
     return TDM_OK;

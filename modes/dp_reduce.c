@@ -11,7 +11,7 @@ static tdm_status reduce_one(void *user, int index) {
     size_t total = d->base.params.plan->trained_floats, slice = tdm__plan_floats(total / (size_t)d->count);
     size_t first = slice * (size_t)index, end = first + slice < total ? first + slice : total;
     if (first >= end) return TDM_OK;
-    const float *source[TDM_LIST_MAX];
+    const float *source[TDM_REPLICAS_MAX];
     const tdm_dtype type = tdm__compressed_type(d->base.params.job, d->count);
     int active = 0;
     for (int i = 0; i < d->count; i++) {

@@ -93,7 +93,7 @@ static void name_replica(const tdm_team *team, int i, tdm_error *error) {
 }
 
 static tdm_status in_parallel(tdm_team *team, tdm_replica_fn fn, void *user) {
-    replica_call call[TDM_LIST_MAX];
+    replica_call call[TDM_REPLICAS_MAX];
     tdm_status first = TDM_OK;
     tdm_error error;
     for (int i = 0; i < team->count; i++) {

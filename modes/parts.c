@@ -30,7 +30,7 @@ bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_
 }
 
 tdm_hash128 tdm__step_key(const tdm_shard *shards, int count) {
-    int64_t key[TDM_LIST_MAX];
+    int64_t key[TDM_REPLICAS_MAX];
     for (int i = 0; i < count; i++) key[i] = shards[i].rows;
     return tdm__hash(key, (size_t)count * sizeof(*key));
 }

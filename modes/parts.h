@@ -1,4 +1,4 @@
-/* What the modes share: micro-batches, the loss, the clock, replicas. */
+/* What the modes share: micro-batches, the loss, replicas. */
 #ifndef TDM_MODES_PARTS_H
 #define TDM_MODES_PARTS_H
 

@@ -244,7 +244,7 @@ static tdm_status run_pass(const pipeline_work *work, int index) {
 /* For statistics of all ranks, which have the same number of rows, and so of micro-batches. */
 static void mark(const tdm_mode_params *params, tdm_rows *rows) {
     rows->replica = params->rank;
-    rows->present = UINT64_MAX >> (TDM_LIST_MAX - params->replicas);
+    rows->present = UINT64_MAX >> (TDM_REPLICAS_MAX - params->replicas);
 }
 
 static tdm_status pass_of_one(const pipeline_work *work) {

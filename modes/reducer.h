@@ -1,7 +1,8 @@
 /* How ddp sums gradients over its ranks, and how rank 0's arenas are broadcast. One file for each way:
  *
  *   reducer_alone.c   one rank: there is nothing to do
- *   reducer_shared.c  the CPU: gradients lie in memory that the ranks share, and a thread of each rank reduces them
+ *   reducer_cpu.c     the CPU: a thread of each rank reduces gradients where they lie; the ranks share that memory if the
+ *                     communicator has some
  *   reducer_device.c  a device with a communicator for its memory (NCCL): its calls are work on the replica's queue
  *   reducer_host.c    a device without one: after backward the gradients are copied to host memory, reduced there and
  *                     copied back
@@ -26,7 +27,7 @@ typedef struct tdm_reducer_ops {
      * reduces all buckets. */
     tdm_status (*start_bucket)(tdm_reducer *reducer, int bucket);
     /* Called after backward: work that is queued later sees the sums. NULL if start_bucket is. */
-    tdm_status (*join)(tdm_reducer *reducer);
+    tdm_status (*finish)(tdm_reducer *reducer);
     /* Called when backward has ended, before the update. NULL if start_bucket is not. */
     tdm_status (*reduce_all)(tdm_reducer *reducer);
     /* Replicas exchange statistics: in place, a block of `bytes` of each rank, in the device's memory, of which this
@@ -53,9 +54,9 @@ struct tdm_reducer {
 };
 
 tdm_status tdm__reducer_open_alone(tdm_reducer **out, const tdm_mode_params *params);
-/* The others are collective. After a failure, close *out unless it is NULL. tdm__reducer_open_shared also opens this
+/* The others are collective. After a failure, close *out unless it is NULL. tdm__reducer_open_cpu also opens this
  * rank's replica, whose gradient arena is the reducer's memory. */
-tdm_status tdm__reducer_open_shared(tdm_reducer **out, tdm_replica **replica, const tdm_mode_params *params);
+tdm_status tdm__reducer_open_cpu(tdm_reducer **out, tdm_replica **replica, const tdm_mode_params *params);
 /* *out is NULL if the communicator cannot be had and the job may run without it: `backend: auto` with two ranks on one
  * GPU, for example. */
 tdm_status tdm__reducer_open_device(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params);

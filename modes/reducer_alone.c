@@ -15,7 +15,7 @@ static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
     return TDM_OK;
 }
 
-static tdm_status join(tdm_reducer *reducer) {
+static tdm_status finish(tdm_reducer *reducer) {
     (void)reducer;
     return TDM_OK;
 }
@@ -32,7 +32,7 @@ static void close(tdm_reducer *reducer) {
 static const tdm_reducer_ops alone_ops = {
     .broadcast = broadcast,
     .start_bucket = start_bucket,
-    .join = join,
+    .finish = finish,
     .abort = abort_all,
     .close = close,
 };

@@ -21,7 +21,7 @@ static tdm_dtype type_of(const tdm_reducer *reducer) {
 }
 
 /* The sums of 16 bits become floats again behind the last of them. */
-static tdm_status join(tdm_reducer *reducer) {
+static tdm_status finish(tdm_reducer *reducer) {
     tdm_device *device = reducer->replica->device;
     TDM_TRY(comm_of(reducer)->ops->join(comm_of(reducer)));
     if (reducer->narrow == NULL) return TDM_OK;
@@ -50,7 +50,7 @@ static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
 
 static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {
     TDM_TRY(tdm__reducer_gather(comm_of(reducer), blocks, bytes));
-    return join(reducer);
+    return finish(reducer);
 }
 
 static tdm_status wait(tdm_reducer *reducer, tdm_device_event *until) {
@@ -73,7 +73,7 @@ static const tdm_reducer_ops device_ops = {
     .is_queued = true,
     .broadcast = broadcast,
     .start_bucket = start_bucket,
-    .join = join,
+    .finish = finish,
     .exchange = exchange,
     .wait = wait,
     .abort = abort_all,

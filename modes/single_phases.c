@@ -55,7 +55,7 @@ typedef struct micro_batch {
     single *single;
     int parts;
     bool first;
-    tdm_rows rows[TDM_LIST_MAX];
+    tdm_rows rows[TDM_REPLICAS_MAX];
 } micro_batch;
 
 /* Goes on with one part's forward or backward: to where it stops, or to its end. */
@@ -120,7 +120,7 @@ static tdm_status add_gradients(const single_step *step) {
     const tdm_mode_params *params = &s->base.params;
     const tdm_dtype type = tdm__compressed_type(params->job, params->replicas);
     const size_t floats = params->plan->trained_floats;
-    const float *source[TDM_LIST_MAX];
+    const float *source[TDM_REPLICAS_MAX];
     int count = 0;
     for (int i = 0; i < step->parts; i++) {
         if (step->rows[i].rows == 0) continue;

@@ -75,8 +75,8 @@ static bool has_forms(const tdm_replica *replica, tdm_arena_kind kind) {
 }
 
 /* Is the arena in one piece, which others may read and write? */
-static bool lends_arenas(const tdm_replica *replica) {
-    return tdm__replica_lends(replica) && replica->plan->stage_count == 1;
+static bool is_reached(const tdm_replica *replica) {
+    return tdm__replica_in_host(replica) && replica->plan->stage_count == 1;
 }
 
 /* A range of the plan's arena in that of a stage, in bytes. */
@@ -132,7 +132,7 @@ tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **
     size_t own = 0;
     void *raw = NULL;
     *out = tdm__replica_arena(replica, kind, &own);
-    if (lends_arenas(replica) || bytes == 0) return TDM_OK;
+    if (is_reached(replica) || bytes == 0) return TDM_OK;
     if (replica->mirror.arena[kind] == NULL)
         TDM_TRY(tdm__new_pages(replica->host, &replica->mirror.arena[kind], bytes, "the host's copy of an arena"));
     *out = raw = replica->mirror.arena[kind];
@@ -147,7 +147,7 @@ tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **
 tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
     const size_t bytes = tdm__replica_arena_bytes(replica, kind);
     void *raw = replica->mirror.arena[kind];
-    if (lends_arenas(replica)) return kind == TDM_ARENA_PARAM ? tdm__replica_params_changed(replica) : TDM_OK;
+    if (is_reached(replica)) return kind == TDM_ARENA_PARAM ? tdm__replica_params_changed(replica) : TDM_OK;
     if (bytes == 0 || raw == NULL) return TDM_OK;
     if (has_forms(replica, kind)) {
         TDM_TRY(tdm__new_pages(replica->host, &raw, bytes, "an arena as it lies"));
@@ -184,7 +184,7 @@ tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const f
         TDM_TRY(device->ops->arenas->from_bf16(device, replica->mirror.output, *out, count));
         *out = replica->mirror.output;
     }
-    if (tdm__replica_lends(replica)) return TDM_OK;
+    if (tdm__replica_in_host(replica)) return TDM_OK;
     TDM_TRY(
         device->ops->queues->copy(device, NULL, replica->mirror.output, *out, count * replica->plan->element_bytes));
     *out = replica->mirror.output;
@@ -195,7 +195,7 @@ tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const f
 
 static tdm_status open_norms(tdm_replica *replica) {
     void *memory = replica->norms;
-    if (replica->plan->stage_count > 1 && !tdm__replica_lends(replica))
+    if (replica->plan->stage_count > 1 && !tdm__replica_in_host(replica))
         TDM_TRY(replica->device->ops->allocate_host(replica->device, &memory,
                                                     (size_t)replica->range_count * sizeof(float), "norms"));
     replica->mirror.norms = memory;
@@ -207,7 +207,7 @@ tdm_status tdm__mirror_open(tdm_replica *replica) {
     const tdm_device_ops *ops = replica->device->ops;
     void *memory = NULL;
     TDM_TRY(open_norms(replica));
-    if (tdm__replica_lends(replica) && !tdm__plan_converts(replica->plan)) return TDM_OK;
+    if (tdm__replica_in_host(replica) && !tdm__plan_converts(replica->plan)) return TDM_OK;
     if (replica->stage + 1 < plan->stage_count) return TDM_OK; /* the last has the outputs */
     size_t bytes = (size_t)(plan->options.rows * plan->output_width) * sizeof(float);
     TDM_TRY(ops->allocate_host(replica->device, &memory, bytes, "fetched outputs"));
@@ -221,6 +221,6 @@ tdm_status tdm__mirror_open(tdm_replica *replica) {
 void tdm__mirror_close(tdm_replica *replica) {
     replica->device->ops->release_host(replica->device, replica->mirror.output);
     replica->device->ops->release_host(replica->device, replica->mirror.gradient);
-    if (!tdm__replica_lends(replica)) replica->device->ops->release_host(replica->device, replica->mirror.norms);
+    if (!tdm__replica_in_host(replica)) replica->device->ops->release_host(replica->device, replica->mirror.norms);
     for (int i = 0; i < TDM_ARENA_COUNT; i++) tdm__delete_pages(replica->host, replica->mirror.arena[i]);
 }

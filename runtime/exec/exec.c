@@ -4,7 +4,7 @@
 #include "runtime/exec/replica.h"
 #include "runtime/exec/widen.h"
 
-/* The micro-batch's part of memory that the stage has for several of them. */
+/* Where the micro-batch's part of `bytes` begins: a stage has one for each micro-batch that is in it at a time. */
 static size_t of_micro_batch(const tdm_replica *replica, int stage, size_t bytes) {
     return (size_t)(replica->micro_batch % replica->plan->stages[stage].in_flight) * bytes;
 }

@@ -54,7 +54,7 @@ static tdm_status feed_stage(tdm_replica *replica, const tdm_feed *feed) {
     tdm_slots *s = replica->slots;
     tdm_device *device = replica->device;
     tdm__feed_end(replica);
-    if (feed == NULL || tdm__replica_lends(replica)) return TDM_OK;
+    if (feed == NULL || tdm__replica_in_host(replica)) return TDM_OK;
     const size_t before = replica->memory_bytes;
     s->packing = *feed->packing;
     TDM_TRY(tdm__resident_open(&s->resident, replica, feed));
@@ -106,7 +106,7 @@ static tdm_status send_part(const tdm_replica *replica, const tdm_slot *slot, in
 tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count) {
     tdm_slots *s = replica->slots;
     const tdm_slot *slot = &s->slot[(s->current + 1) % TDM_SLOTS];
-    if (s->prefetched || tdm__replica_lends(replica)) return TDM_OK;
+    if (s->prefetched || tdm__replica_in_host(replica)) return TDM_OK;
     if (slot->used) TDM_TRY(replica->device->ops->events->wait(replica->device, slot->ended, s->up));
     for (int i = 0; i < count; i++) TDM_TRY(send_part(replica, slot, i, &parts[i]));
     s->prefetched = true;
@@ -144,8 +144,8 @@ tdm_status tdm__replica_take(tdm_replica *replica, const tdm_shard *parts, int c
     s->prefetched = false;
     s->current = (s->current + 1) % TDM_SLOTS;
     for (int i = 0; i < count; i++)
-        out[i] = tdm__replica_lends(replica) ? host_rows(&parts[i])
-                                             : slot_rows(replica, &s->slot[s->current], i, parts[i].rows);
+        out[i] = tdm__replica_in_host(replica) ? host_rows(&parts[i])
+                                               : slot_rows(replica, &s->slot[s->current], i, parts[i].rows);
     return TDM_OK;
 }
 
@@ -156,7 +156,7 @@ tdm_status tdm__samples_open(tdm_replica *replica) {
     tdm_device *device = replica->device;
     const tdm_plan *plan = replica->plan;
     size_t rows = (size_t)plan->options.rows;
-    if (tdm__replica_lends(replica)) return TDM_OK;
+    if (tdm__replica_in_host(replica)) return TDM_OK;
     s->sample_at = tdm__round_up(rows * sizeof(int64_t), TDM_ALIGN);
     s->sample_bytes = (size_t)tdm__shape_count(&plan->graph->values[plan->graph->input].shape) * sizeof(float);
     size_t bytes = s->sample_at + rows * s->sample_bytes;
@@ -176,7 +176,7 @@ tdm_status tdm__replica_take_samples(tdm_replica *replica, const tdm_shard *shar
     tdm_device *device = replica->device;
     const tdm_slots *s = replica->slots;
     *out = host_rows(shard);
-    if (tdm__replica_lends(replica) || shard->rows == 0) return TDM_OK;
+    if (tdm__replica_in_host(replica) || shard->rows == 0) return TDM_OK;
     if (shard->rows > replica->plan->options.rows)
         TDM_FAIL(TDM_E_INTERNAL, "exec: %lld samples, there is room for %lld", (long long)shard->rows,
                  (long long)replica->plan->options.rows);

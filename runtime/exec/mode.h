@@ -28,8 +28,9 @@ typedef struct tdm_update {
 typedef struct tdm_step_result {
     double loss; /* mean over the global batch: replica sums added in replica order, divided once */
     int64_t rows, correct;
-    double denominator; /* of that mean; 0 if every label is ignored or weighs 0: then the loss is NaN */
-    double grad_norm;   /* before clipping; NaN without clipping */
+    /* Of that mean; of a mean of ranks' means: theirs added. 0 if every label is ignored or weighs 0: the loss is NaN. */
+    double denominator;
+    double grad_norm; /* before clipping; NaN without clipping */
     tdm_times times;
     int64_t bytes_moved; /* between devices: this process's share */
     bool stop;           /* some process has been asked to stop: every rank learns it in the same step */
@@ -46,7 +47,7 @@ typedef struct tdm_mode_params {
     int replicas;                                      /* of the whole job */
     int rank;                                          /* ddp: this process's rank; else 0 */
     tdm_comm *comm;                                    /* ddp: of all ranks, in host memory; borrowed */
-    bool shares_gradients;                             /* ddp: they lie in memory that the ranks share */
+    bool in_host_memory;                               /* the device's memory is the host's */
     const tdm_comm_ops *device_comm;                   /* ddp: reduces in the device's memory; NULL: `comm` reduces */
     int state_count;
     bool averages;    /* the first replica of all keeps an average of its parameters */
@@ -68,6 +69,7 @@ typedef struct tdm_mode_ops {
     /* What is known before a mode is open. A function that is NULL: 0 bytes. */
     bool process_per_device; /* a process has one replica and loads its rows; else one process has all replicas */
     bool takes_turns;        /* all replicas run on one device, one after another */
+    bool whole_replicas;     /* a replica has one device, so no stages */
     /* Memory for outputs, their gradient and targets of all replicas on one device. */
     size_t (*gathered_bytes)(const tdm_plan *plan, const tdm_job *job, int replicas);
     /* Memory of a device for what is sent instead of gradients. */

@@ -51,7 +51,7 @@ static tdm_status prepare_first(void *argument) {
 
 tdm_status tdm__prepare_start(tdm_replica *replica) {
     TDM_TRY(tdm__new(replica->host, &replica->prepared, 1, sizeof(*replica->prepared), "prepared kernels"));
-    if (!tdm__replica_lends(replica)) return TDM_OK;
+    if (!tdm__replica_in_host(replica)) return TDM_OK;
     TDM_TRY(tdm__worker_open(&replica->prepared->worker, replica->host, "prepare"));
     return tdm__worker_start(replica->prepared->worker, prepare_first, replica);
 }

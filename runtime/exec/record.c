@@ -116,8 +116,8 @@ void tdm__recorder_begin(tdm_replica *replica, uint64_t step) {
     tdm_recorder *r = replica->recorder;
     r->record = NULL;
     if (step < r->timed_at) r->timed_at = 0; /* an earlier checkpoint was loaded */
-    r->timed = !r->untimed &&
-               (tdm__replica_lends(replica) || r->timed_at == 0 || (step % TIMED_EVERY == 1 && step > r->timed_at + 1));
+    r->timed = !r->untimed && (tdm__replica_in_host(replica) || r->timed_at == 0 ||
+                               (step % TIMED_EVERY == 1 && step > r->timed_at + 1));
     if (r->timed) r->timed_at = step;
 }
 

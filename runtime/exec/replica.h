@@ -13,6 +13,9 @@
 #include "runtime/exec/phase.h"
 #include "runtime/plan/plan.h"
 
+/* Of a job: each has a device of parallel.device_ids. */
+enum { TDM_REPLICAS_MAX = TDM_LIST_MAX };
+
 /* Rows of a batch where a replica's kernels see them. */
 typedef struct tdm_rows {
     int64_t rows;
@@ -26,7 +29,7 @@ typedef struct tdm_rows {
 
 /* The outcome of a step. */
 typedef struct tdm_outcome {
-    double loss[TDM_LIST_MAX]; /* of each part of the batch, summed over its rows */
+    double loss[TDM_REPLICAS_MAX]; /* of each part of the batch, summed over its rows */
     int64_t correct;
     double grad_norm;
 } tdm_outcome;
@@ -117,7 +120,7 @@ struct tdm_replica {
 typedef struct tdm_replica_options {
     int index;
     int state_count;  /* of the optimizer: arenas of state */
-    float *grad;      /* gradient arena lent by a communicator; NULL: its own */
+    float *grad;      /* a communicator's memory for the gradient arena; NULL: the replica allocates it */
     bool averages;    /* it keeps an average of the parameters */
     bool takes_norms; /* the optimizer does */
     uint64_t seed;
@@ -150,8 +153,8 @@ static inline size_t tdm__replica_floats_at(const tdm_replica *replica, size_t o
     return own->trained_floats + (offset - own->frozen_at);
 }
 
-/* Is its memory the host's? */
-static inline bool tdm__replica_lends(const tdm_replica *replica) {
+/* Is its memory the host's, so that others reach it without copies? */
+static inline bool tdm__replica_in_host(const tdm_replica *replica) {
     return tdm__device_on_host(replica->device->ops);
 }
 
@@ -205,7 +208,7 @@ void tdm__replica_abandon(tdm_replica *replica);
 tdm_status tdm__replica_take_samples(tdm_replica *replica, const tdm_shard *shard, tdm_rows *out);
 /* Steps that may be in flight. */
 static inline int tdm__replica_depth(const tdm_replica *replica) {
-    return tdm__replica_lends(replica) ? 1 : TDM_IN_FLIGHT;
+    return tdm__replica_in_host(replica) ? 1 : TDM_IN_FLIGHT;
 }
 
 /* ---- arenas ---- */

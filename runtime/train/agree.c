@@ -35,7 +35,7 @@ static tdm_status own_lines(const tdm_run *run, tdm_text *text) {
 
 /* The texts of all ranks, `stride` bytes apart, each terminated. */
 static tdm_status gather(const tdm_run *run, const tdm_text *own, tdm_zone *zone, char **all, size_t *stride) {
-    int64_t length = (int64_t)own->length, lengths[TDM_LIST_MAX] = {0};
+    int64_t length = (int64_t)own->length, lengths[TDM_REPLICAS_MAX] = {0};
     char *padded = NULL;
     size_t world = (size_t)run->world;
     TDM_TRY(tdm_comm_all_gather(run->comm, (tdm_span){&length, 1, TDM_DTYPE_I64},

@@ -53,7 +53,7 @@ static void find_suspects(const tdm_run *run, const tdm_batch *batch, const samp
 
 /* Adds up those of all ranks, because every rank ends with the same loss. */
 static tdm_status share_suspects(const tdm_run *run, suspects *own) {
-    suspects all[TDM_LIST_MAX];
+    suspects all[TDM_REPLICAS_MAX];
     size_t words = sizeof(suspects) / sizeof(int64_t);
     if (run->comm == NULL) return TDM_OK;
     TDM_TRY(tdm_comm_all_gather(run->comm, (tdm_span){own, words, TDM_DTYPE_I64},

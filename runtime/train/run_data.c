@@ -259,7 +259,7 @@ tdm_status tdm__run_open_loaders(tdm_run *run) {
 /* A mode hands the shards of a batch to its replicas in order, the same number to each. */
 tdm_status tdm__run_prefetch(tdm_run *run) {
     /* Where replicas read rows where the loader made them, there is nothing to fetch. */
-    if (tdm__replica_lends(run->mode->replica[0])) return TDM_OK;
+    if (tdm__replica_in_host(run->mode->replica[0])) return TDM_OK;
     const tdm_batch *batch = tdm__loader_peek(run->loader);
     const int count = run->mode->replica_count;
     if (batch == NULL) return TDM_OK;

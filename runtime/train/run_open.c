@@ -73,25 +73,29 @@ static tdm_status check_stages(const tdm_run *run) {
     const int devices = parallel->device_ids.count;
     if (parallel->stages == 1) return TDM_OK;
     if (parallel->ddp.join || parallel->ddp.compress.type != TDM_COMPRESS_NONE)
-        TDM_FAIL(TDM_E_CONFIG, "parallel.ddp.join and parallel.ddp.compress are for replicas of one stage");
-    if (parallel->mode == TDM_MODE_DP)
-        TDM_FAIL(
-            TDM_E_CONFIG,
-            "parallel.stages: dp keeps a whole replica on each device, as DataParallel does; use mode single or ddp");
+        TDM_FAIL(TDM_E_CONFIG,
+                 "parallel.ddp.join and parallel.ddp.compress are for replicas of one stage; leave them out, or write "
+                 "stages: 1");
+    const tdm_mode_ops *mode = tdm_builtin_modes[parallel->mode];
+    if (mode->whole_replicas)
+        TDM_FAIL(TDM_E_CONFIG,
+                 "parallel.stages: %s keeps a whole replica on each device; use another parallel.mode, or stages: 1",
+                 mode->name);
     if (parallel->sync_batchnorm)
         TDM_FAIL(
             TDM_E_CONFIG,
             "parallel.sync_batchnorm is for replicas on one device each: their stages run different micro-batches at "
-            "the same time");
+            "the same time; write sync_batchnorm: false");
     if (run->options.world == 0 && devices % parallel->stages != 0)
         TDM_FAIL(
             TDM_E_CONFIG,
             "parallel.device_ids: a replica of %lld stages needs as many devices, and each further replica as many "
-            "again; there are %d",
-            (long long)parallel->stages, devices);
+            "again; there are %d, so write %d more",
+            (long long)parallel->stages, devices, (int)(parallel->stages - devices % parallel->stages));
     if (run->options.world * parallel->stages > TDM_LIST_MAX)
-        TDM_FAIL(TDM_E_CONFIG, "parallel.stages: %d ranks of %lld stages are more than %d devices", run->options.world,
-                 (long long)parallel->stages, TDM_LIST_MAX);
+        TDM_FAIL(TDM_E_CONFIG,
+                 "parallel.stages: %d ranks of %lld stages are more than %d devices; start at most %d ranks",
+                 run->options.world, (long long)parallel->stages, TDM_LIST_MAX, (int)(TDM_LIST_MAX / parallel->stages));
     return TDM_OK;
 }
 
@@ -115,9 +119,9 @@ static tdm_status check_ranks(tdm_run *run) {
     run->world = run->options.world > 0 ? run->options.world : 1;
     run->rank = run->options.world > 0 ? run->options.rank : 0;
     run->replicas = devices;
-    if (run->rank < 0 || run->rank >= run->world || run->world > TDM_LIST_MAX)
+    if (run->rank < 0 || run->rank >= run->world || run->world > TDM_REPLICAS_MAX)
         TDM_FAIL(TDM_E_USAGE, "rank %d of %d: ranks run from 0 to %d; at most %d", run->rank, run->world,
-                 run->world - 1, TDM_LIST_MAX);
+                 run->world - 1, TDM_REPLICAS_MAX);
     if (!tdm_builtin_modes[job->parallel.mode]->process_per_device) {
         if (run->world > 1) TDM_FAIL(TDM_E_USAGE, "parallel.mode must be ddp to run as %d processes", run->world);
         if (job->parallel.ddp.average == TDM_AVERAGE_RANKS && devices > 1)
@@ -229,7 +233,7 @@ static tdm_status open_mode(tdm_run *run) {
                               .loss = run->loss,
                               .loss_run = loss_run,
                               .share = run->compute.share,
-                              .shares_gradients = tdm__device_on_host(run->compute.device),
+                              .in_host_memory = tdm__device_on_host(run->compute.device),
                               .device_comm = run->device_comm,
                               .replicas = run->replicas,
                               .rank = run->rank,

@@ -43,8 +43,8 @@ static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, do
 
 /* Batches first, first + stride, ... one for each local replica. */
 static tdm_status run_group(tdm_run *run, int64_t first, int64_t end, double *sums) {
-    tdm_shard shards[TDM_LIST_MAX] = {{0}};
-    const float *outputs[TDM_LIST_MAX];
+    tdm_shard shards[TDM_REPLICAS_MAX] = {{0}};
+    const float *outputs[TDM_REPLICAS_MAX];
     int count = 0;
     for (; count < run->eval_loader_count && first + count < end; count++) {
         const tdm_batch *batch = NULL;

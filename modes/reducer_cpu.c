@@ -1,4 +1,4 @@
-/* Reduces on the CPU, in place: a thread reduces buckets while backward runs. If the communicator has memory that the
+/* Reduces in host memory, in place: a thread reduces buckets while backward runs. If the communicator has memory that the
  * ranks share (shm), the gradient arena lies there; otherwise the communicator copies. */
 #include "modes/reducer.h"
 #include "runtime/base/memory.h"
@@ -9,22 +9,22 @@
 
 enum { QUEUED_MAX = 60 }; /* less than a worker's queue holds */
 
-typedef struct shared_bucket {
-    struct shared_reducer *reducer;
+typedef struct cpu_bucket {
+    struct cpu_reducer *reducer;
     int index;
     int64_t began, ended; /* its all-reduce, tdm__now_ns */
-} shared_bucket;
+} cpu_bucket;
 
-typedef struct shared_reducer {
+typedef struct cpu_reducer {
     tdm_reducer base;
     tdm_worker *worker;
     tdm_comm *exchange; /* for statistics, beside the buckets that `worker` reduces; NULL: there are none */
-    shared_bucket *bucket;
+    cpu_bucket *bucket;
     int queued;
-} shared_reducer;
+} cpu_reducer;
 
 static tdm_status reduce(void *argument) {
-    shared_bucket *bucket = argument;
+    cpu_bucket *bucket = argument;
     tdm_reducer *reducer = &bucket->reducer->base;
     bucket->began = tdm__now_ns();
     tdm_status status = tdm__reduce_in_host(reducer, tdm__bucket_here(reducer, bucket->index), bucket->index);
@@ -33,7 +33,7 @@ static tdm_status reduce(void *argument) {
 }
 
 static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
-    shared_reducer *r = (shared_reducer *)reducer;
+    cpu_reducer *r = (cpu_reducer *)reducer;
     if (r->queued == QUEUED_MAX) {
         TDM_TRY(tdm__worker_wait(r->worker));
         r->queued = 0;
@@ -43,10 +43,10 @@ static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
 }
 
 /* What the all-reduces took until `end`, in milliseconds. */
-static double ms_before(const shared_reducer *r, int64_t end) {
+static double ms_before(const cpu_reducer *r, int64_t end) {
     double ms = 0;
     for (int i = 0; i < r->base.params->plan->bucket_count; i++) {
-        const shared_bucket *bucket = &r->bucket[i];
+        const cpu_bucket *bucket = &r->bucket[i];
         const int64_t until = bucket->ended < end ? bucket->ended : end;
         if (until > bucket->began) ms += (double)(until - bucket->began) / 1e6;
     }
@@ -54,8 +54,8 @@ static double ms_before(const shared_reducer *r, int64_t end) {
 }
 
 /* This wait ends, because every wait inside a collective has the communicator's deadline. */
-static tdm_status join(tdm_reducer *reducer) {
-    shared_reducer *r = (shared_reducer *)reducer;
+static tdm_status finish(tdm_reducer *reducer) {
+    cpu_reducer *r = (cpu_reducer *)reducer;
     const int64_t waits_from = tdm__now_ns();
     r->queued = 0;
     TDM_TRY(tdm__worker_wait(r->worker));
@@ -64,17 +64,17 @@ static tdm_status join(tdm_reducer *reducer) {
 }
 
 static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {
-    return tdm__reducer_gather(((shared_reducer *)reducer)->exchange, blocks, bytes);
+    return tdm__reducer_gather(((cpu_reducer *)reducer)->exchange, blocks, bytes);
 }
 
 /* The buckets in flight must end before anything is freed. */
 static void abort_all(tdm_reducer *reducer, const char *why) {
     tdm_comm_abort(reducer->params->comm, why);
-    (void)tdm__worker_wait(((shared_reducer *)reducer)->worker);
+    (void)tdm__worker_wait(((cpu_reducer *)reducer)->worker);
 }
 
 static void close(tdm_reducer *reducer) {
-    shared_reducer *r = (shared_reducer *)reducer;
+    cpu_reducer *r = (cpu_reducer *)reducer;
     tdm__worker_close(r->worker);
     tdm_comm_close(r->exchange);
     tdm__compression_close(reducer);
@@ -82,34 +82,34 @@ static void close(tdm_reducer *reducer) {
     tdm__delete(reducer->params->host, r);
 }
 
-static const tdm_reducer_ops shared_ops = {
+static const tdm_reducer_ops cpu_ops = {
     .broadcast = tdm__reducer_broadcast_host,
     .start_bucket = start_bucket,
-    .join = join,
+    .finish = finish,
     .exchange = exchange,
     .abort = abort_all,
     .close = close,
 };
 
-static tdm_status open_exchange(shared_reducer *r, const tdm_mode_params *params) {
-    int ranks[TDM_LIST_MAX];
+static tdm_status open_exchange(cpu_reducer *r, const tdm_mode_params *params) {
+    int ranks[TDM_REPLICAS_MAX];
     if (params->plan->statistics_bytes == 0) return TDM_OK;
     for (int i = 0; i < params->comm->world; i++) ranks[i] = i;
     return tdm_comm_split(params->comm, ranks, params->comm->world, &r->exchange);
 }
 
-tdm_status tdm__reducer_open_shared(tdm_reducer **out, tdm_replica **replica, const tdm_mode_params *params) {
+tdm_status tdm__reducer_open_cpu(tdm_reducer **out, tdm_replica **replica, const tdm_mode_params *params) {
     const tdm_plan *plan = params->plan;
     void *grad = NULL;
-    TDM_TRY(tdm__reducer_new(out, sizeof(shared_reducer), &shared_ops, params));
-    shared_reducer *r = (shared_reducer *)*out;
+    TDM_TRY(tdm__reducer_new(out, sizeof(cpu_reducer), &cpu_ops, params));
+    cpu_reducer *r = (cpu_reducer *)*out;
     if (params->comm->ops->allocate != NULL)
         TDM_TRY(tdm__comm_allocate(params->comm, plan->trained_floats * sizeof(float), &grad));
     TDM_TRY(tdm__rank_open_replica(params, grad, replica));
     r->base.replica = *replica;
     TDM_TRY(tdm__new(params->host, &r->bucket, (size_t)plan->bucket_count, sizeof(*r->bucket), "buckets"));
     TDM_TRY(tdm__compression_open(&r->base));
-    for (int i = 0; i < plan->bucket_count; i++) r->bucket[i] = (shared_bucket){.reducer = r, .index = i};
+    for (int i = 0; i < plan->bucket_count; i++) r->bucket[i] = (cpu_bucket){.reducer = r, .index = i};
     TDM_TRY(open_exchange(r, params));
     return tdm__worker_open(&r->worker, params->host, "ddp comm");
 }
