@@ -281,7 +281,7 @@ static tdm_origin origin_of(tdm_config *config, const char *key) {
     return tdm__key_origin(&config->faults, tdm__config_position(config, key), key);
 }
 
-/* csv and image_folder: `path` is shared with other formats that do without. */
+/* csv and image_folder need a path. The table of keys cannot say so, because cifar10 has the key and may do without. */
 static void check_path(tdm_config *config, const tdm_data_spec *spec, const char *section) {
     const char *path_key = tdm__fault_key(&config->faults, section, "path");
     const bool is_csv = spec->format == TDM_DATA_CSV;

@@ -5,7 +5,7 @@
 #include "config/object.h"
 
 bool tdm__check_is_written(const tdm_config *config, const char *key);
-/* "line 12 says `device_ids: [0, 1]`", or "KEY has its default". */
+/* "line 12 says `device_ids: [0, 1]`" ("line 12 has KEY" if there are overrides), or "KEY has its default". */
 const char *tdm__check_quote(tdm_config *config, const char *key);
 /* The columns of tables: data.eval has those of data.train. */
 void tdm__check_tables(tdm_config *config);

@@ -42,7 +42,9 @@ const tdm_field tdm__spec_rows[] = {
     {FIELD(PATH, tdm_data_spec, y, "null"), .types = BIT(TDM_DATA_NPY), FLAGS(NEEDED | NULLABLE | LOCAL),
      HELP("npy: file of the labels or targets", "npy：标签或目标文件")},
     {FIELD(PATHS, tdm_data_spec, files, "null"), .types = BIT(TDM_DATA_CIFAR10), ITEMS(0, TDM_LIST_MAX),
-     FLAGS(NULLABLE | LOCAL), HELP("cifar10: the binary batch files, in order", "cifar10：按顺序列出的二进制批次文件")},
+     FLAGS(NULLABLE | LOCAL),
+     HELP("cifar10: the binary batch files, in order; instead of `path`",
+          "cifar10：按顺序列出的二进制批次文件；可代替 path")},
     {FIELD(PATH, tdm_data_spec, path, "null"),
      .types = BIT(TDM_DATA_CIFAR10) | BIT(TDM_DATA_IMAGE_FOLDER) | BIT(TDM_DATA_CSV), FLAGS(NULLABLE | LOCAL),
      HELP(
@@ -88,9 +90,9 @@ const tdm_field tdm__spec_rows[] = {
           "image_folder：遇到无法读取的图片时结束，或指出文件名并跳过")},
     {FIELD(ENUM, tdm_data_spec, split, "auto"), .types = ~BIT(TDM_DATA_NONE), .names = split_names, FLAGS(KEPT),
      HELP(
-         "which part of the data if `holdout` splits it, or which files of `path` (cifar10); auto: test for data.eval, "
-         "else train",
-         "holdout 划分出的哪一部分，或 path 中的哪些文件（cifar10）；auto：data.eval 取 test，其余取 train")},
+         "which part of the data `holdout` gives, or (cifar10) which files of `path` are read; auto: test in data.eval, "
+         "train in data.train",
+         "取 holdout 划分出的哪一部分，或（cifar10）读 path 中的哪些文件；auto：data.eval 取 test，data.train 取 train")},
     {FIELD(FLOAT, tdm_data_spec, holdout, "0"), .types = ~BIT(TDM_DATA_NONE), RANGE(0, 1), FLAGS(OPEN_MAX | KEPT),
      HELP(
          "split the samples by chance: this fraction is held out for testing; write it in data.train and data.eval; 0: "

@@ -60,8 +60,10 @@ const tdm_field tdm__dp_rows[] = {
      HELP("gathered: gather the outputs and compute one loss; replica: compute the loss in each replica",
           "gathered：汇集输出后计算一次损失；replica：在各副本内计算")},
     {FIELD_IN(ENUM, tdm_parallel_section, dp, update, "root"), .names = update_names, FLAGS(LOCAL),
-     HELP("root: one replica runs the optimizer and its weights are copied out each step; all: every replica runs it",
-          "root：只更新一份权重再逐步分发；all：每个副本各自更新")},
+     HELP(
+         "root: one replica runs the optimizer, and its weights are copied to the others in each step; all: every replica "
+         "runs it",
+         "root：只更新一份权重再逐步分发；all：每个副本各自更新")},
     {0},
 };
 static const char *const backend_names[] = {"auto",

@@ -59,7 +59,7 @@ const tdm_field tdm__burnin_rows[] = {
      HELP("how long each device works, to the end of the batch; null: no limit; with neither limit, 1m",
           "每个设备工作多久，做完当前批次为止；null 表示不限；两者都不写则为 1m")},
     {FIELD(INT, tdm_burnin_section, max_samples, "256"), RANGE(1, MANY), FLAGS(LOCAL), .unit = "samples",
-     HELP("at most so many samples, spread over the data, are kept in memory and predicted again and again",
+     HELP("at most this many samples, spread over the data, are kept in memory and predicted again and again",
           "最多取多少个样本（均匀取自数据）留在内存中反复预测")},
     {FIELD(FLOAT, tdm_burnin_section, tolerance, "null"), RANGE(0, 1), FLAGS(NULLABLE | LOCAL),
      HELP("how far outputs of devices may differ, relative to the largest output of a sample; null: 1e-4, tf32 0.01, "

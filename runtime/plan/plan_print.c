@@ -50,7 +50,7 @@ static void print_ready(const tdm_plan *plan, int index, int bucket_index, tdm_t
     plan_row row = {.kind = "ready", .op = "reduce", .place = "grad"};
     snprintf(row.reads, sizeof(row.reads), "grad[%zu,+%zu)", bucket->offset, bucket->count);
     snprintf(row.writes, sizeof(row.writes), "bucket %d", bucket_index);
-    snprintf(row.notes, sizeof(row.notes), "%.2f MiB", (double)bucket->count * 4 / 1048576.0);
+    snprintf(row.notes, sizeof(row.notes), "%zu B", bucket->count * sizeof(float));
     print_row(text, index, &row);
 }
 
@@ -249,9 +249,9 @@ static void print_head(const tdm_plan *plan, tdm_text *out) {
     if (plan->options.after != NULL) tdm__text_printf(out, " after %s", plan->options.after);
     tdm__text_printf(out, "  rows %lld  threads %d", (long long)plan->options.rows, plan->options.threads);
     if (plan->options.after == NULL)
-        tdm__text_printf(out, "  parameters %lld (%zu B)  activations %zu B  buckets %d  hash %.16s",
-                         (long long)tdm_graph_param_count(plan->graph), plan->param_floats * sizeof(float),
-                         plan->activation_bytes, plan->bucket_count, hash);
+        tdm__text_printf(out, "  parameters %lld  activations %zu B  buckets %d  hash %.16s",
+                         (long long)tdm_graph_param_count(plan->graph), plan->activation_bytes, plan->bucket_count,
+                         hash);
     tdm__text_puts(out, "\n");
     print_cells(out, "step", &columns);
 }

@@ -67,13 +67,16 @@ tdm_status tdm__run_open_backend(tdm_run *run) {
 
 tdm_status tdm__run_agree_on_backend(tdm_run *run) {
     if (run->comm == NULL || tdm__device_on_host(run->compute.device)) return TDM_OK;
-    int64_t row = 0;
+    int64_t row = 0, rows[TDM_REPLICAS_MAX]; /* of the list of backends; 0: none */
+    int other = 0;                           /* the first rank with another one than this */
     for (int i = 0; run->device_comm != NULL && i < BACKENDS; i++)
         if (strcmp(backends[i].name, run->device_comm->name) == 0) row = i;
-    int64_t bounds[] = {row, -row}; /* of the least and the greatest row that a rank has */
-    TDM_TRY(tdm_comm_all_reduce(run->comm, (tdm_span){bounds, 2, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
-    if (bounds[0] == -bounds[1] || run->device_comm == NULL) return TDM_OK;
-    TDM_WARN(run->host, "comm", "some rank has no %s: gradients are reduced in host memory", run->device_comm->name);
+    TDM_TRY(tdm_comm_all_gather(run->comm, (tdm_span){&row, 1, TDM_DTYPE_I64},
+                                (tdm_span){rows, (size_t)run->world, TDM_DTYPE_I64}));
+    while (other < run->world && rows[other] == row) other++;
+    if (other == run->world || run->device_comm == NULL) return TDM_OK;
+    TDM_WARN(run->host, "comm", "rank %d has no %s: gradients are reduced in host memory", other,
+             run->device_comm->name);
     run->device_comm = NULL;
     return TDM_OK;
 }

@@ -39,6 +39,8 @@ has "$err" "all on one device"
 same "$(replicas toy_mp.yaml 'parallel.device_ids=[0, 1, 2, 3]')" 2 "parts on two stages"
 code 3 "$tandem" check toy.yaml 'train.batch={global: 33}' 'parallel.device_ids=[0, 1]'
 has "$out" "multiple of the 2 devices of parallel.device_ids, got 33; write 32 or 34"
+code 3 "$tandem" check toy_mp.yaml 'train.batch={global: 33}' 'parallel.stages=1' # the line has the overridden key, too
+has "$out" "hint: line $(grep -n device_ids toy_mp.yaml | cut -d: -f1) has parallel.device_ids"
 code 3 "$tandem" train toy.yaml 'train.batch={global: 33}' 'parallel.device_ids=[0, 1]'
 
 # ResNet-18, cut by its work; it continues in other stages, and one device evaluates it.

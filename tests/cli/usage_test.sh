@@ -103,6 +103,10 @@ code 2 "$tandem" train
 has "$err" "an argument is missing"
 code 2 "$tandem" train a.yaml b.yaml
 has "$err" "unexpected argument"
+code 2 "$tandem" train toy.yaml optimizer.lr
+has "$err" "unexpected argument \`optimizer.lr\`; to set a key write \`optimizer.lr=VALUE\`"
+code 2 "$tandem" check toy.yaml toy.yaml
+hasnt "$err" "to set a key"
 code 2 "$tandem" train x.yaml --mode
 has "$err" "\`--mode\` needs a value, single|dp|ddp: how devices share the work (parallel.mode)"
 code 2 "$tandem" train x.yaml --resume --quiet

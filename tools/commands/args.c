@@ -1,5 +1,6 @@
 /* args.c - parses CONFIG, key.path=value overrides and flags, in any order after the verb. */
 #include <tandem/comm.h>
+#include <tandem/config.h>
 
 #include "tools/terminal/term.h"
 
@@ -124,6 +125,15 @@ static int check_words(const tool *t) {
     return args_wrong(t, "an argument is missing; usage: tandem %s %s", t->verb->name, t->verb->synopsis);
 }
 
+/* `optimizer.lr` without a value is a key that somebody wants to set. */
+static int unexpected(const tool *t, const char *argument) {
+    TDM_FREED char *explained = NULL;
+    const bool is_key = t->verb->takes.overrides && tdm_config_explain(argument, TDM_ENGLISH, &explained) == TDM_OK;
+    FREED char *advice = is_key ? text_format("; to set a key write `%s=VALUE`", argument) : text_copy("");
+    return args_wrong(t, "unexpected argument `%s`%s; usage: tandem %s %s", argument, advice, t->verb->name,
+                      t->verb->synopsis);
+}
+
 int args_parse(tool *t) {
     bool flags = true;
     t->override = memory_new((size_t)t->argc, sizeof *t->override);
@@ -140,8 +150,7 @@ int args_parse(tool *t) {
         } else if (t->word_count < t->verb->takes.max_words) {
             t->word[t->word_count++] = argument;
         } else {
-            return args_wrong(t, "unexpected argument `%s`; usage: tandem %s %s", argument, t->verb->name,
-                              t->verb->synopsis);
+            return unexpected(t, argument);
         }
     }
     return check_words(t);

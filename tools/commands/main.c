@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 static void print_overview(FILE *to) {
-    term_print_folded(to, text_format("tandem %s - trains YAML models on one device, or on several as dp or ddp\n\n"
-                                      "usage: tandem VERB [CONFIG] [key.path=value ...] [flags]\n\n",
-                                      tdm_version()));
+    term_print_folded(
+        to, text_format("tandem %s - trains models described in YAML, on one device or on several as dp or ddp\n\n"
+                        "usage: tandem VERB [CONFIG] [key.path=value ...] [flags]\n\n",
+                        tdm_version()));
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) {
         FREED char *row = text_format("  %-8s  %s", (*verb)->name, (*verb)->summary), *folded = term_fold(row, to, 0);
         fprintf(to, "  %s%-8s%s%s", term_on(to, TERM_BOLD), (*verb)->name, term_off(to), folded + 2 + 8);

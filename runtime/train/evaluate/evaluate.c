@@ -129,7 +129,7 @@ static tdm_status evaluate_average(tdm_run *run, tdm_scores *out, bool *stopped)
 }
 
 tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
-    if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation needs data.eval");
+    if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation needs data.eval; add data.eval to the file");
     bool averages = run->average_count > 0 && run->job->eval.weights == TDM_WEIGHTS_EMA;
     run->eval_batch = NULL;
     TDM_TRY(tdm__run_verify(run)); /* syncing would hide a replica that differs */
