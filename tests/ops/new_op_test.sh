@@ -14,7 +14,10 @@ cp -R "$source"/{CMakeLists.txt,config,modes,ops,runtime,samples,tests,tools} "$
 cd "$work/tree"
 tools/new_op probe_op >/dev/null
 tools/new_op --activation probe_plain >/dev/null
-tools/new_op --activation probe_attr alpha >/dev/null
+tools/new_op --activation probe_attr alpha >../said
+for claim in 'probe_attr.c:.*torch.nn.LeakyReLU' 'probe_attr.c:.*RANGE(' 'probe_attr.c:.*HELP('; do
+    grep -q "$claim" ../said || fail "new_op does not say that $claim is still to change"
+done
 tools/new_op --optim probe_optim >/dev/null
 tools/new_op --loss probe_loss >/dev/null
 diff -rq "$source/ops" ops >../changes || true
@@ -29,6 +32,8 @@ grep -q ' alpha;' ops/probe_attr/probe_attr.h || fail "probe_attr has no attribu
 if command -v clang-format >/dev/null; then
     find "${copies[@]}" -name '*.[ch]' -exec clang-format --dry-run -Werror {} + || fail "a copy is not formatted"
 fi
+! said=$(tools/new_op --layer x 2>&1) || fail "new_op took --layer"
+[[ $said == *"unknown option '--layer'"* ]] || fail "of an unknown option new_op says: $said"
 ! tools/new_op --activation probe_act Alpha 2>/dev/null || fail "new_op took the attribute Alpha"
 for kind in '' --activation --optim --loss; do
     for wrong in probe_op relu mse adam probe_optim Probe_op 'a b' ../x ''; do
