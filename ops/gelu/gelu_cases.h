@@ -1,5 +1,5 @@
 /* gelu: the cases that every kernel of the op must pass. `.input` is {number of dimensions, {sizes}},
- * without rows. */
+ * without the batch dimension. */
 #include "tests/ops/op_case.h"
 
 static const op_tolerance gelu_tolerance = {.pytorch = 1e-6};

@@ -5,7 +5,7 @@
 #include "ops/activation_math.h"
 
 TDM_HOST_DEVICE static inline float tdm__silu(float x, float p) {
-    (void)p;
+    (void)p; /* silu has no attribute */
     return x / (1.0f + tdm__expf(-x));
 }
 

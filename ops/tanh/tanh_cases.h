@@ -1,5 +1,5 @@
 /* tanh: the cases that every kernel of the op must pass. `.input` is {number of dimensions, {sizes}},
- * without rows. */
+ * without the batch dimension. */
 #include "tests/ops/op_case.h"
 
 static const op_tolerance tanh_tolerance = {.pytorch = 1e-6};

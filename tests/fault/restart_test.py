@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`tandem train --restarts N`: whatever dies, the job goes on by itself and ends with the bits of a run to which nothing
-happened; it gives up when nothing is gained, and at errors that a restart does not mend."""
+happened; it gives up when nothing is gained, and at errors that a restart does not cure."""
 import json
 import os
 import signal

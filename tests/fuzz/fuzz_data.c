@@ -15,8 +15,7 @@ static const unsigned char good_images[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 2, 
 static const unsigned char good_labels[] = {0, 0, 8, 1, 0, 0, 0, 1, 1};
 static const char good_table[] = "city,size,rooms,kind\nRome,10,3,flat\nBern,25.5,,house\n";
 
-/* The formats that are read from files: those built in but the two that are computed. `run` takes them in this order.
- */
+/* Formats that are read from files, in the order in which `run` numbers them: those built in, less the computed ones. */
 enum { COMPUTED = 1u << TDM_DATA_SYNTHETIC | 1u << TDM_DATA_GLYPHS };
 static const int built_in[] = {
 #define FORMAT_BUILT_IN(key) TDM_DATA_##key,

@@ -1,5 +1,5 @@
 /* The laws of the modes: dp(N) = ddp(N) = single playing N replicas, to the bit, for N from 1 to 4, with batch norm,
- * dropout and a residual join; k micro-batches = one; threads change nothing; every variant of dp gives the same. */
+ * dropout and a residual addition; k micro-batches = one; threads change nothing; every variant of dp gives the same. */
 #include <math.h>
 
 #include "law.h"

@@ -11,7 +11,7 @@ typedef struct tdm_gate tdm_gate;
 
 tdm_status tdm__gate_open(tdm_gate **out, const tdm_host *host, int counters);
 void tdm__gate_close(tdm_gate *gate); /* NULL is fine; no thread waits */
-/* All counters are 0, and the gate is whole. No thread waits. */
+/* All counters are 0, and the gate is not broken. No thread waits. */
 void tdm__gate_reset(tdm_gate *gate);
 /* What the thread wrote before is seen by those that wait for this. */
 void tdm__gate_raise(tdm_gate *gate, int counter, int64_t value);
