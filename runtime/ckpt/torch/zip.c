@@ -163,7 +163,7 @@ static bool check_kind(const tdm_zip *zip, char *why) {
 bool tdm__zip_open(tdm_zip *out, const tdm_zip_file *file, char why[TDM_ZIP_WHY]) {
     const off_t bytes = lseek(file->fd, 0, SEEK_END); /* fstat asks by a path, which a process without rights may not */
     uint8_t *directory = NULL;
-    ending end;
+    ending end = {0};
     *out = (tdm_zip){.file = file};
     if (bytes < 0) return fail(why, "it is no regular file");
     out->bytes = (uint64_t)bytes;
