@@ -162,7 +162,7 @@ def npy_data(box):
     yaml = box.write("npy.yaml", JOB.replace("[to_float]", "[]") % {"input": "6", "train": "{format: npy, x: x.npy, y: y.npy}"})
     body = good["x"][-COUNT * 24:]
     cases = [("x.npy", what, content, pattern) for what, content, pattern in cases_of("x.npy", good["x"], 12)]
-    cases += [("x.npy", "objects", npy("|O", (COUNT, 6), body), "O"),
+    cases += [("x.npy", "objects", npy("|O", (COUNT, 6), body), "Python objects"),
               ("x.npy", "other width", npy("<f4", (COUNT, 7), bytes(COUNT * 28)), "7|6"),
               ("x.npy", "overflow", npy("<f4", (2**62, 2**62), body), ""),
               ("x.npy", "negative", npy("<f4", (-1, 6), body), ""),
