@@ -11,7 +11,7 @@ typedef struct {
 /* The least size of a part. Rows or columns: oneDNN adds narrow matrices in another order. Multiplications: fewer take
  * less than some ten microseconds, and are not worth waking a thread for. A part of a product that is always cut is
  * larger, because a single thread pays for the cut, too. */
-enum { NARROWEST = 64, LEAST_WORK = 1 << 19, MOST_PARTS = 8 };
+enum { NARROWEST = 64, LEAST_WORK = 1 << 19, MOST_PARTS = 4 };
 enum { ALWAYS_NARROWEST = 128, ALWAYS_LEAST_WORK = 1 << 21 };
 
 dnnl_status_t tdm__dnnl_sgemm_run(const tdm_dnnl_sgemm *p) {
