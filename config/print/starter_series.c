@@ -5,138 +5,118 @@
 #include <sys/stat.h>
 
 #include "config/object.h"
+#include "config/print/starter_parts.h"
 #include "runtime/base/status.h"
 #include "runtime/data/series/look.h"
 
 /* Samples that training goes through; stages of the network, which halve the series while it has LEAST_POINTS. The
  * first layer brings longer series down to MOST_POINTS. */
-enum { SAMPLES = 16000, LEAST_EPOCHS = 10, MOST_EPOCHS = 60, BATCH = 32 };
+static const tdm_starter_limits limits = {.samples = 16000, .least_epochs = 10, .most_epochs = 60, .batch = 32};
 enum { STAGES = 4, LEAST_POINTS = 16, MOST_POINTS = 256, MOST_STRIDE = 1024 };
 
 typedef struct starter {
+    tdm_starter common;
     const tdm_series_seen *seen;
     char *x, *y;   /* the files, whole paths */
     bool is_steps; /* samples are [points, features]; else [channels, points] */
-    int64_t channels, points, batch, epochs, train;
-    bool chinese;
-    tdm_text *out;
+    int64_t channels, points;
 } starter;
-
-static int64_t clamp(int64_t value, int64_t least, int64_t most) {
-    return value < least ? least : value > most ? most : value;
-}
 
 static void choose(starter *s) {
     const int64_t *dim = s->seen->dim;
     s->is_steps = dim[0] > dim[1];
     s->channels = dim[s->is_steps];
     s->points = dim[!s->is_steps];
-    s->train = s->seen->samples - s->seen->samples / 5;
-    s->batch = clamp(s->train / 8, 2, BATCH) / 2 * 2;
-    s->epochs = clamp((SAMPLES + s->train - 1) / s->train, LEAST_EPOCHS, MOST_EPOCHS);
-}
-
-static void note(const starter *s, int indent, const char *en, const char *zh) {
-    tdm__text_printf(s->out, "%*s# %s\n", indent, "", s->chinese ? zh : en);
+    tdm__starter_choose(&s->common, s->seen->samples, &limits);
 }
 
 static void put_stage(const starter *s, int stage, int64_t stride) {
     static const int kernel[STAGES] = {7, 5, 5, 3};
     const int64_t points = stride > kernel[stage] / 2 ? 2 * stride + 1 : kernel[stage];
-    tdm__text_printf(s->out, "    - conv1d: {out: %d, kernel: %lld, padding: %lld, bias: false", stage > 0 ? 64 : 32,
-                     (long long)points, (long long)(points / 2));
-    if (stride > 1) tdm__text_printf(s->out, ", stride: %lld", (long long)stride);
-    tdm__text_puts(s->out, "}\n    - batchnorm1d\n    - relu\n");
+    tdm__text_printf(s->common.out, "    - conv1d: {out: %d, kernel: %lld, padding: %lld, bias: false",
+                     stage > 0 ? 64 : 32, (long long)points, (long long)(points / 2));
+    if (stride > 1) tdm__text_printf(s->common.out, ", stride: %lld", (long long)stride);
+    tdm__text_puts(s->common.out, "}\n    - batchnorm1d\n    - relu\n");
 }
 
 static void put_model(const starter *s) {
-    const int64_t stride = clamp((s->points + MOST_POINTS - 1) / MOST_POINTS, 1, MOST_STRIDE);
+    const int64_t stride = tdm__starter_clamp((s->points + MOST_POINTS - 1) / MOST_POINTS, 1, MOST_STRIDE);
     int64_t points = s->points / stride;
-    tdm__text_printf(s->out, "model:\n  input: [%lld, %lld]\n  layers:\n", (long long)s->seen->dim[0],
+    tdm__text_printf(s->common.out, "model:\n  input: [%lld, %lld]\n  layers:\n", (long long)s->seen->dim[0],
                      (long long)s->seen->dim[1]);
     if (s->is_steps) {
-        note(s, 4, "[points, features] becomes [channels, points], each of mean 0 and deviation 1",
-             "[点数, 特征] 变为 [通道, 点数]，每个通道均值为 0、标准差为 1");
-        tdm__text_puts(s->out, "    - transpose\n    - batchnorm1d\n");
+        tdm__starter_note(&s->common, 4,
+                          "[points, features] becomes [channels, points], each of mean 0 and deviation 1",
+                          "[点数, 特征] 变为 [通道, 点数]，每个通道均值为 0、标准差为 1");
+        tdm__text_puts(s->common.out, "    - transpose\n    - batchnorm1d\n");
     }
     for (int i = 0; i < STAGES; i++) {
         put_stage(s, i, i == 0 ? stride : 1);
         if (points < LEAST_POINTS || i == STAGES - 1) continue;
-        tdm__text_puts(s->out, "    - maxpool1d: 2\n");
+        tdm__text_puts(s->common.out, "    - maxpool1d: 2\n");
         points /= 2;
     }
-    note(s, 4, "where the order over long spans matters: `- transpose` and `- gru: 64` in place of the next two",
-         "若长跨度上的先后次序重要：以 `- transpose` 和 `- gru: 64` 代替下面两行");
-    tdm__text_printf(s->out,
+    tdm__starter_note(&s->common, 4,
+                      "where the order over long spans matters: `- transpose` and `- gru: 64` in place of the next two",
+                      "若长跨度上的先后次序重要：以 `- transpose` 和 `- gru: 64` 代替下面两行");
+    tdm__text_printf(s->common.out,
                      "    - adaptive_avgpool1d: 1\n    - flatten\n    - dropout: 0.1\n"
                      "    - linear: {name: output, out: %lld}\n",
                      (long long)(s->seen->classes > 0 ? s->seen->classes : s->seen->width));
 }
 
 static void put_spec(const starter *s, const char *section) {
-    tdm__text_printf(s->out, "  %s: {format: npy, x: ", section);
-    tdm__text_json_string(s->out, s->x);
-    tdm__text_puts(s->out, ", y: ");
-    tdm__text_json_string(s->out, s->y);
-    tdm__text_puts(s->out, ", holdout: 0.2}\n");
+    tdm__text_printf(s->common.out, "  %s: {format: npy, x: ", section);
+    tdm__text_json_string(s->common.out, s->x);
+    tdm__text_puts(s->common.out, ", y: ");
+    tdm__text_json_string(s->common.out, s->y);
+    tdm__text_puts(s->common.out, ", holdout: 0.2}\n");
 }
 
 static void put_numbers(const starter *s, const char *key, const double *number) {
-    tdm__text_printf(s->out, "%s: [", key);
-    for (int i = 0; i < s->seen->count; i++) tdm__text_printf(s->out, "%s%.6g", i > 0 ? ", " : "", number[i]);
-    tdm__text_puts(s->out, "]");
+    tdm__text_printf(s->common.out, "%s: [", key);
+    for (int i = 0; i < s->seen->count; i++) tdm__text_printf(s->common.out, "%s%.6g", i > 0 ? ", " : "", number[i]);
+    tdm__text_puts(s->common.out, "]");
 }
 
 static void put_data(const starter *s) {
-    tdm__text_puts(s->out, "data:\n");
-    note(s, 2, "a fifth of the series, drawn by chance, is held out to test the model",
-         "随机留出五分之一的序列用于测试");
+    tdm__text_puts(s->common.out, "data:\n");
+    tdm__starter_note(&s->common, 2, "a fifth of the series, drawn by chance, is held out to test the model",
+                      "随机留出五分之一的序列用于测试");
     put_spec(s, "train");
     put_spec(s, "eval");
-    tdm__text_puts(s->out, "  drop_last: true\n  transform: [{normalize: {");
+    tdm__text_puts(s->common.out, "  drop_last: true\n  transform: [{normalize: {");
     put_numbers(s, "mean", s->seen->mean);
     put_numbers(s, ", std", s->seen->stdev);
-    tdm__text_puts(s->out, "}}]\n");
+    tdm__text_puts(s->common.out, "}}]\n");
 }
 
 static void put_all(const starter *s) {
     const tdm_series_seen *seen = s->seen;
-    tdm__text_printf(s->out,
-                     s->chinese ? "# %lld 个序列，各 %lld 个通道、%lld 个点（较长的一维）；由 tandem init 写出。\n"
-                                : "# %lld series of %lld channels and %lld points, the longer dimension; written by "
-                                  "tandem init.\n",
+    tdm__text_printf(s->common.out,
+                     s->common.chinese
+                         ? "# %lld 个序列，各 %lld 个通道、%lld 个点（较长的一维）；由 tandem init 写出。\n"
+                         : "# %lld series of %lld channels and %lld points, the longer dimension; written by "
+                           "tandem init.\n",
                      (long long)seen->samples, (long long)s->channels, (long long)s->points);
-    tdm__text_puts(s->out, "tandem: 1\nname: series\n");
+    tdm__text_puts(s->common.out, "tandem: 1\nname: series\n");
     put_model(s);
     put_data(s);
-    tdm__text_puts(s->out, seen->classes > 0 ? "loss: cross_entropy\n" : "loss: mse\n");
-    tdm__text_puts(s->out, "optimizer: {type: adamw, lr: 3.0e-3, weight_decay: 0.01}\nschedule: {type: onecycle}\n");
-    tdm__text_printf(s->out, "train:\n  epochs: %lld\n  batch: {global: %lld}\nparallel:\n", (long long)s->epochs,
-                     (long long)s->batch);
-    note(s, 2, "ddp trains with one process for each of device_ids; the result is the same",
-         "ddp 为 device_ids 中每个设备启动一个进程，结果相同");
-    tdm__text_puts(s->out, "  mode: single\n  device_ids: [0, 1]\n");
-    const int64_t steps = s->epochs * (s->train / s->batch); /* the curves of the report get some 100 points */
-    tdm__text_printf(s->out, "log: {every: %lld steps}\n", (long long)clamp(steps / 100, 1, 50));
+    tdm__text_puts(s->common.out, seen->classes > 0 ? "loss: cross_entropy\n" : "loss: mse\n");
+    tdm__text_puts(s->common.out,
+                   "optimizer: {type: adamw, lr: 3.0e-3, weight_decay: 0.01}\nschedule: {type: onecycle}\n");
+    tdm__starter_put_training(&s->common);
+    tdm__starter_put_log(&s->common);
 }
 
 /* ---- the two files ---- */
-
-/* Paths that the YAML cannot hold. */
-static tdm_status check_name(const char *path) {
-    if (!tdm__text_is_utf8(path, strlen(path), NULL))
-        TDM_FAIL(TDM_E_DATA, "'%s': the name is not UTF-8; rename the file", path);
-    if (strstr(path, "${") != NULL)
-        TDM_FAIL(TDM_E_DATA, "'%s': ${ in a path stands for a variable; rename the file", path);
-    return TDM_OK;
-}
 
 /* The file may be written anywhere, so it gets whole paths. */
 static tdm_status find(char **whole, const char *path, const char *without) {
     *whole = realpath(path, NULL);
     if (*whole == NULL)
         TDM_FAIL(errno == ENOMEM ? TDM_E_MEMORY : TDM_E_DATA, "'%s' cannot be found: %m%s", path, without);
-    return check_name(*whole);
+    return tdm__starter_check_path(*whole, "file");
 }
 
 /* A folder has x.npy and y.npy. Beside a file x_train.npy is y_train.npy, beside any other y.npy. */
@@ -171,7 +151,7 @@ tdm_status tdm_config_starter_series(const tdm_host *host, const char *data, con
     if (data == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter_series: data or out is NULL");
     *out = NULL;
     TDM_TRY(tdm__host_take(&host));
-    starter s = {.seen = &seen, .chinese = language == TDM_CHINESE, .out = &text};
+    starter s = {.seen = &seen, .common = {.chinese = language == TDM_CHINESE, .out = &text}};
     tdm_status status = find_both(&s, host, data, labels);
     if (status == TDM_OK) status = tdm__series_look(host, s.x, s.y, &seen);
     if (status == TDM_OK) {

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "config/object.h"
+#include "config/print/starter_parts.h"
 #include "runtime/base/status.h"
 #include "runtime/data/tables/look.h"
 
 /* Samples that training goes through, and the width of the network. */
-enum { SAMPLES = 40000, LEAST_EPOCHS = 10, MOST_EPOCHS = 100, BATCH = 64, WIDTH = 64 };
+static const tdm_starter_limits limits = {.samples = 40000, .least_epochs = 10, .most_epochs = 100, .batch = 64};
+enum { WIDTH = 64 };
 /* A column of words with more different ones names its rows rather than kinds of them. A target that is a whole number
  * below CLASSES_MOST is a class. */
 enum { CATEGORIES_MOST = 1000, CLASSES_MOST = 20 };
@@ -16,18 +18,12 @@ enum { CATEGORIES_MOST = 1000, CLASSES_MOST = 20 };
 typedef enum use { USE_NUMBER, USE_CATEGORY, USE_IGNORED, USE_TARGET } use;
 
 typedef struct starter {
+    tdm_starter common;
     const tdm_table_seen *seen;
     const char *path;
     int64_t numbers, categories, ignored, gaps;
     int64_t classes; /* 0: the target is a number */
-    int64_t batch, epochs;
-    bool chinese;
-    tdm_text *out;
 } starter;
-
-static int64_t clamp(int64_t value, int64_t least, int64_t most) {
-    return value < least ? least : value > most ? most : value;
-}
 
 static use use_of(const starter *s, int64_t i) {
     const tdm_column_seen *column = &s->seen->column[i];
@@ -62,130 +58,115 @@ static tdm_status choose(starter *s) {
         TDM_FAIL(TDM_E_DATA,
                  "csv '%s': the target has %s%lld different words in %lld rows; name another column with --target",
                  s->path, s->classes > TDM_SEEN_MOST ? "more than " : "",
-                 (long long)clamp(s->classes, 0, TDM_SEEN_MOST), (long long)s->seen->rows);
-    const int64_t train = s->seen->rows - s->seen->rows / 5;
-    s->batch = clamp(train / 8, 2, BATCH) / 2 * 2;
-    s->epochs = clamp((SAMPLES + train - 1) / train, LEAST_EPOCHS, MOST_EPOCHS);
+                 (long long)tdm__starter_clamp(s->classes, 0, TDM_SEEN_MOST), (long long)s->seen->rows);
+    tdm__starter_choose(&s->common, s->seen->rows, &limits);
     return TDM_OK;
-}
-
-static void note(const starter *s, int indent, const char *en, const char *zh) {
-    tdm__text_printf(s->out, "%*s# %s\n", indent, "", s->chinese ? zh : en);
 }
 
 /* A column, as the keys of data.train name it. */
 static void put_column(const starter *s, int64_t i) {
     if (s->seen->column[i].name != NULL)
-        tdm__text_json_string(s->out, s->seen->column[i].name);
+        tdm__text_json_string(s->common.out, s->seen->column[i].name);
     else
-        tdm__text_printf(s->out, "\"%lld\"", (long long)i);
+        tdm__text_printf(s->common.out, "\"%lld\"", (long long)i);
 }
 
 static void put_list(const starter *s, const char *key, use wanted) {
     const char *comma = "[";
     for (int64_t i = 0; i < s->seen->columns; i++) {
         if (use_of(s, i) != wanted) continue;
-        if (*comma == '[') tdm__text_printf(s->out, "    %s: ", key);
-        tdm__text_puts(s->out, comma);
+        if (*comma == '[') tdm__text_printf(s->common.out, "    %s: ", key);
+        tdm__text_puts(s->common.out, comma);
         put_column(s, i);
         comma = ", ";
     }
-    if (*comma != '[') tdm__text_puts(s->out, "]\n");
+    if (*comma != '[') tdm__text_puts(s->common.out, "]\n");
 }
 
 /* A column's name in a comment must not end it. */
 static void put_category(const starter *s, int64_t i, int64_t which) {
     const int64_t place = s->numbers + which;
-    tdm__text_puts(s->out, "    # ");
+    tdm__text_puts(s->common.out, "    # ");
     put_column(s, i);
     tdm__text_printf(
-        s->out,
+        s->common.out,
         "\n    - slice: {start: %lld, end: %lld, input: input}\n"
         "    - embedding: {name: category%lld, vocabulary: %lld, dim: %d}\n    - flatten: {id: category%lld}\n",
         (long long)place, (long long)place + 1, (long long)which, (long long)s->seen->column[i].different + 1, WIDTH,
         (long long)which);
     if (which == 0 && s->numbers == 0) return;
-    tdm__text_puts(s->out, "    - add: {input: [");
+    tdm__text_puts(s->common.out, "    - add: {input: [");
     if (which > 0 && (which > 1 || s->numbers > 0))
-        tdm__text_printf(s->out, "sum%lld", (long long)which - 1);
+        tdm__text_printf(s->common.out, "sum%lld", (long long)which - 1);
     else
-        tdm__text_puts(s->out, which > 0 ? "category0" : "numbers");
-    tdm__text_printf(s->out, ", category%lld], id: sum%lld}\n", (long long)which, (long long)which);
+        tdm__text_puts(s->common.out, which > 0 ? "category0" : "numbers");
+    tdm__text_printf(s->common.out, ", category%lld], id: sum%lld}\n", (long long)which, (long long)which);
 }
 
 static void put_model(const starter *s) {
     int64_t which = 0;
-    tdm__text_printf(s->out, "model:\n  input: [%lld]\n", (long long)(s->numbers + s->categories));
-    note(s, 2, "each category has features of its own, which are added to those of the numbers",
-         "每个类别有自己的特征，与数值的特征相加");
-    tdm__text_puts(s->out, "  layers:\n");
+    tdm__text_printf(s->common.out, "model:\n  input: [%lld]\n", (long long)(s->numbers + s->categories));
+    tdm__starter_note(&s->common, 2, "each category has features of its own, which are added to those of the numbers",
+                      "每个类别有自己的特征，与数值的特征相加");
+    tdm__text_puts(s->common.out, "  layers:\n");
     if (s->numbers > 0 && s->categories > 0)
-        tdm__text_printf(s->out, "    - slice: {start: 0, end: %lld}\n", (long long)s->numbers);
+        tdm__text_printf(s->common.out, "    - slice: {start: 0, end: %lld}\n", (long long)s->numbers);
     if (s->numbers > 0)
-        tdm__text_printf(s->out, "    - linear: {name: numbers, out: %d%s}\n", WIDTH,
+        tdm__text_printf(s->common.out, "    - linear: {name: numbers, out: %d%s}\n", WIDTH,
                          s->categories > 0 ? ", id: numbers" : "");
     for (int64_t i = 0; i < s->seen->columns; i++) {
         if (use_of(s, i) == USE_CATEGORY) put_category(s, i, which++);
     }
-    tdm__text_printf(s->out,
+    tdm__text_printf(s->common.out,
                      "    - relu\n    - linear: {name: hidden, out: %d}\n    - relu\n    - dropout: 0.1\n"
                      "    - linear: {name: output, out: %lld}\n",
                      WIDTH, (long long)(s->classes > 0 ? s->classes : 1));
 }
 
 static void put_data(const starter *s) {
-    tdm__text_puts(s->out, "data:\n  train:\n    format: csv\n    path: ");
-    tdm__text_json_string(s->out, s->path);
-    tdm__text_puts(s->out, "\n    label: ");
+    tdm__text_puts(s->common.out, "data:\n  train:\n    format: csv\n    path: ");
+    tdm__text_json_string(s->common.out, s->path);
+    tdm__text_puts(s->common.out, "\n    label: ");
     put_column(s, s->seen->target);
-    tdm__text_puts(s->out, "\n");
+    tdm__text_puts(s->common.out, "\n");
     put_list(s, "ignore", USE_IGNORED);
     put_list(s, "categories", USE_CATEGORY);
     if (s->categories > 0) {
-        note(s, 4, "a category that is not in the part trained on counts as number 0", "训练部分中没有的类别记为 0");
-        tdm__text_puts(s->out, "    unseen: unknown\n");
+        tdm__starter_note(&s->common, 4, "a category that is not in the part trained on counts as number 0",
+                          "训练部分中没有的类别记为 0");
+        tdm__text_puts(s->common.out, "    unseen: unknown\n");
     }
-    note(s, 4, "gaps: error, mean or zero", "缺失值：error、mean 或 zero");
-    tdm__text_printf(s->out, "    missing: %s\n    standardize: true\n", s->gaps > 0 ? "mean" : "error");
-    if (s->classes == 0) tdm__text_puts(s->out, "    standardize_target: true\n");
-    note(s, 4, "a fifth of the rows, drawn by chance, is held out to test the model", "随机留出五分之一的行用于测试");
-    tdm__text_puts(s->out, "    holdout: 0.2\n  eval: {format: csv, path: ");
-    tdm__text_json_string(s->out, s->path);
-    tdm__text_puts(s->out, ", holdout: 0.2}\n");
+    tdm__starter_note(&s->common, 4, "gaps: error, mean or zero", "缺失值：error、mean 或 zero");
+    tdm__text_printf(s->common.out, "    missing: %s\n    standardize: true\n", s->gaps > 0 ? "mean" : "error");
+    if (s->classes == 0) tdm__text_puts(s->common.out, "    standardize_target: true\n");
+    tdm__starter_note(&s->common, 4, "a fifth of the rows, drawn by chance, is held out to test the model",
+                      "随机留出五分之一的行用于测试");
+    tdm__text_puts(s->common.out, "    holdout: 0.2\n  eval: {format: csv, path: ");
+    tdm__text_json_string(s->common.out, s->path);
+    tdm__text_puts(s->common.out, ", holdout: 0.2}\n");
 }
 
 static void put_all(const starter *s) {
-    tdm__text_printf(s->out,
-                     s->chinese ? "# %lld 行：%lld 列数值，%lld 列类别；由 tandem init 写出。\n"
-                                : "# %lld rows: %lld columns of numbers, %lld of categories; written by tandem init.\n",
+    tdm__text_printf(s->common.out,
+                     s->common.chinese
+                         ? "# %lld 行：%lld 列数值，%lld 列类别；由 tandem init 写出。\n"
+                         : "# %lld rows: %lld columns of numbers, %lld of categories; written by tandem init.\n",
                      (long long)s->seen->rows, (long long)s->numbers, (long long)s->categories);
-    tdm__text_puts(s->out, "tandem: 1\nname: table\n");
+    tdm__text_puts(s->common.out, "tandem: 1\nname: table\n");
     put_model(s);
     put_data(s);
-    tdm__text_puts(s->out, s->classes > 0 ? "loss: cross_entropy\n" : "loss: mse\n");
-    tdm__text_puts(s->out, "optimizer: {type: adamw, lr: 3.0e-3, weight_decay: 0.01}\nschedule: {type: onecycle}\n");
-    tdm__text_printf(s->out, "train:\n  epochs: %lld\n  batch: {global: %lld}\nparallel:\n", (long long)s->epochs,
-                     (long long)s->batch);
-    note(s, 2, "ddp trains with one process for each of device_ids; the result is the same",
-         "ddp 为 device_ids 中每个设备启动一个进程，结果相同");
-    tdm__text_puts(s->out, "  mode: single\n  device_ids: [0, 1]\n");
-}
-
-/* A text of the file cannot hold these. */
-static tdm_status check_name(const char *path) {
-    if (!tdm__text_is_utf8(path, strlen(path), NULL))
-        TDM_FAIL(TDM_E_DATA, "'%s': the name is not UTF-8; rename the file", path);
-    if (strstr(path, "${") != NULL)
-        TDM_FAIL(TDM_E_DATA, "'%s': ${ in a path stands for a variable; rename the file", path);
-    return TDM_OK;
+    tdm__text_puts(s->common.out, s->classes > 0 ? "loss: cross_entropy\n" : "loss: mse\n");
+    tdm__text_puts(s->common.out,
+                   "optimizer: {type: adamw, lr: 3.0e-3, weight_decay: 0.01}\nschedule: {type: onecycle}\n");
+    tdm__starter_put_training(&s->common);
 }
 
 static tdm_status write(starter *s, const tdm_host *host, char **out) {
     tdm_text text;
-    TDM_TRY(check_name(s->path));
+    TDM_TRY(tdm__starter_check_path(s->path, "file"));
     TDM_TRY(choose(s));
     tdm__text_init(&text, host);
-    s->out = &text;
+    s->common.out = &text;
     put_all(s);
     return tdm__text_take_public(&text, out);
 }
@@ -201,7 +182,7 @@ tdm_status tdm_config_starter_table(const tdm_host *host, const char *path, cons
     if (status == TDM_OK && whole == NULL)
         status = tdm__fail(errno == ENOMEM ? TDM_E_MEMORY : TDM_E_DATA, __FILE__, __LINE__, NULL,
                            "'%s' cannot be found: %m", path);
-    starter s = {.seen = &seen, .path = whole, .chinese = language == TDM_CHINESE};
+    starter s = {.seen = &seen, .path = whole, .common.chinese = language == TDM_CHINESE};
     if (status == TDM_OK) status = write(&s, host, out);
     free(whole);
     tdm__table_seen_close(&seen);
