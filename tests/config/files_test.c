@@ -79,7 +79,7 @@ TEST(good) {
     CHECK(count >= 6);
     for (int i = 0; i < count; i++) {
         tdm_status status;
-        snprintf(path, sizeof(path), "%s/good/%s", TDM_TEST_DATA, names[i]);
+        snprintf(path, sizeof(path), "%s/good/%.63s", TDM_TEST_DATA, names[i]);
         char *text = read_text(path);
         REQUIRE(text != NULL);
         tdm_config *config = checked(text, &status);
@@ -170,7 +170,7 @@ TEST(bad) {
     int count = list_files(TDM_TEST_DATA "/bad", names);
     CHECK(count >= 10);
     for (int i = 0; i < count; i++) {
-        snprintf(path, sizeof(path), "%s/bad/%s", TDM_TEST_DATA, names[i]);
+        snprintf(path, sizeof(path), "%s/bad/%.63s", TDM_TEST_DATA, names[i]);
         char *text = read_text(path);
         REQUIRE(text != NULL);
         check_bad(names[i], text);
