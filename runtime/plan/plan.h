@@ -1,4 +1,5 @@
-/* The plan: what one replica does in one step, as data. Nothing here touches a device or another process.
+/* The plan: what one replica does in one pass, as data: forward, loss and backward of one micro-batch. Nothing here
+ * touches a device or another process.
  *
  *   graph --lower--> nodes --layout--> kernels, reorders --rewrite--> fewer kernels --stages--> what devices hand on
  *         --values--> what shares memory --params, backward--> gradients --recompute--> what is made twice
