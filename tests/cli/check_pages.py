@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that pages name only files and functions that exist, and that both README list every layer, loss, optimizer
-and schedule. Prints what is wrong; exit status 1 if there is something. Names of an example (`lion`, `huber`, `tsv`,
-`celu`) and patterns (noun_verb, VERB) are not looked for."""
+"""Checks that pages name only files and functions that exist, that both README list every layer, loss, optimizer and
+schedule, and that the page of the dnnl module says of every layer what runs. Prints what is wrong; exit status 1 if
+there is something. Names of an example (`lion`, `huber`, `tsv`, `celu`) and patterns (noun_verb, VERB) are not looked
+for."""
 import pathlib
 import re
 import sys
@@ -41,8 +42,22 @@ def check_lists(page, heading):
             bad.append(f"{page}: '{heading}' does not list the schedule {name} of {file}")
 
 
+def check_kernels(page):
+    """The table of kernels says of every layer what runs, and where the module has no kernel of its own."""
+    table = text[page].split("\n| kernel | ", 1)[1].split("\n\n", 1)[0]
+    rows = re.findall(r"^\| (.+?) \| (.+?) \|$", table, re.M)
+    what_runs = {name: what for names, what in rows for name in names.split(", ")}
+    for name in re.findall(r"^TDM_OP\((\w+)\)", text["ops/ops.def"], re.M):
+        has_kernel = f"ops/{name}/{name}_dnnl.c" in text
+        if name not in what_runs:
+            bad.append(f"{page}: the table of kernels has no row for {name}")
+        elif has_kernel == bool(re.match("the built-in kernels|no kernel", what_runs[name])):
+            bad.append(f"{page}: the module has {'a' if has_kernel else 'no'} kernel for {name}, the table says otherwise")
+
+
 check_lists("README.md", "What is here today")
 check_lists("README.zh-CN.md", "目前具备")
+check_kernels("runtime/backends/dnnl/README.md")
 for file, page in text.items():
     if not file.endswith(".md"):
         continue
