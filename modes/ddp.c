@@ -1,10 +1,10 @@
 /* ddp: torch.nn.parallel.DistributedDataParallel. One process per device; this one is rank `rank` of `world`.
  *
- * After initialisation or a load, and before an evaluation, `sync` copies rank 0's parameters, buffers and (if asked)
- * optimizer state to all ranks. A step is:
+  * After initialisation or a load, before an evaluation, and after one of averaged weights, `sync` copies rank 0's
+ * parameters, buffers and (if asked) optimizer state to all ranks. A step is:
  *
  *   broadcast    rank 0's buffers go to all ranks (broadcast_buffers)
- *   denominator  ranks learn what the mean of the loss divides by: the samples of all ranks that count (average: ranks:
+ *   denominator  ranks learn what the mean of the loss divides by: the samples that count, of all ranks (average: ranks:
  *                this rank's, times the number of ranks), so the sum of the gradients needs no division
  *   forward      this rank's part of the batch; with sync_batchnorm ranks exchange statistics on the way, and in
  *                backward
@@ -43,7 +43,7 @@ typedef struct ddp {
 typedef struct ddp_step {
     ddp *ddp;
     const tdm_update *update;
-    bool has_rows;  /* this rank has */
+    bool has_rows;  /* this rank has rows in this step */
     bool is_uneven; /* some rank has fewer micro-batches than rank 0, or none, and the model has buffers */
 } ddp_step;
 
@@ -203,10 +203,10 @@ static bool averages_ranks(const ddp *d) {
     return d->world > 1 && d->base.params.job->parallel.ddp.average == TDM_AVERAGE_RANKS;
 }
 
-/* The divisor of this rank's losses: the labels or numbers of all ranks that count, by their weights, added in rank
- * order; or, for a mean of the ranks' means, its own that count times the number of ranks. Without ignored labels the
- * two are equal, because all ranks have the same number of rows: parallel.ddp.join, with which they may not, is refused
- * for a mean of means. */
+/* The divisor of this rank's losses: what counts on all ranks (labels, by their weights, or numbers), added in rank
+ * order; or, for a mean of the ranks' means, what counts on this rank times the number of ranks. Without ignored labels
+ * the two are equal, because all ranks have the same number of rows: parallel.ddp.join, with which they may not, is
+ * refused for a mean of means. */
 static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *times, double *out) {
     const tdm_mode_params *params = &d->base.params;
     double all[TDM_REPLICAS_MAX];
@@ -271,16 +271,17 @@ static int64_t micro_batches_of(int64_t rows, int64_t micro) {
     return size > 0 ? (rows + size - 1) / size : 0;
 }
 
-/* Do ranks count different numbers of micro-batches into their buffers? Without padding the first ranks may have a row
- * more than the last ones. */
+/* Do some ranks run fewer micro-batches, so that their batch counters differ? Without padding the first ranks may have a
+ * row more than the last ones. */
 static bool is_uneven(const ddp *d, const tdm_batch *batch) {
     const int64_t micro = d->base.params.job->train.accumulate, least = batch->global_rows / d->world;
     const int64_t most = (batch->global_rows + d->world - 1) / d->world;
     return d->base.params.plan->buffer_bytes > 0 && micro_batches_of(least, micro) != micro_batches_of(most, micro);
 }
 
-/* A rank with fewer micro-batches has counted fewer: it takes rank 0's counters, and with them its statistics. Also with
- * broadcast_buffers: false, because counters that differ would stay so. */
+/* A rank with fewer micro-batches has counted fewer: it takes rank 0's counters, and rank 0's statistics with them. Also
+ * with broadcast_buffers: false, because counters that differ would stay so. Queued collectives have done so in
+ * forward_backward. */
 static tdm_status share_buffers(ddp *d, tdm_times *times) {
     if (d->reducer->ops->is_queued) return TDM_OK;
     int64_t at = tdm__now_ns();

@@ -10,8 +10,9 @@
  *   optimizer  one update there
  *
  * With `loss: replica` each replica computes the loss of its own part, and only numbers are gathered. With `update:
- * all` every replica gets the sum of the gradients and makes the update, and nothing is replicated. Replica 0 is the
- * module: only its batch-norm statistics are kept. parallel_apply.h runs a function on all replicas in parallel. */
+ * all` every replica gets the sum of the gradients and makes the update, and nothing is replicated. With `accumulate`
+ * forward to backward are done for each micro-batch. Replica 0 is the module: only its batch-norm statistics are kept.
+ * parallel_apply.h runs a function on all replicas in parallel. */
 #include <math.h>
 
 #include "modes/dp.h"
@@ -155,8 +156,8 @@ static tdm_status update_one(void *user, int i) {
     return tdm__optim_step(s->dp->replica[i], s->update);
 }
 
-/* Queues the step, from the replicas' rows to the new parameters. It is one piece of replica 0's work, and the other
- * replicas' queues join its end. */
+/* Queues the step, from the replicas' rows to the new parameters, as one piece of replica 0's work. It begins when the
+ * others' queues wait for replica 0's, and ends when replica 0's has waited for them. */
 static tdm_status work(void *user) {
     dp_step *s = user;
     dp *d = s->dp;

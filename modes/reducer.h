@@ -7,7 +7,7 @@
  *   reducer_host.c    a device without one: after backward the gradients are copied to host memory, reduced there and
  *                     copied back
  *
- * A bucket is a range of the gradient arena that one collective call reduces. The call starts when backward has written
+ * A bucket is a range of the gradient arena that is reduced together. Its reduction starts when backward has written
  * the bucket's last gradient, and runs while backward goes on with the layers below.
  *
  * With parallel.ddp.compress less is sent (compress/): in host memory the same bits by every reducer; NCCL rounds sums

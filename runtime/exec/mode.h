@@ -28,7 +28,8 @@ typedef struct tdm_update {
 typedef struct tdm_step_result {
     double loss; /* mean over the global batch: replica sums added in replica order, divided once */
     int64_t rows, correct;
-    /* Of that mean; of a mean of ranks' means: theirs added. 0 if every label is ignored or weighs 0: the loss is NaN. */
+    /* Of that mean; with `average: ranks` the sum of the ranks' denominators. 0 if every label is ignored or weighs 0: the
+     * loss is NaN. */
     double denominator;
     double grad_norm; /* before clipping; NaN without clipping */
     tdm_times times;
@@ -90,7 +91,8 @@ typedef struct tdm_mode_ops {
      * in host memory and valid until the next call. */
     tdm_status (*forward)(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs);
     /* Copies the first replica's parameters and buffers, and with_state the optimizer's state, to all other replicas:
-     * after initialisation or a load, and before evaluation. Collective in ddp. NULL: there is one replica. */
+     * after initialisation or a load, before an evaluation, and after one of averaged weights. Collective in ddp.
+     * NULL: there is one replica. */
     tdm_status (*sync)(tdm_mode *mode, bool with_state);
     /* ---- tensors of the mode's own: what compressed gradients have kept back. NULL: there are none. ---- */
     /* On rank 0: where they are, those of all ranks together. *count 0: this job has none, or (`saves`) not yet. */

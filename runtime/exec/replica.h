@@ -236,8 +236,8 @@ tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const f
 /* ---- the executor: the plan's steps, in order ---- */
 
 typedef struct tdm_exec_hooks {
-    /* All gradients of the bucket are written, or queued work will write them. NULL: they are not complete yet, because
-     * another micro-batch follows. */
+    /* All gradients of the bucket are written, or queued work will write them. NULL: nobody reduces them now, because
+     * another micro-batch follows, or all buckets are summed after backward. */
     tdm_status (*bucket_ready)(void *user, int bucket);
     /* Of tdm__pass: replicas exchange statistics, as tdm_reducer_ops.exchange. NULL if the plan has none. */
     tdm_status (*exchange)(void *user, char *blocks, size_t bytes);
