@@ -1,5 +1,6 @@
-/* tool.h - what the files of the `tandem` command share. The command includes only <tandem/...>, as any program would.
- * It prints results on stdout and everything else on stderr. Its exit codes are tdm_status numbers. */
+/* tool.h - what the files of the `tandem` command share. The command includes only <tandem/...>, as any program would,
+ * and modes/modes.def, a list of names. It prints results on stdout and everything else on stderr. Its exit codes are
+ * tdm_status numbers. */
 #ifndef TOOL_H
 #define TOOL_H
 
