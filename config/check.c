@@ -358,7 +358,7 @@ static void check_normalize(tdm_config *config) {
 
 static void check_mixing(tdm_config *config) {
     const tdm_job *job = &config->settings.job;
-    const tdm_loss_def *loss = tdm_builtin_losses[job->loss.kind];
+    const tdm_loss_def *loss = tdm_builtin_losses[job->loss.type];
     if (tdm__transform_mixes(&job->data.transform) && !loss->takes_mixed)
         TDM_FAULT(config, CONFLICT, section_position(config, "data.transform"), "data.transform",
                   "remove mixup and cutmix, or use a loss over classes",

@@ -234,7 +234,7 @@ static void check_classes(tdm_config *config, int64_t classes) {
 
 static tdm_status check_output(tdm_config *config) {
     const tdm_layer *last = &config->layers[config->layer_count - 1];
-    const tdm_loss_def *loss = tdm_builtin_losses[config->settings.job.loss.kind];
+    const tdm_loss_def *loss = tdm_builtin_losses[config->settings.job.loss.type];
     tdm_origin origin = tdm__position_origin(last->at);
     int64_t classes = 0;
     tdm_shape shape;

@@ -8,7 +8,7 @@ static const char *const loss_names[] = {
 };
 #undef TDM_LOSS
 const tdm_field tdm__loss_rows[] = {
-    {NAMED(ENUM, "type", tdm_loss_section, kind, "cross_entropy"), .names = loss_names, FLAGS(MAIN),
+    {FIELD(ENUM, tdm_loss_section, type, "cross_entropy"), .names = loss_names, FLAGS(MAIN),
      HELP("the loss to minimise, averaged over the batch", "被最小化的损失；对批次取平均")},
     {FIELD(FLOAT, tdm_loss_section, label_smoothing, "0"), RANGE(0, 1),
      HELP("fraction of the target that is spread evenly over all classes", "均匀分给所有类别的目标比例")},

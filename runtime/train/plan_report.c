@@ -150,7 +150,7 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
                               .kernels = compute->kernels,
                               .freeze = &job->freeze,
                               .groups = &job->optimizer.groups,
-                              .loss = job->loss.kind};
+                              .loss = job->loss.type};
 }
 
 static tdm_status add_process(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_compute *compute,

@@ -19,7 +19,7 @@ tdm_status tdm__data_wanted_of(const tdm_job *job, const tdm_graph *graph, const
     const tdm_graph_value *output = &graph->values[graph->output];
     const tdm_origin *origin = output->producer >= 0 ? &graph->nodes[output->producer].origin : NULL;
     int64_t classes = 0;
-    *loss = tdm_builtin_losses[job->loss.kind];
+    *loss = tdm_builtin_losses[job->loss.type];
     if ((*loss)->infer != NULL) TDM_TRY((*loss)->infer(&job->loss, &output->shape, origin, &classes));
     *wanted = (tdm_data_wanted){.input = graph->values[graph->input].shape,
                                 .target_kind = (*loss)->target,

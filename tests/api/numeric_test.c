@@ -79,7 +79,7 @@ static void begin_values(watched *w, float target) {
     w->s.target = target;
     w->source.has_labels = 0;
     w->source.read = read_values;
-    w->job.loss.kind = TDM_MSE;
+    w->job.loss.type = TDM_MSE;
 }
 
 static tdm_status open_run(watched *w) {

@@ -131,8 +131,8 @@ TEST(values_out_of_range_are_named) {
     WRONG(optimizer.betas.item[0], 1, "optimizer.betas item 1 must be a number of at least 0 and below 1, got '1'");
     WRONG(optimizer.form, -1, "optimizer.form");
     WRONG(schedule.type, 99, "schedule.type");
-    WRONG(loss.kind, 1000, "loss.type");
-    WRONG(loss.kind, -1, "loss.type");
+    WRONG(loss.type, 1000, "loss.type");
+    WRONG(loss.type, -1, "loss.type");
     WRONG(loss.label_smoothing, 1.5, "loss.label_smoothing");
     WRONG(data.workers, -1, "data.workers");
     WRONG(data.workers, 1 << 20, "data.workers");

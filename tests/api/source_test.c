@@ -76,7 +76,7 @@ TEST(float_targets) {
     double loss[2] = {0};
     char hash[40];
     source_job(&job);
-    job.loss.kind = TDM_MSE;
+    job.loss.type = TDM_MSE;
     job.optimizer.lr = 0;
     CHECK_OK(train_on(&train, &train, &job, &loss[0], hash));
     job.optimizer.lr = 0.05, job.train.epochs = 20;

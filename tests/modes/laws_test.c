@@ -120,7 +120,7 @@ TEST(weights_of_classes_are_equal_in_all_modes) {
         for (int n = 1; n <= 3; n++) {
             tdm_job job;
             law_job(&job);
-            job.loss.kind = kinds[k];
+            job.loss.type = kinds[k];
             law_result plain = run_as(&job, graph, TDM_MODE_SINGLE, n);
             job.loss.weight = (tdm_floats){5, {0.1, 3.7, 0.7, 1.3, 0.01}};
             job.loss.ignore_index = 3;
@@ -158,7 +158,7 @@ TEST(soft_targets_are_equal_in_all_modes) {
     for (int n = 1; n <= 3; n++) {
         tdm_job job;
         law_job(&job);
-        job.loss.kind = TDM_SOFT_CROSS_ENTROPY;
+        job.loss.type = TDM_SOFT_CROSS_ENTROPY;
         job.loss.weight = (tdm_floats){5, {0.1, 3.7, 0.7, 1.3, 0.01}};
         law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
         law_result dp = run_as(&job, graph, TDM_MODE_DP, n);

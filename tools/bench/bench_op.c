@@ -84,7 +84,7 @@ static tdm_status measure(op_case *c, bool with_op, double *forward, double *bac
     job.data.train = (tdm_data_spec){
         .format = TDM_DATA_SYNTHETIC, .samples = c->batch, .classes = TDM_INT_NULL, .seed = TDM_INT_NULL};
     job.data.shuffle = false;
-    job.loss.kind = TDM_MSE; /* any shape of output will do */
+    job.loss.type = TDM_MSE; /* any shape of output will do */
     job.optimizer.type = TDM_SGD;
     job.optimizer.lr = 0;
     job.train.epochs = TDM_INT_NULL;

@@ -118,7 +118,7 @@ typedef enum tdm_loss_kind {
     TDM_SOFT_CROSS_ENTROPY
 } tdm_loss_kind;
 typedef struct tdm_loss_section {
-    int kind;               /* tdm_loss_kind */
+    int type;               /* tdm_loss_kind */
     double label_smoothing; /* cross_entropy, soft_cross_entropy */
     int64_t ignore_index;   /* cross_entropy, nll */
     double beta;            /* smooth_l1 */
@@ -356,7 +356,7 @@ TDM_API tdm_status tdm_job_check(const tdm_job *job);
  * tdm_free. */
 TDM_API tdm_status tdm_job_print(const tdm_job *job, char **out);
 /* Whether the job's loss compares the outputs with a label per sample, and so counts hits; else its targets are floats.
- * False if loss.kind names no loss. */
+ * False if loss.type names no loss. */
 TDM_API bool tdm_job_has_labels(const tdm_job *job);
 /* Whether an output is the logit of a target of 0 to 1, whose sigmoid is a probability. */
 TDM_API bool tdm_job_has_logits(const tdm_job *job);
