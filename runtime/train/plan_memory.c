@@ -51,8 +51,8 @@ static size_t count_parts(const tdm_plan *plan, int parts, int stage) {
 /* Of ddp, in the memory of the device or, on the CPU and for PowerSGD, of the process. */
 static size_t count_compressed(const tdm_plan *plan, const tdm_job *job, int replicas) {
     const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
-    if (mode->compressed_bytes == NULL || !plan->options.training) return 0;
-    return mode->compressed_bytes(plan, job, replicas);
+    if (mode->compression_memory == NULL || !plan->options.training) return 0;
+    return mode->compression_memory(plan, job, replicas);
 }
 
 static void count_wire(tdm_memory *c, const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
