@@ -357,7 +357,7 @@ static void ddp_step_failed(tdm_mode *mode, const char *message) {
 
 /* ---- between steps ---- */
 
-static tdm_status ddp_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
+static tdm_status ddp_evaluate(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
     if (count != 1) TDM_FAIL(TDM_E_INTERNAL, "ddp: one shard a process, got %d", count);
     return tdm__evaluate(((ddp *)mode)->replica, &shards[0], &outputs[0]);
 }
@@ -406,7 +406,7 @@ const tdm_mode_ops tdm_mode_ddp = {
     .submit = ddp_submit,
     .collect = ddp_collect,
     .step_failed = ddp_step_failed,
-    .forward = ddp_forward,
+    .evaluate = ddp_evaluate,
     .sync = ddp_sync,
     .list_state = ddp_list_state,
     .gather_state = ddp_gather_state,

@@ -226,7 +226,7 @@ static tdm_status evaluate_one(void *user, int i) {
     return i < e->count ? tdm__evaluate(e->dp->replica[i], &e->shards[i], &e->outputs[i]) : TDM_OK;
 }
 
-static tdm_status dp_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
+static tdm_status dp_evaluate(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
     dp *d = (dp *)mode;
     dp_evaluation evaluation = {d, shards, count, outputs};
     return tdm__parallel_apply(&d->team, evaluate_one, &evaluation);
@@ -252,6 +252,6 @@ const tdm_mode_ops tdm_mode_dp = {
     .close = dp_close,
     .submit = dp_submit,
     .collect = dp_collect,
-    .forward = dp_forward,
+    .evaluate = dp_evaluate,
     .sync = dp_sync,
 };

@@ -132,7 +132,7 @@ static tdm_status single_collect(tdm_mode *mode, tdm_step_result *result) {
     return TDM_OK;
 }
 
-static tdm_status single_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
+static tdm_status single_evaluate(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
     if (count != 1) TDM_FAIL(TDM_E_INTERNAL, "single: one shard at a time, got %d", count);
     return tdm__evaluate(((single *)mode)->replica, &shards[0], &outputs[0]);
 }
@@ -145,5 +145,5 @@ const tdm_mode_ops tdm_mode_single = {
     .close = single_close,
     .submit = single_submit,
     .collect = single_collect,
-    .forward = single_forward,
+    .evaluate = single_evaluate,
 };

@@ -89,7 +89,7 @@ typedef struct tdm_mode_ops {
     void (*step_failed)(tdm_mode *mode, const char *message);
     /* Evaluation forward of up to replica_count shards at once, shard i on local replica i. outputs[i] is [rows, width]
      * in host memory and valid until the next call. */
-    tdm_status (*forward)(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs);
+    tdm_status (*evaluate)(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs);
     /* Copies the first replica's parameters and buffers, and with_state the optimizer's state, to all other replicas:
      * after initialisation or a load, before an evaluation, and after one of averaged weights. Collective in ddp.
      * NULL: there is one replica. */

@@ -63,7 +63,7 @@ int64_t tdm_run_input_width(const tdm_run *run) {
 static tdm_status predict_some(tdm_run *run, const float *x, int64_t rows, const int64_t *position, float *y) {
     tdm_shard shard = {.rows = rows, .x = (float *)(uintptr_t)x, .position = (int64_t *)(uintptr_t)position};
     const float *output = NULL;
-    TDM_TRY(run->mode->ops->forward(run->mode, &shard, 1, &output));
+    TDM_TRY(run->mode->ops->evaluate(run->mode, &shard, 1, &output));
     memcpy(y, output, (size_t)(rows * run->plan->output_width) * sizeof(float));
     return TDM_OK;
 }

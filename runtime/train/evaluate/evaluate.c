@@ -51,7 +51,7 @@ static tdm_status run_group(tdm_run *run, int64_t first, int64_t end, double *su
         TDM_TRY(tdm__loader_next(run->eval_loaders[count], &batch));
         shards[count] = batch->shard[0];
     }
-    TDM_TRY(run->mode->ops->forward(run->mode, shards, count, outputs));
+    TDM_TRY(run->mode->ops->evaluate(run->mode, shards, count, outputs));
     for (int i = 0; i < count; i++) {
         TDM_TRY(score(run, &shards[i], outputs[i], sums + PER_BATCH * (first + i)));
         TDM_TRY(tdm__details_add(run, &shards[i], outputs[i], (first + i) * run->eval_rows));
