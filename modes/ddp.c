@@ -59,8 +59,10 @@ static tdm_status open_reducer(ddp *d) {
     if (d->world > 1 && params->in_host_memory) return tdm__reducer_open_cpu(&d->reducer, &d->replica, params);
     TDM_TRY(tdm__rank_open_replica(params, NULL, &d->replica));
     if (d->world == 1) return tdm__reducer_open_alone(&d->reducer, params);
-    const bool in_host = params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD; /* which multiplies there */
-    if (params->device_comm != NULL && !in_host) TDM_TRY(tdm__reducer_open_device(&d->reducer, d->replica, params));
+    /* PowerSGD multiplies its matrices in host memory. */
+    const bool reduces_in_host = params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD;
+    if (params->device_comm != NULL && !reduces_in_host)
+        TDM_TRY(tdm__reducer_open_device(&d->reducer, d->replica, params));
     return d->reducer != NULL ? TDM_OK : tdm__reducer_open_host(&d->reducer, d->replica, params);
 }
 
