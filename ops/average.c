@@ -29,7 +29,7 @@ tdm_status tdm__average_forward(const tdm_kernel_args *args, tdm_span_fn span) {
                 memset(sum, 0, (size_t)y.inner * sizeof *sum);
                 for (int64_t row = rows.begin; row < rows.end; row++)
                     for (int64_t column = columns.begin; column < columns.end; column++)
-                        tdm__add_scaled(sum, 1.0, from + (row * x.width + column) * x.inner, x.inner);
+                        tdm__axpy(sum, 1.0, from + (row * x.width + column) * x.inner, x.inner);
                 for (int64_t j = 0; j < y.inner; j++) to[j] = (float)(sum[j] / divisor);
             }
         }

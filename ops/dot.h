@@ -27,8 +27,8 @@ static inline double tdm__sum(const float *a, int64_t count) {
     return tdm__lanes_total(lane);
 }
 
-/* acc[i] += factor * x[i] */
-static inline void tdm__add_scaled(double *acc, double factor, const float *x, int64_t count) {
+/* acc[i] += factor * x[i]; axpy of the BLAS. */
+static inline void tdm__axpy(double *acc, double factor, const float *x, int64_t count) {
     for (int64_t i = 0; i < count; i++) acc[i] += factor * (double)x[i];
 }
 

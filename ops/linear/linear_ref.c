@@ -34,7 +34,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
         memset(acc, 0, (size_t)in * sizeof *acc);
         double db = 0;
         for (int64_t n = 0; n < of.points; n++) {
-            tdm__add_scaled(acc, (double)dy[n * out + o], args->x[0] + n * in, in);
+            tdm__axpy(acc, (double)dy[n * out + o], args->x[0] + n * in, in);
             db += (double)dy[n * out + o];
         }
         tdm__to_floats(args->dparam[0] + o * in, acc, in);
@@ -43,7 +43,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
     if (args->dx[0] == NULL) return TDM_OK;
     for (int64_t n = 0; n < of.points; n++) {
         memset(acc, 0, (size_t)in * sizeof *acc);
-        for (int64_t o = 0; o < out; o++) tdm__add_scaled(acc, (double)dy[n * out + o], w + o * in, in);
+        for (int64_t o = 0; o < out; o++) tdm__axpy(acc, (double)dy[n * out + o], w + o * in, in);
         tdm__to_floats(args->dx[0] + n * in, acc, in);
     }
     return TDM_OK;
