@@ -18,11 +18,11 @@ static const void *target_at(const tdm_mode_params *params, const void *target, 
     return (const float *)target + row * params->plan->output_width;
 }
 
-bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t parts, int64_t part, tdm_rows *out) {
+bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t count, int64_t index, tdm_rows *out) {
     int64_t first = 0;
-    int64_t count = tdm__chunk(all->rows, (int)parts, (int)part, &first);
-    if (count == 0) return false;
-    *out = (tdm_rows){.rows = count,
+    const int64_t rows = tdm__chunk(all->rows, (int)count, (int)index, &first);
+    if (rows == 0) return false;
+    *out = (tdm_rows){.rows = rows,
                       .x = (const char *)all->x + (size_t)first * tdm__plan_batch_row_bytes(params->plan),
                       .target = target_at(params, all->target, first),
                       .position = all->position + first};

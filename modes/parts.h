@@ -7,8 +7,8 @@
 /* Returns the milliseconds since *last and sets *last to now. */
 double tdm__ms_passed(int64_t *last);
 
-/* Micro-batch `part` of `parts` of a shard, cut as torch.chunk does; false if it has no rows. */
-bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t parts, int64_t part, tdm_rows *out);
+/* Micro-batch `index` of `count` of a shard, cut as torch.chunk does; false if it has no rows. */
+bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t count, int64_t index, tdm_rows *out);
 /* The key of a step's work (tdm__replica_run): the rows of each part. */
 tdm_hash128 tdm__step_key(const tdm_shard *shards, int count);
 
