@@ -128,7 +128,7 @@ static tdm_status own_loss_one(void *user, int i) {
 }
 
 /* With statistics, which replicas exchange on the way. */
-static tdm_status own_passes_in_phases(dp_step *s) {
+static tdm_status own_passes_in_stretches(dp_step *s) {
     dp *d = s->dp;
     for (s->micro_batch = 0; s->micro_batch < d->base.params.job->train.accumulate; s->micro_batch++) {
         tdm__dp_micro_batch(s);
@@ -144,7 +144,7 @@ static tdm_status own_passes_in_phases(dp_step *s) {
 
 /* The phases are those of replica 0; its wait for the slowest replica counts as backward. */
 static tdm_status own_passes(dp_step *s) {
-    if (s->dp->base.params.plan->statistics_bytes > 0) return own_passes_in_phases(s);
+    if (s->dp->base.params.plan->statistics_bytes > 0) return own_passes_in_stretches(s);
     TDM_TRY(tdm__parallel_apply(&s->dp->team, own_passes_one, s));
     return tdm__replica_lap(s->dp->replica[0], TDM_PHASE_BACKWARD);
 }

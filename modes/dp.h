@@ -1,4 +1,4 @@
-/* What dp's files share. dp.c: the step. dp_phases.c: forward and backward. dp_gathered.c: the passes with `loss:
+/* What dp's files share. dp.c: the step. dp_passes.c: forward and backward. dp_gathered.c: the passes with `loss:
  * gathered`. dp_reduce.c: the sum of the gradients. */
 #ifndef TDM_MODES_DP_H
 #define TDM_MODES_DP_H

@@ -1,8 +1,8 @@
 /* Statistics of all replicas' batches (parallel.sync_batchnorm). Forward and backward stop where replicas exchange
  * theirs, and go on when this replica has the blocks of all (runtime/exec/replica.h).
  *
- * Replicas of one process go in phases: each runs until it stops, then they exchange, then each goes on. A pass without
- * statistics is one phase. A replica without rows in a pass takes no part. */
+ * Replicas of one process go in stretches: each runs until it stops, then they exchange, then each goes on. A pass
+ * without statistics is one stretch. A replica without rows in a pass takes no part. */
 #ifndef TDM_MODES_EXCHANGE_H
 #define TDM_MODES_EXCHANGE_H
 

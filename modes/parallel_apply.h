@@ -1,10 +1,10 @@
 /* dp's replicas in parallel, as torch.nn.parallel.parallel_apply: a thread for each replica, and the order between
  * their devices' queues.
  *
- * A thread queues its replica's work on its device. The threads are joined before the next phase, and the queues wait
- * for one another with events. So a phase begins when all replicas have ended the phase before it, and the host waits
- * for no device. The CPU runs work when it is queued: there the events do nothing, and the threads alone give the
- * order. */
+ * A thread queues its replica's work on its device. A call ends when all threads have, and the queues wait for one
+ * another with events. So the work of a call begins when all replicas have ended that of the call before it, and the
+ * host waits for no device. The CPU runs work when it is queued: there the events do nothing, and the threads alone
+ * give the order. */
 #ifndef TDM_MODES_PARALLEL_APPLY_H
 #define TDM_MODES_PARALLEL_APPLY_H
 

@@ -8,8 +8,8 @@
  *                        (pipeline.h)
  *   several device_ids   the device computes the parts of a data-parallel job one after another. Gradients are added
  *                        in replica order, and the batch-norm statistics of part 0 are kept. So single gives the bits
- *                        of dp and ddp on that many devices. With sync_batchnorm the parts go in phases
- *                        (single_phases.c)
+ *                        of dp and ddp on that many devices. With sync_batchnorm the parts go in stretches
+ *                        (single_stretches.c)
  */
 #include <math.h>
 
@@ -45,14 +45,14 @@ static tdm_status single_open(tdm_mode *mode) {
     mode->depth = tdm__pipeline_depth(s->pipeline);
     mode->phases = tdm__pipeline_phases(s->pipeline);
     if (params->replicas == 1) return TDM_OK;
-    return params->plan->statistics_bytes > 0 ? tdm__single_open_phases(s) : open_kept(s);
+    return params->plan->statistics_bytes > 0 ? tdm__single_open_stretches(s) : open_kept(s);
 }
 
 static void single_close(tdm_mode *mode) {
     single *s = (single *)mode;
     if (s->replica == NULL) return;
     tdm__pipeline_close(s->pipeline);
-    tdm__single_close_phases(s);
+    tdm__single_close_stretches(s);
     for (int k = 0; s->kept != NULL && k < mode->params.plan->stage_count; k++) {
         tdm_device *device = s->replica->stages[k]->device;
         device->ops->release(device, s->kept[k].sum);
@@ -102,7 +102,7 @@ static tdm_status run_parts(const single_step *step) {
 static tdm_status work(void *user) {
     const single_step *step = user;
     single *s = step->single;
-    TDM_TRY(s->part != NULL ? tdm__single_phases(step) : run_parts(step));
+    TDM_TRY(s->part != NULL ? tdm__single_stretches(step) : run_parts(step));
     TDM_TRY(tdm__pipeline_update(s->pipeline, step->update));
     return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
 }

@@ -1,4 +1,4 @@
-/* What single's files share. single.c: the mode. single_phases.c: parts that exchange statistics. */
+/* What single's files share. single.c: the mode. single_stretches.c: parts that exchange statistics. */
 #ifndef TDM_MODES_SINGLE_H
 #define TDM_MODES_SINGLE_H
 
@@ -23,7 +23,7 @@ typedef struct single {
     tdm_replica *replica;
     tdm_pipeline *pipeline;
     single_kept *kept; /* of each stage; NULL with one part, and with `part` */
-    single_part *part; /* where parts go in phases: the first has the replica's own memory; else NULL */
+    single_part *part; /* where parts go in stretches: the first has the replica's own memory; else NULL */
 } single;
 
 /* A step while it is submitted. */
@@ -34,10 +34,10 @@ typedef struct single_step {
     const tdm_rows *rows; /* of each part, where the replica sees them */
 } single_step;
 
-tdm_status tdm__single_open_phases(single *s);
-void tdm__single_close_phases(single *s); /* also of a mode that has none */
+tdm_status tdm__single_open_stretches(single *s);
+void tdm__single_close_stretches(single *s); /* also of a mode that has none */
 /* Forward, loss and backward of all parts. Afterwards the replica has the sum of their gradients and part 0's buffers.
  */
-tdm_status tdm__single_phases(const single_step *step);
+tdm_status tdm__single_stretches(const single_step *step);
 
 #endif

@@ -1,6 +1,6 @@
-/* single with sync_batchnorm: the parts of a batch go in phases. Each in its turn runs until it has taken statistics of
- * its rows; when all have, each goes on with those of all. So each part needs activations, gradients and buffers of its
- * own. Statistics need no exchange: the parts share the replica's memory for them. */
+/* single with sync_batchnorm: the parts of a batch go in stretches. Each in its turn runs until it has taken statistics
+ * of its rows; when all have, each goes on with those of all. So each part needs activations, gradients and buffers of
+ * its own. Statistics need no exchange: the parts share the replica's memory for them. */
 #include "modes/compress/compress.h"
 #include "modes/single.h"
 #include "runtime/base/memory.h"
@@ -27,7 +27,7 @@ static tdm_status open_part(single *s, single_part *part) {
                                  "the batch of a part in bf16");
 }
 
-tdm_status tdm__single_open_phases(single *s) {
+tdm_status tdm__single_open_stretches(single *s) {
     const tdm_mode_params *params = &s->base.params;
     const tdm_replica *replica = s->replica;
     TDM_TRY(tdm__new(params->host, &s->part, (size_t)params->replicas, sizeof(*s->part), "parts"));
@@ -36,7 +36,7 @@ tdm_status tdm__single_open_phases(single *s) {
     return TDM_OK;
 }
 
-void tdm__single_close_phases(single *s) {
+void tdm__single_close_stretches(single *s) {
     tdm_device *device = s->replica->device;
     if (s->part == NULL) return;
     enter_part(s, 0);
@@ -67,7 +67,7 @@ static tdm_status go_on(const micro_batch *m, int part, bool forward, int *plan_
 }
 
 /* All parts stop at the same places. */
-static tdm_status in_phases(const micro_batch *m, bool forward) {
+static tdm_status in_stretches(const micro_batch *m, bool forward) {
     const tdm_replica *replica = m->single->replica;
     int reached = forward ? 0 : replica->plan->forward_steps;
     size_t bytes;
@@ -96,11 +96,11 @@ static tdm_status losses(const micro_batch *m) {
 
 static tdm_status pass(const micro_batch *m) {
     tdm_replica *replica = m->single->replica;
-    TDM_TRY(in_phases(m, true));
+    TDM_TRY(in_stretches(m, true));
     TDM_TRY(tdm__replica_lap(replica, TDM_PHASE_FORWARD));
     TDM_TRY(losses(m));
     TDM_TRY(tdm__replica_lap(replica, TDM_PHASE_LOSS));
-    TDM_TRY(in_phases(m, false));
+    TDM_TRY(in_stretches(m, false));
     return tdm__replica_lap(replica, TDM_PHASE_BACKWARD);
 }
 
@@ -132,7 +132,7 @@ static tdm_status add_gradients(const single_step *step) {
     return tdm__compress_round(s->replica, type, s->part[0].grad, floats);
 }
 
-tdm_status tdm__single_phases(const single_step *step) {
+tdm_status tdm__single_stretches(const single_step *step) {
     single *s = step->single;
     const tdm_mode_params *params = &s->base.params;
     micro_batch m; /* not zeroed: it is large */

@@ -1,4 +1,4 @@
-/* dp's forward and backward: all replicas in parallel, in phases if they exchange statistics. */
+/* dp's forward and backward: all replicas in parallel, in stretches if they exchange statistics. */
 #include "modes/dp.h"
 
 #include "runtime/base/status.h"
@@ -38,7 +38,7 @@ static tdm_status exchange(dp_step *s, bool *more) {
     return *more ? tdm__queues_sync(&d->team) : TDM_OK;
 }
 
-static tdm_status in_phases(dp_step *s, tdm_replica_fn one, int begin) {
+static tdm_status in_stretches(dp_step *s, tdm_replica_fn one, int begin) {
     dp *d = s->dp;
     for (int i = 0; i < d->count; i++) s->plan_step[i] = begin;
     for (bool more = true; more;) {
@@ -55,7 +55,7 @@ static tdm_status forward_one(void *user, int i) {
 }
 
 tdm_status tdm__dp_forward(dp_step *s) {
-    return in_phases(s, forward_one, 0);
+    return in_stretches(s, forward_one, 0);
 }
 
 /* This replica's part of the gathered gradient. */
@@ -78,5 +78,5 @@ static tdm_status backward_one(void *user, int i) {
 }
 
 tdm_status tdm__dp_backward(dp_step *s) {
-    return in_phases(s, backward_one, s->dp->base.params.plan->forward_steps);
+    return in_stretches(s, backward_one, s->dp->base.params.plan->forward_steps);
 }
