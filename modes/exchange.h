@@ -12,7 +12,7 @@
 void tdm__exchange_mark(tdm_rows *rows, int count);
 /* The first replica that has rows; -1: none. */
 int tdm__exchange_first(const tdm_rows *rows, int count);
-/* Bytes between devices in an optimizer step, of all devices together: each sends its blocks to all others. */
+/* Bytes between devices in a step, of all devices together: each sends its blocks to all others. */
 int64_t tdm__exchange_bytes(const tdm_plan *plan, const tdm_job *job, int replicas);
 
 #endif

@@ -34,7 +34,7 @@ const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
      "有各自学习率或权重衰减的参数组；参数归入第一个匹配的组"},
     {"schedule", AT(job.schedule), tdm__schedule_rows, "type", NULL, "how the learning rate changes", "学习率调度"},
     {"train", AT(job.train), tdm__train_rows, NULL, NULL, "length and batches of the run", "训练长度与批次"},
-    {"train.batch", AT(job.train), tdm__batch_rows, NULL, NULL, "samples per optimizer step: per_device or global",
+    {"train.batch", AT(job.train), tdm__batch_rows, NULL, NULL, "samples per step: per_device or global",
      "每步的样本数：per_device 或 global"},
     {"train.stop_early", AT(job.train), tdm__stop_early_rows, NULL, NULL,
      "ending the run when evaluations stop improving", "评估不再改善时提前结束"},

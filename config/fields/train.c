@@ -189,7 +189,7 @@ const tdm_field tdm__train_rows[] = {
     {FIELD(INT, tdm_train_section, epochs, "null"), RANGE(1, MANY), FLAGS(NULLABLE), .unit = "epochs",
      HELP("passes over the training data; write this or steps", "遍历训练数据的轮数；与 steps 二选一")},
     {FIELD(INT, tdm_train_section, steps, "null"), RANGE(1, 9007199254740992.0), FLAGS(NULLABLE), .unit = "steps",
-     HELP("optimizer steps in total; write this or epochs", "优化器总步数；与 epochs 二选一")},
+     HELP("steps in total; write this or epochs", "总步数；与 epochs 二选一")},
     {FIELD(INT, tdm_train_section, accumulate, "1"), RANGE(1, MANY),
      HELP("micro-batches per device and step", "每个设备把一步的样本切成几个微批次")},
     {FIELD(FLOAT, tdm_train_section, clip_grad_norm, "null"), RANGE(0, 1e30), FLAGS(NULLABLE | OPEN_MIN),
@@ -233,6 +233,6 @@ const tdm_field tdm__ema_rows[] = {
      HELP("after n updates the decay is at most (1 + n) / (10 + n), so that the first weights are soon forgotten",
           "n 次更新后衰减率不超过 (1 + n) / (10 + n)，使初始权重很快被遗忘")},
     {NAMED(INT, "every", tdm_train_section, ema_every, "1"), RANGE(1, MANY), .unit = "steps",
-     HELP("optimizer steps between two updates of the average", "每隔多少个优化器步更新一次平均值")},
+     HELP("steps between two updates of the average", "每隔多少步更新一次平均值")},
     {0},
 };

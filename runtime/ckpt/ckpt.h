@@ -58,7 +58,7 @@ tdm_status tdm__tensors_finite(const tdm_tensor *tensors, int count);
 
 /* What a run needs, beside the tensors, to continue. */
 typedef struct tdm_ckpt_state {
-    int64_t step;                 /* optimizer steps done */
+    int64_t step;                 /* steps done */
     int64_t epoch, step_in_epoch; /* of the next step */
     int64_t samples;              /* processed by all replicas together */
     int64_t seed;

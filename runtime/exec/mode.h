@@ -1,6 +1,6 @@
 /* A mode: how replicas are made, and how batches, outputs and gradients travel between them.
  *
- * The trainer submits optimizer steps and collects their results. A mode's step does what PyTorch's wrapper of the same
+ * The trainer submits steps and collects their results. A mode's step does what PyTorch's wrapper of the same
  * name does, in the same order, and calls the executor, the loss and the optimizer. */
 #ifndef TDM_EXEC_MODE_H
 #define TDM_EXEC_MODE_H
@@ -19,7 +19,7 @@ typedef struct tdm_update {
     unsigned states;                       /* that the replicas have: tdm__optim_states */
     double lr, momentum;                   /* of this step: schedules may change both (one-cycle) */
     double group_lr[TDM_PARAM_GROUPS_MAX]; /* of this step, for each of the optimizer's groups */
-    int64_t t;                             /* optimizer steps done before this one + 1 */
+    int64_t t;                             /* steps done before this one + 1 */
     double clip_norm, clip_value;          /* NaN: none */
     float average_weight;                  /* of tdm_step_values */
     bool stop;                             /* this process has been asked to stop after this step */
@@ -75,12 +75,12 @@ typedef struct tdm_mode_ops {
     size_t (*gathered_bytes)(const tdm_plan *plan, const tdm_job *job, int replicas);
     /* Memory of a device for what is sent instead of gradients. */
     size_t (*compression_memory)(const tdm_plan *plan, const tdm_job *job, int replicas);
-    /* Bytes between devices in an optimizer step, of all devices together. `rows`: of all replicas but the first. */
+    /* Bytes between devices in a step, of all devices together. `rows`: of all replicas but the first. */
     int64_t (*wire_bytes)(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows);
     /* Sets the members of tdm_mode that open sets. After a failure the mode is closed. */
     tdm_status (*open)(tdm_mode *mode);
     void (*close)(tdm_mode *mode);
-    /* Starts one optimizer step on all replicas. Sets result->denominator, bytes_moved and the times of what the host
+    /* Starts one step on all replicas. Sets result->denominator, bytes_moved and the times of what the host
      * did. */
     tdm_status (*submit)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result);
     /* Waits for the oldest step and sets the rest of its result. */
@@ -124,7 +124,7 @@ extern const tdm_mode_ops *const tdm_builtin_modes[];
 
 tdm_status tdm__mode_open(tdm_mode **out, const tdm_mode_ops *ops, const tdm_mode_params *params);
 void tdm__mode_close(tdm_mode *mode); /* NULL is fine */
-/* Starts one optimizer step over the batch, which must stay unchanged until the step is collected. At most mode->depth
+/* Starts one step over the batch, which must stay unchanged until the step is collected. At most mode->depth
  * steps may be in flight. */
 tdm_status tdm__mode_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update);
 /* Waits for the oldest submitted step. After a failure of either no step is in flight. */

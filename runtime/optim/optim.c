@@ -1,4 +1,4 @@
-/* An optimizer's step: its scalars on the host, its kernel on the device. Which optimizers there are: ops/optims.def.
+/* The update: its scalars on the host, its kernel on the device. Which optimizers there are: ops/optims.def.
  */
 #include "runtime/optim/optim.h"
 

@@ -1,4 +1,4 @@
-/* An optimizer's step, as every mode puts it behind its gradients. What an optimizer is: tandem/sys/optim.h. */
+/* The update, as every mode puts it behind its gradients. What an optimizer is: tandem/sys/optim.h. */
 #ifndef TDM_OPTIM_OPTIM_H
 #define TDM_OPTIM_OPTIM_H
 

@@ -175,7 +175,7 @@ void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended) {
     if (section->per == TDM_SCHEDULE_PER_STEP || epoch_ended) advance(schedule, schedule->count + 1);
 }
 
-/* How often the main schedule's step is called within `steps` optimizer steps. */
+/* How often the main schedule's step is called within `steps` steps of training. */
 static int64_t calls_within(const tdm_schedule *s, int64_t steps, int64_t steps_per_epoch) {
     int64_t warmup = s->section->warmup_steps;
     if (steps <= warmup) return 0;

@@ -18,11 +18,11 @@ typedef struct tdm_schedule {
 
 void tdm__schedule_init(tdm_schedule *schedule, const tdm_schedule_section *section, double lr, double momentum,
                         int64_t steps_total, int64_t steps_per_epoch);
-void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended); /* after each optimizer step */
+void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended); /* after each step */
 /* Why this schedule does not suit a job of so many steps: a resume would have to follow too many changes. NULL: it
  * does. */
 const char *tdm__schedule_fault(const tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch);
-/* Moves the schedule from the start to after `steps` optimizer steps, with the same bits as one step after another.
+/* Moves the schedule from the start to after `steps` steps of training, with the same bits as one step after another.
  * Takes no time while the learning rate is constant. */
 void tdm__schedule_seek(tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch);
 

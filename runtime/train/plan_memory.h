@@ -30,7 +30,7 @@ typedef enum tdm_cost {
 
 typedef struct tdm_memory {
     size_t bytes[TDM_COSTS];
-    int64_t wire; /* bytes between devices per optimizer step, all devices together, those between stages among them */
+    int64_t wire;       /* bytes between devices per step, all devices together, those between stages among them */
     int64_t wire_whole; /* if gradients were not compressed */
     int64_t wire_from;  /* the first step whose gradients are; 0: all are, or none */
 } tdm_memory;

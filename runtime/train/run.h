@@ -82,7 +82,7 @@ struct tdm_run {
 
     int64_t per_device, steps_total, steps_per_epoch;
     int64_t eval_rows;            /* rows that a replica evaluates at once */
-    int64_t step;                 /* optimizer steps done */
+    int64_t step;                 /* steps done */
     int64_t epoch, step_in_epoch; /* of the next step */
     int64_t samples;
     tdm_schedules schedules; /* of the next step to be submitted */

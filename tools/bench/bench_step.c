@@ -1,4 +1,4 @@
-/* bench_step.c - `tandem bench step`: measures whole optimizer steps in the job's mode. */
+/* bench_step.c - `tandem bench step`: measures whole steps in the job's mode. */
 #include <math.h>
 #include <stdlib.h>
 

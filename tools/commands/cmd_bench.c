@@ -10,7 +10,7 @@ static int run(tool *t) {
 const tool_verb verb_bench = {"bench",
                               "step CONFIG | op KIND [attribute=value ...] | all_reduce | data CONFIG",
                               "speed of one part: a step, an op, all_reduce, the loader",
-                              "step        whole optimizer steps of a job in its mode: ms per step, samples/s, phases\n"
+                              "step        whole steps of a job in its mode: ms per step, samples/s, phases\n"
                               "op          forward and backward of one layer, on one device\n"
                               "all_reduce  sums over ranks, in nccl-tests' columns; every result is checked\n"
                               "data        the loader alone: the samples/s that it delivers\n\n"

@@ -33,7 +33,7 @@ typedef struct tdm_run tdm_run; /* a job with its graph, plan, replicas and trai
 
 typedef enum tdm_event_kind {
     TDM_EVENT_START,      /* training begins */
-    TDM_EVENT_STEP,       /* an optimizer step is done */
+    TDM_EVENT_STEP,       /* a step is done */
     TDM_EVENT_EVAL,       /* an evaluation is done: see loss, accuracy, top5 */
     TDM_EVENT_CHECKPOINT, /* a checkpoint is complete: see path */
     TDM_EVENT_END         /* training has ended */
@@ -101,7 +101,7 @@ TDM_API void tdm_run_close(tdm_run *run); /* Frees the run and everything borrow
  * TDM_E_STOPPED after a stop request: if there is a run directory, it then holds a checkpoint of the last step made.
  * Call it again to go on. */
 TDM_API tdm_status tdm_run_train(tdm_run *run);
-/* Makes `count` optimizer steps, and no evaluation, checkpoint or metrics. Collective in ddp. TDM_E_USAGE if fewer
+/* Makes `count` steps, and no evaluation, checkpoint or metrics. Collective in ddp. TDM_E_USAGE if fewer
  * steps were left in the job; those have been made. TDM_E_STOPPED after a stop request. */
 TDM_API tdm_status tdm_run_step(tdm_run *run, int64_t count);
 /* Asks the run to finish the steps in flight, save and return. In ddp all ranks stop after the same step, at most one
