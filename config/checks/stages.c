@@ -2,6 +2,7 @@
 #include "config/object.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
+#include "runtime/module/module.h"
 
 /* ---- settings ---- */
 
@@ -28,10 +29,13 @@ void tdm__check_stages(tdm_config *config) {
         tdm__conflict(config, "parallel.stages", "parallel.mode",
                       "parallel.stages above 1 needs mode single or ddp: dp keeps a whole replica on each device, as "
                       "DataParallel does");
-    if (parallel->mode == TDM_MODE_DDP && parallel->ddp.backend == TDM_BACKEND_NCCL)
+    const tdm_backend_def *backend = &tdm__backends[parallel->ddp.backend];
+    if (parallel->mode == TDM_MODE_DDP && backend->source == TDM_SOURCE_DEVICE_MODULE)
         tdm__conflict(config, "parallel.ddp.backend", "parallel.stages",
-                      "parallel.ddp.backend: nccl reduces the gradients of one device a rank, not of several stages; "
-                      "write shm or auto");
+                      TDM_WORDS(config,
+                                "parallel.ddp.backend: %s reduces the gradients of one device a rank, not of several "
+                                "stages; write shm or auto",
+                                backend->name));
     if (parallel->sync_batchnorm)
         tdm__conflict(config, "parallel.sync_batchnorm", "parallel.stages",
                       "parallel.sync_batchnorm is for replicas on one device each: their stages run different "

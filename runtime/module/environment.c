@@ -198,19 +198,6 @@ static void limits_part(report *r) {
     if (fd >= 0) close(fd);
 }
 
-/* Modules with kernels, the one for pictures, then the backends. */
-static const struct {
-    const char *name;
-    enum { MODULE, BUILT_IN, DEVICE_MODULE, RESERVED } source; /* of a backend, as in backends.def */
-} modules[] = {
-    {"dnnl", MODULE},
-    {"cuda", MODULE},
-    {"image", MODULE},
-#define TDM_BACKEND(key, name, source) {#name, source},
-#include <tandem/sys/backends.def>
-#undef TDM_BACKEND
-};
-
 static tdm_status put_module(report *r, const tdm_host *host, const char *name, const tdm_module **module) {
     tdm_module_report found = {.usable = false};
     TDM_TRY(tdm__module_find(module, host, name, NULL, &found));
@@ -221,18 +208,17 @@ static tdm_status put_module(report *r, const tdm_host *host, const char *name, 
     return TDM_OK;
 }
 
-/* An absent module is information here. It is an error only for a job that asks for it, and `train` reports it then. */
+/* Modules with kernels, the one for pictures, then the backends. An absent module is information here. It is an error
+ * only for a job that asks for it, and `train` reports it then. */
 static tdm_status modules_part(report *r, const tdm_host *host, const tdm_module **cuda) {
+    const tdm_module *module = NULL;
     section(r, "modules");
-    for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++) {
-        const tdm_module *module = NULL;
-        if (modules[i].source == BUILT_IN) continue;
-        if (modules[i].source == RESERVED) {
-            put_text(r, modules[i].name, "not in this build");
-            continue;
-        }
-        TDM_TRY(put_module(r, host, modules[i].name, &module));
-        if (strcmp(modules[i].name, "cuda") == 0) *cuda = module;
+    TDM_TRY(put_module(r, host, "dnnl", &module));
+    TDM_TRY(put_module(r, host, "cuda", cuda));
+    TDM_TRY(put_module(r, host, "image", &module));
+    for (const tdm_backend_def *backend = tdm__backends; backend->name != NULL; backend++) {
+        if (backend->source == TDM_SOURCE_RESERVED) put_text(r, backend->name, "not in this build");
+        if (backend->source == TDM_SOURCE_DEVICE_MODULE) TDM_TRY(put_module(r, host, backend->name, &module));
     }
     return TDM_OK;
 }

@@ -28,6 +28,20 @@ typedef struct tdm_module_report {
 tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const char *name, const char *module_path,
                             tdm_module_report *report);
 
+/* What the values of parallel.ddp.backend are: see tandem/sys/backends.def. */
+typedef enum tdm_backend_source {
+    TDM_SOURCE_AUTO, /* the value `auto` */
+    TDM_SOURCE_BUILT_IN,
+    TDM_SOURCE_DEVICE_MODULE,
+    TDM_SOURCE_RESERVED
+} tdm_backend_source;
+typedef struct tdm_backend_def {
+    const char *name;
+    tdm_backend_source source;
+} tdm_backend_def;
+/* Indexed by tdm_backend of tandem/job.h; ends with a NULL name. */
+extern const tdm_backend_def tdm__backends[];
+
 /* What a run computes with. */
 typedef struct tdm_compute {
     const tdm_device_ops *device;

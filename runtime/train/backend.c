@@ -5,22 +5,11 @@
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 
-static const struct {
-    const char *name;
-    enum { BUILT_IN, DEVICE_MODULE, RESERVED } source;
-} backends[] = {
-    [TDM_BACKEND_AUTO] = {"auto", DEVICE_MODULE},
-#define TDM_BACKEND(key, name, source) [TDM_BACKEND_##key] = {#name, source},
-#include <tandem/sys/backends.def>
-#undef TDM_BACKEND
-};
-enum { BACKENDS = sizeof(backends) / sizeof(backends[0]) };
-
 tdm_status tdm__run_check_backend(const tdm_run *run) {
-    int wanted = run->job->parallel.ddp.backend;
-    if (backends[wanted].source == RESERVED)
+    const tdm_backend_def *wanted = &tdm__backends[run->job->parallel.ddp.backend];
+    if (wanted->source == TDM_SOURCE_RESERVED)
         TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.ddp.backend: %s is not in this build; use backend: shm or auto",
-                 backends[wanted].name);
+                 wanted->name);
     return TDM_OK;
 }
 
@@ -34,34 +23,33 @@ static bool shares_devices(const tdm_ints *ids) {
 }
 
 tdm_status tdm__run_open_backend(tdm_run *run) {
-    const int wanted = run->job->parallel.ddp.backend;
-    const bool is_demanded = wanted != TDM_BACKEND_AUTO;
-    if (run->world == 1 || backends[wanted].source != DEVICE_MODULE) return TDM_OK;
+    const tdm_backend_def *wanted = &tdm__backends[run->job->parallel.ddp.backend];
+    const bool is_demanded = wanted->source != TDM_SOURCE_AUTO;
+    if (run->world == 1 || (is_demanded && wanted->source != TDM_SOURCE_DEVICE_MODULE)) return TDM_OK;
     if (tdm__device_on_host(run->compute.device)) {
         if (!is_demanded) return TDM_OK;
         TDM_FAIL(TDM_E_UNSUPPORTED,
                  "parallel.ddp.backend: %s reduces in device memory, this job's device is %s; use shm or auto",
-                 backends[wanted].name, run->compute.device->name);
+                 wanted->name, run->compute.device->name);
     }
     if (run->job->parallel.stages > 1 && is_demanded)
         TDM_FAIL(
             TDM_E_UNSUPPORTED,
             "parallel.ddp.backend: %s reduces the gradients of one device a rank, not of several stages; use shm or "
             "auto",
-            backends[wanted].name);
+            wanted->name);
     if (run->job->parallel.stages > 1) return TDM_OK; /* in host memory */
     if (!is_demanded && shares_devices(&run->job->parallel.device_ids)) return TDM_OK;
     tdm_module_report report = {.usable = false};
-    const int first = is_demanded ? wanted : TDM_BACKEND_AUTO + 1, end = is_demanded ? wanted + 1 : BACKENDS;
-    for (int i = first; i < end && run->device_comm == NULL; i++) {
-        if (backends[i].source != DEVICE_MODULE) continue;
-        TDM_TRY(tdm__compute_comm(&run->device_comm, run->host, backends[i].name, run->options.module_path, &report));
-        TDM_INFO(run->host, "comm", "%s: %s", backends[i].name, report.text);
+    for (const tdm_backend_def *each = tdm__backends; each->name != NULL && run->device_comm == NULL; each++) {
+        if (each->source != TDM_SOURCE_DEVICE_MODULE || (is_demanded && each != wanted)) continue;
+        TDM_TRY(tdm__compute_comm(&run->device_comm, run->host, each->name, run->options.module_path, &report));
+        TDM_INFO(run->host, "comm", "%s: %s", each->name, report.text);
     }
     if (run->device_comm == NULL && is_demanded)
         TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "parallel.ddp.backend: %s is not available: %s; backend: shm reduces in host memory",
-                 backends[wanted].name, report.text);
+                 "parallel.ddp.backend: %s is not available: %s; backend: shm reduces in host memory", wanted->name,
+                 report.text);
     return TDM_OK;
 }
 
@@ -69,8 +57,8 @@ tdm_status tdm__run_agree_on_backend(tdm_run *run) {
     if (run->comm == NULL || tdm__device_on_host(run->compute.device)) return TDM_OK;
     int64_t row = 0, rows[TDM_REPLICAS_MAX]; /* of the list of backends; 0: none */
     int other = 0;                           /* the first rank with another one than this */
-    for (int i = 0; run->device_comm != NULL && i < BACKENDS; i++)
-        if (strcmp(backends[i].name, run->device_comm->name) == 0) row = i;
+    for (int i = 0; run->device_comm != NULL && tdm__backends[i].name != NULL; i++)
+        if (strcmp(tdm__backends[i].name, run->device_comm->name) == 0) row = i;
     TDM_TRY(tdm_comm_all_gather(run->comm, (tdm_span){&row, 1, TDM_DTYPE_I64},
                                 (tdm_span){rows, (size_t)run->world, TDM_DTYPE_I64}));
     while (other < run->world && rows[other] == row) other++;
