@@ -8,6 +8,7 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
 #include "runtime/ckpt/tensor_file.h"
+#include "runtime/ckpt/torch/torch_file.h"
 #include "runtime/graph/graph.h"
 
 static tdm_status new_ckpt(tdm_ckpt **out, const tdm_host *host) {
@@ -244,15 +245,27 @@ tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm
     return status;
 }
 
-/* Opens a single .safetensors file: a model without state. Its names may have the prefix of torch's wrapper. */
+static tdm_status open_torch(tdm_tensor_file **out, const tdm_host *host, const char *path) {
+    TDM_TRY(tdm__torch_open(out, host, path, NULL));
+    const int left_out = tdm__torch_left_out(*out);
+    if (left_out > 0)
+        TDM_INFO(host, "ckpt", "%s: %d entr%s no tensor and left out", path, left_out,
+                 left_out == 1 ? "y is" : "ies are");
+    return TDM_OK;
+}
+
+/* Opens a single .safetensors or .pt file: a model without state. Its names may have the prefix of torch's wrapper. */
 static tdm_status open_model_file(tdm_ckpt **out, const tdm_host *host, const char *path) {
     tdm_ckpt *ckpt;
     tdm_tensor_file *file;
     tdm_status status;
     int stripped = 0;
+    bool is_torch;
     TDM_TRY_DONE(new_ckpt(&ckpt, host));
     TDM_TRY_DONE(tdm__zone_text(&ckpt->zone, &ckpt->path, path));
-    TDM_TRY_DONE(tdm__tensor_file_open(&ckpt->tensors[TDM_CKPT_MODEL], host, NULL, path));
+    TDM_TRY_DONE(tdm__torch_is(&is_torch, path));
+    TDM_TRY_DONE(is_torch ? open_torch(&ckpt->tensors[TDM_CKPT_MODEL], host, path)
+                          : tdm__tensor_file_open(&ckpt->tensors[TDM_CKPT_MODEL], host, NULL, path));
     file = ckpt->tensors[TDM_CKPT_MODEL];
     /* tandem never writes that prefix, so in its own files "module." is the name of a layer. */
     if (!file->is_tandems) TDM_TRY_DONE(tdm__tensor_file_strip(file, &stripped));
@@ -289,7 +302,8 @@ tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *
         if (*out == NULL)
             TDM_FAIL_DONE(TDM_E_CHECKPOINT,
                           "%s: expected a step directory, a checkpoints or run directory, or a "
-                          ".safetensors file; found a folder without " TDM_CKPT_MANIFEST " and without checkpoints",
+                          ".safetensors or .pt file; found a folder without " TDM_CKPT_MANIFEST
+                          " and without checkpoints",
                           path);
     }
 done:

@@ -128,8 +128,8 @@ tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const tdm_folder
  * there are some but none is usable, TDM_E_CHECKPOINT. If `name` is not a folder, TDM_E_IO. */
 tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name);
 /* Opens a path as users give it: a step directory, a checkpoints directory, a run directory, the file `best` or
- * `latest` that names a step directory beside it, or a .safetensors file. The last gives a checkpoint with a model and
- * without state. */
+ * `latest` that names a step directory beside it, or a .safetensors or .pt file. The last two give a checkpoint with a
+ * model and without state. */
 tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *path);
 const tdm_ckpt_state *tdm__ckpt_state(const tdm_ckpt *ckpt); /* NULL without state */
 const tdm_tensor_file *tdm__ckpt_model(const tdm_ckpt *ckpt);

@@ -44,8 +44,30 @@ static tdm_status verify_all(const tdm_host *host, tdm_zone *zone, const tdm_fol
     return TDM_OK;
 }
 
+/* A .pt file has no hash of the whole: each storage has its own sum, which is checked where it is read. */
+static tdm_status verify_torch(const tdm_host *host, const char *path) {
+    tdm_tensor_file *file;
+    TDM_TRY(tdm__torch_open(&file, host, path, NULL));
+    tdm_status status = TDM_OK;
+    for (int i = 0; status == TDM_OK && i < tdm__tensor_file_count(file); i++) {
+        tdm_tensor tensor = *tdm__tensor_file_get(file, i);
+        void *data = NULL;
+        status = tdm__new(host, &data, tensor.bytes, 1, "a tensor");
+        if (status == TDM_OK) status = tdm__tensor_file_read(file, tdm__tensor_file_get(file, i), data);
+        tensor.data = data;
+        if (status == TDM_OK) status = tdm__tensors_finite(&tensor, 1);
+        tdm__delete(host, data);
+    }
+    tdm__tensor_file_close(file);
+    if (status == TDM_E_NUMERIC) TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s", path, tdm_error_message());
+    return status;
+}
+
 static tdm_status verify_file(const tdm_host *host, const char *path) {
     tdm_tensor_file *file;
+    bool is_torch;
+    TDM_TRY(tdm__torch_is(&is_torch, path));
+    if (is_torch) return verify_torch(host, path);
     tdm_bad_number bad;
     tdm_hash128 hash;
     TDM_TRY(tdm__tensor_file_open(&file, host, NULL, path));
@@ -87,11 +109,6 @@ done:
     return status;
 }
 
-static bool ends_in(const char *path, const char *ending) {
-    const size_t length = strlen(path), tail = strlen(ending);
-    return length > tail && strcmp(path + length - tail, ending) == 0;
-}
-
 static tdm_status write_torch(const tdm_host *host, const char *from, const char *to, tdm_text *report) {
     tdm_ckpt *ckpt = NULL;
     TDM_TRY(tdm__ckpt_open_any(&ckpt, host, from));
@@ -106,11 +123,13 @@ tdm_status tdm_checkpoint_convert(const tdm_host *host, const char *from, const 
     if (from == NULL || to == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_checkpoint_convert: a path is NULL");
     if (report != NULL) *report = NULL;
     TDM_TRY(tdm__host_take(&host));
-    const bool to_torch = ends_in(to, ".pt") || ends_in(to, ".pth");
-    if (!to_torch && !ends_in(to, ".safetensors"))
+    const bool to_torch = tdm__torch_named(to);
+    if (!to_torch && !tdm__text_ends_in(to, ".safetensors"))
         TDM_FAIL(TDM_E_USAGE, "%s: a converted file ends in .safetensors, .pt or .pth", to);
+    if (to_torch && key != NULL)
+        TDM_FAIL(TDM_E_USAGE, "%s: a key chooses in a file of PyTorch that becomes a .safetensors file", to);
     tdm__text_init(&text, host);
-    tdm_status status = to_torch ? write_torch(host, from, to, &text) : tdm__torch_read(host, from, to, key, &text);
+    tdm_status status = to_torch ? write_torch(host, from, to, &text) : tdm__torch_convert(host, from, to, key, &text);
     if (status == TDM_OK && report != NULL) status = tdm__text_take_public(&text, report);
     tdm__text_deinit(&text);
     if (status == TDM_E_NUMERIC)

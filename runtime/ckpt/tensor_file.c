@@ -39,6 +39,7 @@ const char *tdm__tensor_file_note(const tdm_tensor_file *file, tdm_note note) {
 
 void tdm__tensor_file_close(tdm_tensor_file *file) {
     if (file == NULL) return;
+    if (file->source != NULL) file->source->close(file);
     if (file->fd >= 0) close(file->fd);
     tdm__zone_deinit(&file->zone);
     tdm__delete(file->host, file);
@@ -53,6 +54,7 @@ const tdm_tensor *tdm__tensor_file_get(const tdm_tensor_file *file, int index) {
 }
 
 tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to) {
+    if (file->source != NULL) return file->source->read(file, tensor, to);
     return tdm__file_read(file->fd, file->path, to, tensor->bytes, tensor->file_offset, TDM_E_CHECKPOINT);
 }
 

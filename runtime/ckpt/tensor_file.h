@@ -26,6 +26,12 @@ typedef struct tdm_tensor_name {
     const tdm_tensor *tensor;
 } tdm_tensor_name;
 
+/* How the tensors of a file of another kind are read (torch/torch_file.h). */
+typedef struct tdm_tensor_source {
+    tdm_status (*read)(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to);
+    void (*close)(tdm_tensor_file *file);
+} tdm_tensor_source;
+
 struct tdm_tensor_file {
     const tdm_host *host;
     tdm_zone zone; /* holds all arrays and texts below */
@@ -33,10 +39,12 @@ struct tdm_tensor_file {
     int fd;
     uint64_t bytes, header_bytes; /* of the file; of its JSON with padding. The data begins at 8 + header_bytes */
     int count;
-    tdm_tensor *tensor;       /* sorted by offset */
-    tdm_tensor_name *by_name; /* sorted by hash, then name */
-    bool is_tandems;          /* its metadata has the key tandem.format */
-    char *note[TDM_NOTES];    /* NULL: there is none */
+    tdm_tensor *tensor;              /* sorted by offset */
+    tdm_tensor_name *by_name;        /* sorted by hash, then name */
+    bool is_tandems;                 /* its metadata has the key tandem.format */
+    const tdm_tensor_source *source; /* NULL: safetensors */
+    void *source_state;
+    char *note[TDM_NOTES]; /* NULL: there is none */
 };
 
 /* Reads and checks the header of an open file. Fills in tensor, by_name and is_tandems. */

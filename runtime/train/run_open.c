@@ -254,8 +254,10 @@ static tdm_status load_start_weights(tdm_run *run) {
     TDM_TRY(tdm__error_at(tdm__ckpt_open_any(&ckpt, run->host, path), &run->job->weights_at));
     tdm_status status = tdm__weights_start(run, tdm__run_weights_of(run, ckpt));
     tdm__ckpt_close(ckpt);
-    if (status == TDM_E_CHECKPOINT) TDM_FAIL_AT(&run->job->weights_at, status, "%s: %s", path, tdm_error_message());
-    return status;
+    if (status != TDM_E_CHECKPOINT) return status;
+    if (strncmp(tdm_error_message(), path, strlen(path)) == 0) /* from reading, which names the file */
+        return tdm__error_at(status, &run->job->weights_at);
+    TDM_FAIL_AT(&run->job->weights_at, status, "%s: %s", path, tdm_error_message());
 }
 
 static tdm_status init_weights(tdm_run *run) {

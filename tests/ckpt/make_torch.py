@@ -39,6 +39,7 @@ with torch.no_grad():
 torch.save({"epoch": 3, "state_dict": net.state_dict(), "optimizer": {"lr": 0.1, "names": ["a", None, True]}}, here / "nested.pt")
 expect("nested", net.state_dict())
 torch.save({"ema": net.state_dict(), "net": net.state_dict()}, here / "parts.pt")
+torch.save({**net.state_dict(), "epoch": 3}, here / "extra.pt")
 torch.save(net.state_dict(), here / "protocol4.pt", pickle_protocol=4)
 expect("protocol4", net.state_dict())
 torch.save(net.state_dict(), here / "legacy.pt", _use_new_zipfile_serialization=False)

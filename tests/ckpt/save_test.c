@@ -91,7 +91,8 @@ TEST(nothing_there) {
     CHECK_OK(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), NULL, dir));
     CHECK(ckpt == NULL);
     CHECK_STATUS(tdm__ckpt_open_any(&ckpt, tdm_host_default(), run), TDM_E_CHECKPOINT);
-    CHECK_HAS(tdm_error_message(), "expected a step directory, a checkpoints or run directory, or a .safetensors file");
+    CHECK_HAS(tdm_error_message(),
+              "expected a step directory, a checkpoints or run directory, or a .safetensors or .pt file");
     CHECK_STATUS(tdm__ckpt_open_any(&ckpt, tdm_host_default(), in_dir("x")), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "there is no such file");
     test_folder_remove(run);

@@ -25,8 +25,10 @@ code 8 env LD_LIBRARY_PATH="$PWD/lacking" "$tandem" ckpt convert "$torch/deflate
 has "$err" "deflated.pt: its entry 'byteorder' is compressed and needs zlib (libz.so.1), which is not installed; install zlib1g"
 code 0 env LD_LIBRARY_PATH="$PWD/lacking" "$tandem" ckpt convert "$torch/wide.pt" stored.safetensors
 
+code 0 "$tandem" ckpt convert "$torch/extra.pt" extra.safetensors
+has "$out" "7 tensors; 1 entry that is no tensor left out"
 code 8 "$tandem" ckpt convert "$torch/parts.pt" parts.safetensors
-has "$err" "say which with --key: 'ema', 'net'"
+has "$err" "say which with \`tandem ckpt convert --key\`: 'ema', 'net'"
 code 0 "$tandem" ckpt convert "$torch/parts.pt" parts.safetensors --key net
 code 0 "$tandem" ckpt diff parts.safetensors nested.safetensors
 code 8 "$tandem" ckpt convert "$torch/parts.pt" none.safetensors --key model
@@ -80,9 +82,9 @@ refused unlocated "the archive's directory is damaged"
 refused truncated "it ends before the archive does: it was cut, or is no zip archive"
 
 code 8 "$tandem" ckpt convert nowhere.pt x.safetensors
-has "$err" "nowhere.pt cannot be opened: No such file or directory"
+has "$err" "nowhere.pt: there is no such file"
 code 8 "$tandem" ckpt convert . x.safetensors
-has "$err" ". is no regular file"
+has "$err" ".: expected a regular file, found a folder"
 code 2 "$tandem" ckpt convert kinds.safetensors x.onnx
 has "$err" "x.onnx: a converted file ends in .safetensors, .pt or .pth"
 code 2 "$tandem" ckpt convert kinds.safetensors

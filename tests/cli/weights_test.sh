@@ -31,6 +31,46 @@ train 8 large large
 has "$err" "has 1e+300 at element 1, which is beyond the largest float"
 hasnt "$err" "weights fit only" # another model would not help
 
+# a file of PyTorch, as it is: the same bits, also in ranks, and for other verbs; by what is in it, whatever its name
+torch=$here/../ckpt/torch
+code 0 "$tandem" ckpt convert "$weights/float.safetensors" float.pt
+cp float.pt float.bin
+for file in float.pt float.bin; do
+    code 0 "$tandem" train job.yaml --run-dir "of-$file" "model.weights=$file"
+    hasnt "$err" "tensors loaded"
+    code 0 "$tandem" ckpt diff plain "of-$file"
+done
+code 0 "$tandem" train job.yaml --run-dir ranks --mode ddp 'parallel.device_ids=[0, 1]' model.weights=float.pt
+code 0 "$tandem" ckpt diff plain ranks
+code 0 "$tandem" ckpt verify float.pt
+code 0 "$tandem" ckpt diff float.pt "$weights/float.safetensors"
+code 0 "$tandem" ckpt show float.pt
+has "$out" "fc1.weight  F32 [4, 8]"
+code 0 "$tandem" eval job.yaml --weights float.pt 'data.eval={format: synthetic, samples: 8}'
+net=("model.input=[2, 2, 2]" "model.layers=[{conv2d: {out: 3, kernel: 1}}, batchnorm2d, flatten]")
+code 0 "$tandem" train job.yaml --run-dir extra "${net[@]}" "model.weights=$torch/extra.pt" --verbose
+has "$err" "extra.pt: 1 entry is no tensor and left out"
+hasnt "$err" "tensors loaded"
+torch() { # NAME SENTENCE
+    code 8 "$tandem" train job.yaml --run-dir bad "${net[@]}" "model.weights=$torch/$1.pt"
+    has "$err" "command line: model.weights: $torch/$1.pt: $2"
+    same "$(grep -c "$1.pt" "$err")" 1 "lines about $1.pt"
+}
+torch parts "it has no dictionary 'state_dict' or 'model' of tensors; say which with \`tandem ckpt convert --key\`"
+torch system "its pickle names posix.system, which is no tensor; nothing of it was run"
+torch damaged "the storage of the tensor '0.weight' is damaged"
+torch swollen "its tensors take more than 16 times the bytes of the file"
+torch legacy "it has the format of before PyTorch 1.6"
+echo text >text.pt
+code 8 "$tandem" train job.yaml --run-dir bad model.weights=text.pt
+has "$err" "text.pt: it is no file of torch.save: no zip archive"
+code 12 "$tandem" ckpt verify "$torch/damaged.pt"
+has "$err" "damaged.pt: the storage of the tensor '0.weight' is damaged"
+code 12 "$tandem" ckpt verify "$torch/infinite.pt"
+has "$err" "infinite.pt: tensor '"
+code 2 "$tandem" ckpt convert "$torch/parts.pt" net.pt --key net
+has "$err" "net.pt: a key chooses in a file of PyTorch that becomes a .safetensors file"
+
 # strict: one sentence, with the first fault and how many more
 train 8 bad other
 has "$err" "tensor 'fc2.weight' has shape 3x4, in the file 5x4 (and 2 more tensors)"

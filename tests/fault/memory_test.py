@@ -271,6 +271,7 @@ def convert(box):
     box.run(OK, "ckpt", "convert", run_dir, box.path("one.pt"))
     sweep(box, "ckpt", "convert", run_dir, os.path.join(run_dir, "two.pt"), before=training(box))
     sweep(box, "ckpt", "convert", box.path("one.pt"), os.path.join(run_dir, "one.safetensors"), before=training(box))
+    sweep(box, *training(box, "model.weights=" + box.path("one.pt")))
     deflated = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../ckpt/torch/deflated.pt")
     sweep(box, "ckpt", "convert", deflated, os.path.join(run_dir, "deflated.safetensors"), before=training(box))
 

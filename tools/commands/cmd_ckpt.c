@@ -132,8 +132,8 @@ static int run(tool *t) {
 const tool_verb verb_ckpt = {"ckpt",
                              "ls|show|verify|diff|convert PATH [PATH]",
                              "lists, shows, verifies, compares and converts checkpoints",
-                             "PATH is a run directory, a checkpoints directory, a step-... directory or a\n"
-                             ".safetensors file. `diff` names the first differing tensor and the largest\n"
+                             "PATH is a run directory, a checkpoints directory, a step-... directory, or a\n"
+                             ".safetensors, .pt or .pth file. `diff` names the first differing tensor and the largest\n"
                              "difference. It exits with code 12 if a difference is above\n"
                              "atol + rtol * |second|. `verify` reads every byte. `convert` makes a\n"
                              ".safetensors file of a .pt or .pth file of PyTorch, without running anything\n"

@@ -39,8 +39,8 @@ const tool_verb verb_eval = {
     "loss and accuracy of a checkpoint on a split",
     "Loads weights into the model of CONFIG and evaluates data.eval (or\n"
     "data.train). PATH is a run directory (its newest good checkpoint), a step-...\n"
-    "directory or a .safetensors file. With RUN-DIR alone, the configuration and the\n"
-    "newest good checkpoint are taken from it.\n\n"
+    "directory, or a .safetensors, .pt or .pth file. With RUN-DIR alone, the\n"
+    "configuration and the newest good checkpoint are taken from it.\n\n"
     "examples:\n"
     "  tandem eval runs/a\n"
     "  tandem eval job.yaml --weights runs/a\n"

@@ -129,6 +129,11 @@ static int min_int(int a, int b) {
     return a < b ? a : b;
 }
 
+bool tdm__text_ends_in(const char *text, const char *ending) {
+    const size_t length = strlen(text), tail = strlen(ending);
+    return length > tail && strcmp(text + length - tail, ending) == 0;
+}
+
 int tdm__text_distance(const char *a, const char *b) {
     int row[3][WORD_MAX + 1];
     int a_length = (int)strnlen(a, WORD_MAX), b_length = (int)strnlen(b, WORD_MAX);

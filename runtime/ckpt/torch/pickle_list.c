@@ -80,8 +80,9 @@ static bool refuse_parts(tdm_pickle *p, const tdm_pickle_value *root) {
                  tdm__printable(shown, name->text));
     }
     if (parts[0] == '\0') return tdm__pickle_fail(p, "it has no dictionary of tensors");
-    return tdm__pickle_fail(p, "it has no dictionary 'state_dict' or 'model' of tensors; say which with --key: %s",
-                            parts);
+    return tdm__pickle_fail(
+        p, "it has no dictionary 'state_dict' or 'model' of tensors; say which with `tandem ckpt convert --key`: %s",
+        parts);
 }
 
 static bool choose(tdm_pickle *p, const tdm_pickle_value *root, const char *key, const tdm_pickle_value **out) {

@@ -40,6 +40,15 @@ bool tdm__pickle_read(tdm_torch_list *out, const uint8_t *bytes, size_t count, c
 /* Both, on an open file: what the confined process does. The list's memory is the host's. */
 bool tdm__torch_describe(tdm_torch_list *out, const tdm_zip_file *file, const char *key, char why[TDM_TORCH_WHY]);
 
+/* What that process answers. Nothing in it is checked but its length, and that texts end. */
+typedef struct tdm_torch_answer {
+    void *bytes;              /* the caller's, to be freed with tdm__delete */
+    tdm_torch_tensor *tensor; /* in `bytes` */
+    size_t count;             /* at least 1 */
+    int left_out;
+} tdm_torch_answer;
+tdm_status tdm__torch_ask(tdm_torch_answer *out, const tdm_zip_file *file, const char *path, const char *key);
+
 /* The storage types of PyTorch: "FloatStorage", "F32", 4 bytes; NULL behind the last. */
 typedef struct tdm_torch_type {
     const char *storage, *dtype;
@@ -47,8 +56,16 @@ typedef struct tdm_torch_type {
 } tdm_torch_type;
 extern const tdm_torch_type tdm__torch_types[];
 
+/* A .pt file as a file of tensors, in the order of its dictionary. Their numbers are read one storage at a time. */
+tdm_status tdm__torch_open(tdm_tensor_file **out, const tdm_host *host, const char *path, const char *key);
+/* By its first bytes, or its name where they are not those of a .safetensors file. */
+tdm_status tdm__torch_is(bool *out, const char *path);
+bool tdm__torch_named(const char *path);              /* .pt, .pth */
+int tdm__torch_left_out(const tdm_tensor_file *file); /* entries that are no tensors */
+
 /* A .pt file into a .safetensors file, and a file of tensors into a .pt file; `to` must not exist yet. */
-tdm_status tdm__torch_read(const tdm_host *host, const char *from, const char *to, const char *key, tdm_text *report);
+tdm_status tdm__torch_convert(const tdm_host *host, const char *from, const char *to, const char *key,
+                              tdm_text *report);
 tdm_status tdm__torch_write(const tdm_host *host, const tdm_tensor_file *from, const char *to, tdm_text *report);
 
 #endif

@@ -1,8 +1,8 @@
 /* tandem/checkpoint.h - inspect checkpoints without opening a run.
  *
  * `path` is a step directory, a checkpoints directory, a run directory (its newest usable checkpoint), or a
- * .safetensors file. host NULL: tdm_host_default(). Free the returned texts with tdm_free. json: non-zero for JSON, 0
- * for text. A checkpoint that is missing or damaged is TDM_E_CHECKPOINT. */
+ * .safetensors, .pt or .pth file. A file of PyTorch is read by a process without rights (fork, seccomp). host NULL:
+ * tdm_host_default(). Free the returned texts with tdm_free. json: non-zero for JSON, 0 for text. A checkpoint that is missing or damaged is TDM_E_CHECKPOINT. */
 #ifndef TANDEM_CHECKPOINT_H
 #define TANDEM_CHECKPOINT_H
 

@@ -214,8 +214,8 @@ TDM_API tdm_status tdm_run_write(tdm_run *run, const char *name, const void *fro
 /* Saves a checkpoint `dir`/step-NNNNNNNN. Compares the replicas first; TDM_E_CHECK if they differ. Collective in ddp.
  */
 TDM_API tdm_status tdm_run_save(tdm_run *run, const char *dir);
-/* Restores a run from a checkpoint: a step folder or a run folder brings back everything, a .safetensors file only the
- * weights. Collective in ddp; rank 0's `path` counts. TDM_E_CHECKPOINT if it is missing, damaged or of another model.
+/* Restores a run from a checkpoint: a step folder or a run folder brings back everything, a .safetensors or .pt file
+ * only the weights. Collective in ddp; rank 0's `path` counts. TDM_E_CHECKPOINT if it is missing, damaged or of another model.
  */
 TDM_API tdm_status tdm_run_load(tdm_run *run, const char *path);
 
