@@ -44,6 +44,21 @@ with open("waves/x.npy", "rb") as f:
 os.makedirs("objects")
 open("objects/x.npy", "wb").write(data)
 os.link("waves/y.npy", "objects/y.npy")
+# to predict for
+def save_big_endian(path, kind, shape, numbers):
+    save(path, "i", shape, [])
+    with open(path, "rb") as f:
+        head = f.read().replace(b"<i8", kind.encode())
+    with open(path, "wb") as f:
+        f.write(head + struct.pack(">%d%s" % (len(numbers), {"f": "d", "i": "h"}[kind[1]]), *numbers))
+whole = [round(v) for v in flat(x[:9])]
+save("new/x.npy", "f", (9, C, L), flat(x[:9]))
+save_big_endian("new/big.npy", ">f8", (9, C, L), flat(x[:9]))
+save("new/whole.npy", "f", (9, C, L), whole)
+save_big_endian("new/integers.npy", ">i2", (9, C, L), whole)
+save("new/short.npy", "f", (9, C, L - 1), [0] * (9 * C * (L - 1)))
+save("two/x.npy", "f", (N, L), [row for sample in x for row in sample[0]])
+save("two/y.npy", "f", (N, 2), [v for y in labels for v in (y, -y)])
 os.makedirs("alone")
 os.link("waves/x.npy", "alone/x.npy")
 PY
@@ -72,6 +87,37 @@ has amounts.yaml "loss: mse"
 code 0 "$tandem" train amounts.yaml --run-dir amounts-run train.epochs=3
 code 0 "$tandem" init --task series --data waves --lang zh -o chinese.yaml
 code 0 "$tandem" check chinese.yaml
+
+# arrays without labels: the rows that the same samples have with theirs, whatever the type of their numbers
+code 0 "$tandem" predict waves-run new/x.npy
+cp "$out" new.csv
+same "$(head -n 1 new.csv)" "index,class,probability,0,1" "first row"
+same "$(cut -d, -f2 new.csv | tail -n +2 | tr '\n' ' ')" "0 1 0 1 0 1 0 1 0 " classes
+for pair in "big x" "integers whole"; do
+    for name in $pair; do code 0 "$tandem" predict waves-run new/$name.npy --out $name.npy; done
+    cmp ${pair% *}.npy ${pair#* }.npy || fail "other outputs of ${pair% *}.npy"
+done
+code 0 "$tandem" predict waves-run data.train.holdout=0 data.eval.holdout=0 'data.eval.range=[0, 9]' --out labelled.npy
+cmp labelled.npy x.npy || fail "other outputs without labels"
+code 0 "$tandem" predict waves.yaml --weights waves-run new/x.npy --out new.jsonl
+same "$(wc -l <new.jsonl)" 9 rows
+has new.jsonl '{"index":8,"class":"0","probability":'
+code 0 "$tandem" predict amounts-run amounts/x.npy
+has "$out" "index,value"
+code 0 "$tandem" train amounts.yaml --run-dir two-run train.epochs=1 data.train.x=two/x.npy data.train.y=two/y.npy \
+    data.eval.x=two/x.npy data.eval.y=two/y.npy "model.layers=[flatten, {linear: 2}]"
+code 0 "$tandem" predict two-run two/x.npy
+has "$out" "index,output_0,output_1"
+code 0 "$tandem" predict two-run two/x.npy --out two.jsonl
+has two.jsonl '{"index":0,"outputs":['
+code 4 "$tandem" predict waves-run new/short.npy
+has "$err" "new/short.npy: the model needs samples of shape [2, 40] (model.input), found [2, 39]"
+code 4 "$tandem" predict waves-run objects/x.npy
+has "$err" "Python objects instead of numbers"
+code 4 "$tandem" predict waves-run none.npy
+has "$err" "none.npy"
+code 2 "$tandem" predict waves-run new/x.npy new/big.npy
+has "$err" "one array at a time; new/big.npy is one too many"
 
 refused() { # FOLDER TEXT
     code 4 "$tandem" init --task series --data "$1" -o none.yaml

@@ -360,5 +360,31 @@ TEST(every_byte) {
     }
 }
 
+/* To predict for: what is no key of the YAML. */
+TEST(without_targets) {
+    set_up();
+    tdm_data_spec spec = {.format = TDM_DATA_NPY, .x = x_path, .without_targets = true};
+    tdm_data_wanted wanted = wanted_classes(2, shape, 4), values = wanted_values(3);
+    tdm_dataset *dataset;
+    float x[6], target[3] = {1, 1, 1};
+    int64_t label = -1;
+    REQUIRE_OK(tdm__dataset_open(&dataset, tdm_host_default(), &spec, &wanted));
+    CHECK_INT(dataset->count, 4);
+    REQUIRE_OK(tdm__dataset_read(dataset, 3, x, &label));
+    CHECK_INT(label, 0);
+    CHECK(x[0] == 6.0f && x[5] == 8.5f);
+    tdm__dataset_close(dataset);
+    REQUIRE_OK(tdm__dataset_open(&dataset, tdm_host_default(), &spec, &values));
+    CHECK_INT(dataset->target_width, 3);
+    REQUIRE_OK(tdm__dataset_read(dataset, 2, x, target));
+    CHECK(x[0] == 3.0f && target[0] == 0.0f && target[2] == 0.0f);
+    tdm__dataset_close(dataset);
+    spec.y = y_path; /* given, they are read */
+    REQUIRE_OK(tdm__dataset_open(&dataset, tdm_host_default(), &spec, &wanted));
+    REQUIRE_OK(tdm__dataset_read(dataset, 0, x, &label));
+    CHECK_INT(label, 3);
+    tdm__dataset_close(dataset);
+}
+
 TEST_MAIN(RUN(x_types); RUN(other_types); RUN(many_numbers); RUN(label_types); RUN(float_targets); RUN(every_length);
-          RUN(good_headers); RUN(bad_headers); RUN(long_header); RUN(every_byte);)
+          RUN(good_headers); RUN(bad_headers); RUN(long_header); RUN(every_byte); RUN(without_targets);)

@@ -92,7 +92,9 @@ static int storage_failed(const char *path) {
 }
 
 static int predict_to(prediction *p, tdm_run *run) {
-    if (p->tool->word_count > 1) return predict_is_table(p->tool->word[1]) ? predict_table(p) : predict_pictures(p);
+    const char *word = p->tool->word_count > 1 ? p->tool->word[1] : NULL;
+    if (word && (predict_is_table(word) || (predict_is_array(word) && p->form != PREDICT_NPY))) return predict_rows(p);
+    if (word && !predict_is_array(word)) return predict_pictures(p);
     head(p);
     tdm_status status = predict_all(p, run);
     return status == TDM_OK ? TDM_OK : tell_error(status);
@@ -116,22 +118,39 @@ static int predict_into(prediction *p, tdm_run *run, const char *path) {
     return code;
 }
 
+/* Where the samples come from, by the words of the command line. */
+static int choose_data(const tool *t, const prediction *p, inference_data *data) {
+    const char *word = t->word_count > 1 ? t->word[1] : NULL;
+    *data = !word                    ? INFERENCE_SPLIT
+            : predict_is_table(word) ? INFERENCE_TABLE
+            : predict_is_array(word) ? INFERENCE_ARRAY
+                                     : INFERENCE_NONE;
+    if ((*data == INFERENCE_TABLE || *data == INFERENCE_ARRAY) && t->word_count > 2)
+        return args_wrong(t, "one %s at a time; %s is one too many", *data == INFERENCE_TABLE ? "table" : "array",
+                          t->word[2]);
+    if ((*data == INFERENCE_TABLE || *data == INFERENCE_NONE) && p->form == PREDICT_NPY)
+        return args_wrong(t, "`--out` for pictures and tables must end in .csv or .jsonl");
+    return TDM_OK;
+}
+
+static int choose_form(const tool *t, const char *path, prediction *p) {
+    p->form = path && text_ends(path, ".jsonl") ? PREDICT_JSONL
+              : path && text_ends(path, ".npy") ? PREDICT_NPY
+                                                : PREDICT_CSV;
+    if (path && p->form == PREDICT_CSV && !text_ends(path, ".csv"))
+        return args_wrong(t, "`--out` must end in .csv, .jsonl or .npy, got `%s`", path);
+    return TDM_OK;
+}
+
 static int run(tool *t) {
     const char *path = args_flag(t, "--out");
     prediction p = {.form = PREDICT_CSV};
-    if (path && text_ends(path, ".jsonl")) {
-        p.form = PREDICT_JSONL;
-    } else if (path && text_ends(path, ".npy")) {
-        p.form = PREDICT_NPY;
-    } else if (path && !text_ends(path, ".csv")) {
-        return args_wrong(t, "`--out` must end in .csv, .jsonl or .npy, got `%s`", path);
-    }
-    const bool has_table = t->word_count > 1 && predict_is_table(t->word[1]), has_words = t->word_count > 1;
-    if (has_table && t->word_count > 2) return args_wrong(t, "one table at a time; %s is one too many", t->word[2]);
-    if (has_words && p.form == PREDICT_NPY)
-        return args_wrong(t, "`--out` for pictures and tables must end in .csv or .jsonl");
+    inference_data data;
+    int code = choose_form(t, path, &p);
+    if (code == TDM_OK) code = choose_data(t, &p, &data);
+    if (code != TDM_OK) return code;
     FREED_BY(inference_close) inference in = {.config = NULL};
-    int code = inference_open(&in, t, has_table ? INFERENCE_TABLE : has_words ? INFERENCE_NONE : INFERENCE_SPLIT);
+    code = inference_open(&in, t, data);
     if (code != TDM_OK) return code;
     p.run = in.run;
     p.tool = t;
@@ -147,8 +166,8 @@ static int run(tool *t) {
 
 const tool_verb verb_predict = {
     "predict",
-    "RUN-DIR | CONFIG --weights PATH [TABLE.csv | PICTURE | FOLDER ...] [key.path=value ...]",
-    "the model's outputs for a table, pictures, or every sample: CSV, JSONL or .npy",
+    "RUN-DIR | CONFIG --weights PATH [TABLE.csv | X.npy | PICTURE | FOLDER ...] [key.path=value ...]",
+    "the model's outputs for a table, an array, pictures or samples: CSV, JSONL or .npy",
     "With pictures (.jpg, .png) or folders of them, writes one row per picture: file,\n"
     "class, its probability, and the probability of every class. The run directory\n"
     "holds model, transforms and names of classes; its data need not be there. A\n"
@@ -159,7 +178,12 @@ const tool_verb verb_predict = {
     "their names, in any order; that of the label need not be there. A category that\n"
     "the run was not trained on is told on stderr, a line for each column, and in the\n"
     "key `unseen` of its row in JSONL (`unseen: unknown`), or is refused.\n\n"
-    "Without either, writes one row per sample of data.eval (or data.train), in the order of the\n"
+    "With an array (.npy; its first dimension is the sample), writes one row per sample:\n"
+    "its number from 0, and the class with probabilities, or the values. The array is\n"
+    "read as data.train.x of format npy is: each sample must have the shape of\n"
+    "model.input, and data.transform is applied (to_float to bytes alone). --out may\n"
+    "be a .npy file of the raw outputs, too.\n\n"
+    "Without any of these, writes one row per sample of data.eval (or data.train), in the order of the\n"
     "data: index, label, predicted class and scores. The scores are the model's raw\n"
     "outputs (logits). Without labels: index and outputs. .npy has only the outputs,\n"
     "float32 [samples, outputs]. With RUN-DIR alone, the configuration and the\n"
@@ -167,6 +191,7 @@ const tool_verb verb_predict = {
     "examples:\n"
     "  tandem predict runs/a photo.jpg new/\n"
     "  tandem predict runs/a new.csv\n"
+    "  tandem predict runs/a new.npy --out new.jsonl\n"
     "  tandem predict runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a --out predictions.npy",

@@ -79,17 +79,52 @@ int inference_job(inference *in, tool *t, const char **weights) {
     return TDM_OK;
 }
 
+/* All of the file that is the second word. */
+static void choose_file(inference *in) {
+    tdm_data_spec *spec = &in->job.data.train;
+    spec->holdout = 0;
+    spec->range.count = 0;
+    spec->without_targets = true;
+    spec->origin = spec->inputs_at = (tdm_origin){.file = NULL};
+    in->job.data.eval = *spec;
+}
+
 static int choose_table(inference *in, const tool *t) {
     tdm_data_spec *spec = &in->job.data.train;
     if (spec->format != TDM_DATA_CSV)
         return args_wrong(t, "%s is a table, and the model was not trained on one (data.train.format: csv)",
                           t->word[1]);
     spec->path = t->word[1];
-    spec->holdout = 0;
-    spec->range.count = 0;
-    spec->without_targets = true;
-    spec->origin = spec->inputs_at = (tdm_origin){.file = NULL};
-    in->job.data.eval = *spec;
+    choose_file(in);
+    return TDM_OK;
+}
+
+/* Numbers of a table have the scales and categories of its columns, which an array does not name. */
+static int choose_array(inference *in, const tool *t) {
+    tdm_data_spec *spec = &in->job.data.train;
+    if (spec->format == TDM_DATA_CSV)
+        return args_wrong(t, "%s is an array, and the model was trained on a table; give a .csv file", t->word[1]);
+    if (spec->format == TDM_DATA_IMAGE_FOLDER)
+        return args_wrong(t, "%s is an array, and the model was trained on files of pictures; give such files",
+                          t->word[1]);
+    spec->format = TDM_DATA_NPY;
+    spec->x = t->word[1];
+    spec->y = NULL;
+    choose_file(in);
+    return TDM_OK;
+}
+
+static int choose_data(inference *in, const tool *t, inference_data data) {
+    switch (data) {
+    case INFERENCE_SPLIT:
+        return choose_split(in, t);
+    case INFERENCE_TABLE:
+        return choose_table(in, t);
+    case INFERENCE_ARRAY:
+        return choose_array(in, t);
+    case INFERENCE_NONE:
+        in->job.data.train.format = in->job.data.eval.format = TDM_DATA_NONE;
+    }
     return TDM_OK;
 }
 
@@ -99,8 +134,7 @@ int inference_open(inference *in, tool *t, inference_data data) {
     if (code != TDM_OK) return code;
     if (!in->job.weights)
         return args_wrong(t, "no weights given; give a run directory, a checkpoint or a file with --weights");
-    if (data == INFERENCE_NONE) in->job.data.train.format = in->job.data.eval.format = TDM_DATA_NONE;
-    if (data != INFERENCE_NONE) code = data == INFERENCE_TABLE ? choose_table(in, t) : choose_split(in, t);
+    code = choose_data(in, t, data);
     if (code != TDM_OK) return code;
     tdm_job_predicts(&in->job);
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;

@@ -19,6 +19,7 @@ int inference_job(inference *in, tool *t, const char **weights);
 typedef enum inference_data {
     INFERENCE_SPLIT, /* --split of the configuration */
     INFERENCE_TABLE, /* the table that is the second word, read as that trained on; its label may be missing */
+    INFERENCE_ARRAY, /* the .npy file that is the second word: inputs without labels */
     INFERENCE_NONE   /* the command; the data of the configuration need not be there */
 } inference_data;
 /* Opens CONFIG of `t`, or the configuration of a run directory, with --weights, --checkpoint and --split. */

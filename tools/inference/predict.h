@@ -1,4 +1,5 @@
-/* predict.h - what `tandem predict` writes: rows of samples of the data, or of pictures. */
+/* predict.h - what `tandem predict` writes: rows of samples of the data, of a table or an array, or of pictures.
+ */
 #ifndef PREDICT_H
 #define PREDICT_H
 
@@ -55,15 +56,17 @@ static inline int64_t predict_best(const float *y, int64_t width) {
 }
 
 static inline bool predict_is_table(const char *name) {
-    const size_t length = strlen(name);
-    return (length > 4 && strcmp(name + length - 4, ".csv") == 0) ||
-           (length > 7 && strcmp(name + length - 7, ".csv.gz") == 0);
+    return text_ends(name, ".csv") || text_ends(name, ".csv.gz");
+}
+
+static inline bool predict_is_array(const char *name) {
+    return text_ends(name, ".npy");
 }
 
 /* exp(y[i]) by their sum. */
 void predict_softmax(const float *y, int64_t width, double *out);
-/* predict_table.c: rows for the table that is the tool's second word. The exit code. */
-int predict_table(prediction *p);
+/* predict_rows.c: rows for the table or array that is the tool's second word. The exit code. */
+int predict_rows(prediction *p);
 /* predict_pictures.c: rows for the files and folders in the tool's words after the first. The exit code. */
 int predict_pictures(prediction *p);
 

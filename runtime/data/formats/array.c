@@ -138,12 +138,35 @@ static tdm_status take_values(tdm_table *table, const side *s, const tdm_array *
     return TDM_OK;
 }
 
+/* All 0, as nobody reads them. */
+static tdm_status take_no_targets(tdm_table *table, const tdm_data_wanted *wanted) {
+    const int64_t width = wanted->target_width > 0 ? wanted->target_width : 1;
+    void *zeros;
+    if (wanted->target_kind == TDM_TARGET_CLASS)
+        return tdm__dataset_take(&table->base, &table->labels, (size_t)table->base.count, sizeof(*table->labels),
+                                 "labels");
+    TDM_TRY(tdm__dataset_take(&table->base, &zeros, (size_t)width, sizeof(float), "targets"));
+    table->values = (tdm_column){.first = zeros, .stride = 0, .width = (size_t)width, .cell = TDM_CELL_F32};
+    table->base.target_width = width;
+    return TDM_OK;
+}
+
+static tdm_status read_targets(tdm_table *table, const tdm_array_format *format, const side *s, const char *x,
+                               const tdm_data_wanted *wanted) {
+    tdm_array array;
+    void *block;
+    TDM_TRY(read_file(&table->base, format, s, &array, &block));
+    if (array.dim[0] != (size_t)table->base.count)
+        TDM_FAIL_AT(s->at, TDM_E_DATA, "%s '%s' holds %lld samples, %s '%s' holds %zu; they must be equal",
+                    format->x_name, x, (long long)table->base.count, s->name, s->path, array.dim[0]);
+    return s->as_integers ? take_labels(table, s, &array, block)
+                          : take_values(table, s, &array, block, wanted->target_width);
+}
+
 tdm_status tdm__arrays_open(tdm_dataset *dataset, const tdm_array_format *format, const char *x, const char *y,
                             const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
     tdm_table *table = (tdm_table *)dataset;
     bool is_class = wanted->target_kind == TDM_TARGET_CLASS;
-    tdm_array array;
-    void *block;
     side samples = {.name = format->x_name,
                     .path = x,
                     .at = &spec->inputs_at,
@@ -162,13 +185,9 @@ tdm_status tdm__arrays_open(tdm_dataset *dataset, const tdm_array_format *format
                     .least_dims = 1,
                     .most_dims = format->is_images ? 1 : TDM_ARRAY_MAX_DIMS};
     TDM_TRY(read_x(table, format, &samples, spec, wanted));
-    TDM_TRY(read_file(dataset, format, &targets, &array, &block));
-    if (array.dim[0] != (size_t)dataset->count)
-        TDM_FAIL_AT(targets.at, TDM_E_DATA, "%s '%s' holds %lld samples, %s '%s' holds %zu; they must be equal",
-                    samples.name, x, (long long)dataset->count, targets.name, y, array.dim[0]);
     dataset->target_kind = wanted->target_kind;
-    TDM_TRY(is_class ? take_labels(table, &targets, &array, block)
-                     : take_values(table, &targets, &array, block, wanted->target_width));
-    TDM_TRY(tdm__table_finish(table, spec, wanted, y));
+    TDM_TRY(y == NULL && spec->without_targets ? take_no_targets(table, wanted)
+                                               : read_targets(table, format, &targets, x, wanted));
+    TDM_TRY(tdm__table_finish(table, spec, wanted, y != NULL ? y : x));
     return tdm__table_check_indices(table, spec, wanted, x);
 }

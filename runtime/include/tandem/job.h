@@ -63,7 +63,8 @@ typedef struct tdm_data_spec {
     tdm_texts categories, ignore;
     int missing, unseen;                  /* csv: tdm_missing, tdm_unseen */
     bool standardize, standardize_target; /* csv: numbers, float targets become (number - mean) / deviation */
-    bool without_targets; /* csv: the column of the label may be missing, for predictions; no key of the YAML */
+    bool without_targets; /* for predictions: csv: the column of the label may be missing; npy: y may be NULL; no key of
+                             the YAML */
 } tdm_data_spec;
 
 typedef enum tdm_transform_kind {

@@ -1,5 +1,5 @@
-/* predict_table.c - predictions for the rows of a table: the class with the probability of each, or the value in the
- * unit of the column trained on. */
+/* predict_rows.c - predictions for the rows of a table or of an array: the class with the probability of each, or the
+ * value, of a table in the unit of the column trained on. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,6 +13,7 @@ typedef struct answer {
     tdm_target target;
     bool is_binary;      /* one output, the logit of the second of two names */
     int64_t classes;     /* 0: outputs are values */
+    bool has_value;      /* one output, which is a value */
     double *probability; /* of each class */
     int64_t unseen;      /* categories that the rows so far have and the data trained on has not */
 } answer;
@@ -40,16 +41,26 @@ static int64_t best_of(const answer *a) {
 }
 
 static const char *target_name(const answer *a) {
-    return a->target.name ? a->target.name : "value";
+    return a->target.name ? a->target.name : a->classes > 0 ? "class" : "value";
+}
+
+/* A table has one target, so mean and deviation are that of the only output. */
+static double value_of(const answer *a, float y) {
+    return (double)y * a->target.stdev + a->target.mean;
 }
 
 static void head(const answer *a) {
     const prediction *p = a->p;
     char number[24];
     if (p->form != PREDICT_CSV) return;
-    fputs("index,", p->to);
-    predict_cell(p, target_name(a));
+    fputs("index", p->to);
+    if (a->classes > 0 || a->has_value) {
+        fputc(',', p->to);
+        predict_cell(p, target_name(a));
+    }
     if (a->classes > 0) fputs(",probability", p->to);
+    if (a->classes == 0 && !a->has_value)
+        for (int64_t i = 0; i < p->width; i++) fprintf(p->to, ",output_%lld", (long long)i);
     for (int64_t i = 0; i < a->classes; i++) {
         fputc(',', p->to);
         predict_cell(p, class_of(a, i, number));
@@ -60,14 +71,15 @@ static void head(const answer *a) {
 static void csv_row(answer *a, int64_t index, const float *y) {
     const prediction *p = a->p;
     char number[24];
-    fprintf(p->to, "%lld,", (long long)index);
+    fprintf(p->to, "%lld", (long long)index);
     if (a->classes > 0) {
         const int64_t best = best_of(a);
+        fputc(',', p->to);
         predict_cell(p, class_of(a, best, number));
         fprintf(p->to, ",%.6f", a->probability[best]);
         for (int64_t i = 0; i < a->classes; i++) fprintf(p->to, ",%.6f", a->probability[i]);
     } else {
-        fprintf(p->to, "%.9g", (double)y[0] * a->target.stdev + a->target.mean);
+        for (int64_t i = 0; i < p->width; i++) fprintf(p->to, ",%.9g", value_of(a, y[i]));
     }
     fputc('\n', p->to);
 }
@@ -88,8 +100,12 @@ static json_t *take_unseen(answer *a, int64_t index) {
 static void json_row(answer *a, int64_t index, const float *y) {
     char number[24];
     json_t *row = json_pack("{s:I}", "index", (json_int_t)index), *unseen = take_unseen(a, index);
-    if (a->classes == 0) {
-        json_object_set_new(row, target_name(a), json_number((double)y[0] * a->target.stdev + a->target.mean));
+    if (a->has_value) {
+        json_object_set_new(row, target_name(a), json_number(value_of(a, y[0])));
+    } else if (a->classes == 0) {
+        json_t *all = json_array();
+        for (int64_t i = 0; i < a->p->width; i++) json_array_append_new(all, json_number(value_of(a, y[i])));
+        json_object_set_new(row, "outputs", all);
     } else {
         json_t *all = json_object();
         const int64_t best = best_of(a);
@@ -137,12 +153,13 @@ static int tell_unseen(const prediction *p) {
     return TDM_OK;
 }
 
-int predict_table(prediction *p) {
+int predict_rows(prediction *p) {
     answer a = {.p = p, .target = TDM_TARGET_INIT};
     tdm_status status = tdm_run_target(p->run, &a.target);
     if (status != TDM_OK) return tell_error(status);
     a.is_binary = !p->classes && p->binary && p->width == 1;
     a.classes = a.is_binary ? 2 : p->classes ? p->width : 0;
+    a.has_value = a.classes == 0 && p->width == 1;
     const int64_t inputs = tdm_run_input_width(p->run), most = tdm_run_eval_batch(p->run);
     FREED double *probability = memory_new((size_t)(a.classes > 0 ? a.classes : 1), sizeof *probability);
     FREED float *x = memory_new((size_t)(inputs * most), sizeof *x),
