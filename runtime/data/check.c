@@ -131,7 +131,7 @@ static void print_normalize(const survey *s, tdm_text *text) {
     tdm__text_puts(text, "]}\n");
 }
 
-static tdm_status print_report(const survey *s, char **report) {
+static tdm_status print_report(survey *s, char **report) {
     char shape[TDM_DIMS_TEXT];
     tdm_text text;
     tdm__text_init(&text, s->memory.host);
@@ -154,6 +154,7 @@ static tdm_status print_report(const survey *s, char **report) {
         tdm__features_report(s->dataset->features, &text);
     else
         print_normalize(s, &text);
+    TDM_TRY_ELSE(tdm__unseen_report(s->dataset, &s->memory, &text), tdm__text_deinit(&text));
     return tdm__text_take_public(&text, report);
 }
 

@@ -57,6 +57,28 @@ same "$(grep -o '"unseen":.*' new.jsonl)" '"unseen":{"city":"Atlantis"}}' "unkno
 printf 'rooms,city,size\n3,Bern,100\n,Xanadu,1\n,,1\n3,Atlantis,1\n3,Xanadu,1\n' >five.csv
 code 0 "$tandem" predict single five.csv
 has "$err" "in 3 rows; the first is 'Xanadu', index 1;"
+# eval, predict of a split and data check tell of them, too; training knows all of its own
+{
+    echo "id,city,size,rooms,price"
+    for city in Bern Atlantis Rome Xanadu Xanadu ""; do echo "1,$city,100,3,900000"; done
+} >later.csv
+later=(data.eval.path=later.csv data.eval.holdout=0 data.train.holdout=0)
+code 0 "$tandem" eval single "${later[@]}" --out later.json
+has "$err" "column 'city' has categories that the data trained on does not have, in 3 rows; the first is 'Atlantis', index 1; they count as unknown"
+same "$(wc -l <"$err")" 1 "lines of eval"
+same "$(json later.json unseen)" 3 "unknown categories"
+code 0 "$tandem" predict single "${later[@]}"
+has "$err" "in 3 rows; the first is 'Atlantis', index 1;"
+code 0 "$tandem" data check homes.yaml "${later[@]}"
+has "$out" "unseen      city: 3 rows with categories that data.train does not have; the first is 'Atlantis', sample 1"
+same "$(grep -c unseen "$out")" 1 "lines of data check"
+code 4 "$tandem" data check homes.yaml "${later[@]}" data.train.unseen=error data.train.missing=mean
+has "$err" "Atlantis"
+code 0 "$tandem" eval single --out same.json
+same "$(wc -c <"$err")" 0 "words of eval about the categories of the data trained on"
+same "$(json same.json unseen)" "" "unknown categories"
+code 0 "$tandem" data check homes.yaml
+hasnt "$out" "unseen"
 printf 'rooms,city,size\n3,Bern,100\n3,,50\n' >known.csv
 code 0 "$tandem" predict single known.csv
 same "$(wc -c <"$err")" 0 "words about a table without unknown categories"

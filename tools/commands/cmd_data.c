@@ -52,7 +52,7 @@ const tool_verb verb_data = {"data",
                              "`check` opens the data of CONFIG, reads every sample and prints the number of\n"
                              "samples, how often each label occurs, and the mean and standard deviation of\n"
                              "each channel; of pictures also their sizes, and those that cannot be read; of\n"
-                             "tables the columns and categories.\n"
+                             "tables the columns and categories, and what data.eval has that data.train has not.\n"
                              "--sheet shows samples as the model sees them. `make` writes rendered digits into\n"
                              "FOLDER, in the format of MNIST (idx), CIFAR-10 (cifar10), npy or as PNG files\n"
                              "(image_folder).\n\n"

@@ -5,10 +5,11 @@
 #include "tools/inference/inference.h"
 #include "tools/terminal/json.h"
 
-static int write_json(const char *path, const tdm_scores *scores, int64_t samples) {
+static int write_json(const char *path, const tdm_scores *scores, int64_t samples, int64_t unseen) {
     json_t *top5 = isnan(scores->top5) ? NULL : json_number(scores->top5);
     json_t *result = json_pack("{s:o, s:o, s:o*, s:I}", "loss", json_number(scores->loss), "accuracy",
                                json_number(scores->accuracy), "top5", top5, "samples", (json_int_t)samples);
+    if (unseen > 0) json_object_set_new(result, "unseen", json_integer(unseen));
     FREED char *text = NULL;
     size_t bytes = 0;
     FILE *to = text_open(&text, &bytes);
@@ -30,7 +31,9 @@ static int run(tool *t) {
     if (isfinite(scores.accuracy)) printf("  accuracy %.4f", scores.accuracy);
     if (isfinite(scores.top5)) printf("  top5 %.4f", scores.top5);
     printf("  samples %s\n", text_count(count, samples));
-    return args_flag(t, "--out") ? write_json(args_flag(t, "--out"), &scores, samples) : TDM_OK;
+    code = inference_tell_unseen(in.run);
+    if (code != TDM_OK || !args_flag(t, "--out")) return code;
+    return write_json(args_flag(t, "--out"), &scores, samples, tdm_run_unseen_count(in.run));
 }
 
 const tool_verb verb_eval = {
@@ -40,7 +43,9 @@ const tool_verb verb_eval = {
     "Loads weights into the model of CONFIG and evaluates data.eval (or\n"
     "data.train). PATH is a run directory (its newest good checkpoint), a step-...\n"
     "directory, or a .safetensors, .pt or .pth file. With RUN-DIR alone, the\n"
-    "configuration and the newest good checkpoint are taken from it.\n\n"
+    "configuration and the newest good checkpoint are taken from it. Categories of a\n"
+    "table that the run was not trained on are told on stderr, a line for each\n"
+    "column; `unseen` in the file of --out counts them.\n\n"
     "examples:\n"
     "  tandem eval runs/a\n"
     "  tandem eval job.yaml --weights runs/a\n"

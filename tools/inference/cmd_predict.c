@@ -97,7 +97,7 @@ static int predict_to(prediction *p, tdm_run *run) {
     if (word && !predict_is_array(word)) return predict_pictures(p);
     head(p);
     tdm_status status = predict_all(p, run);
-    return status == TDM_OK ? TDM_OK : tell_error(status);
+    return status == TDM_OK ? inference_tell_unseen(run) : tell_error(status);
 }
 
 static int predict_into(prediction *p, tdm_run *run, const char *path) {

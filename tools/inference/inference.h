@@ -24,6 +24,9 @@ typedef enum inference_data {
 } inference_data;
 /* Opens CONFIG of `t`, or the configuration of a run directory, with --weights, --checkpoint and --split. */
 int inference_open(inference *in, tool *t, inference_data data);
+/* Of the data, a table: a line on stderr for each column that has categories which the data trained on does not have.
+ * The exit code. */
+int inference_tell_unseen(const tdm_run *run);
 void inference_close(inference *in);
 
 #endif

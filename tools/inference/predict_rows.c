@@ -5,7 +5,6 @@
 
 #include "tools/inference/predict.h"
 #include "tools/terminal/json.h"
-#include "tools/terminal/term.h"
 
 /* What the outputs of a row are. */
 typedef struct answer {
@@ -129,30 +128,6 @@ static void write_rows(answer *a, int64_t first, int64_t rows, const float *y) {
     }
 }
 
-/* A line for each column that has some. */
-static int tell_unseen(const prediction *p) {
-    const int64_t count = tdm_run_unseen_count(p->run), inputs = tdm_run_input_width(p->run);
-    FREED int64_t *rows = memory_new((size_t)inputs, sizeof *rows);
-    FREED tdm_unseen_category *first = memory_new((size_t)inputs, sizeof *first);
-    for (int64_t i = 0; i < count; i++) {
-        tdm_unseen_category category = TDM_UNSEEN_CATEGORY_INIT;
-        const tdm_status status = tdm_run_unseen(p->run, i, &category);
-        if (status != TDM_OK) return tell_error(status);
-        if (rows[category.input]++ == 0) first[category.input] = category;
-    }
-    for (int64_t i = 0; i < inputs; i++) {
-        if (rows[i] == 0) continue;
-        FREED char *column =
-            first[i].column ? text_format("column '%.64s'", first[i].column) : text_format("input %lld", (long long)i);
-        term_mark(
-            TERM_YELLOW, "", "tandem: warning:",
-            "%s has categories that the data trained on does not have, in %lld row%s; the first is '%.64s', index %lld; "
-            "they count as unknown: correct their spelling, or train with such rows",
-            column, (long long)rows[i], rows[i] == 1 ? "" : "s", first[i].value, (long long)first[i].sample);
-    }
-    return TDM_OK;
-}
-
 int predict_rows(prediction *p) {
     answer a = {.p = p, .target = TDM_TARGET_INIT};
     tdm_status status = tdm_run_target(p->run, &a.target);
@@ -174,5 +149,5 @@ int predict_rows(prediction *p) {
         if (status == TDM_OK) status = tdm_run_predict(p->run, x, rows, y);
         if (status == TDM_OK) write_rows(&a, first, rows, y);
     }
-    return status == TDM_OK ? tell_unseen(p) : tell_error(status);
+    return status == TDM_OK ? inference_tell_unseen(p->run) : tell_error(status);
 }

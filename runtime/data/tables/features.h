@@ -32,5 +32,8 @@ void tdm__features_print(const tdm_features *features, tdm_text *out);
 tdm_status tdm__features_parse(tdm_features *out, tdm_zone *zone, const char *text);
 /* For people: a line for the numbers, one for each category, one for the target. */
 void tdm__features_report(const tdm_features *features, tdm_text *out);
+/* For people: a line for each column of the dataset, a table, that has categories which the data trained on does not
+ * have. Its memory is the zone's. */
+tdm_status tdm__unseen_report(const tdm_dataset *dataset, tdm_zone *zone, tdm_text *out);
 
 #endif

@@ -1,4 +1,5 @@
 /* Features of a table for people: what `tandem data check` prints. */
+#include "runtime/base/status.h"
 #include "runtime/data/tables/features.h"
 
 enum { COLUMNS_SHOWN = 40, VALUES_SHOWN = 8 };
@@ -57,4 +58,30 @@ void tdm__features_report(const tdm_features *features, tdm_text *out) {
         tdm__text_puts(out, " is 1");
     }
     tdm__text_puts(out, "\n");
+}
+
+tdm_status tdm__unseen_report(const tdm_dataset *dataset, tdm_zone *zone, tdm_text *out) {
+    const tdm_features *features = dataset->features;
+    const tdm_unseen_cell **first;
+    int64_t *rows, shown = 0;
+    if (dataset->unseen_count == 0) return TDM_OK;
+    const int64_t begin = features->numbers, end = begin + features->categories;
+    TDM_TRY(tdm__zone_new(zone, &rows, (size_t)end, sizeof(*rows)));
+    TDM_TRY(tdm__zone_new(zone, &first, (size_t)end, sizeof(*first)));
+    for (int64_t i = 0; i < dataset->unseen_count; i++) {
+        const tdm_unseen_cell *cell = &dataset->unseen[i];
+        if (rows[cell->place]++ == 0) first[cell->place] = cell;
+    }
+    for (int64_t i = begin; i < end; i++) {
+        if (rows[i] == 0 || ++shown > COLUMNS_SHOWN) continue;
+        tdm__text_puts(out, "unseen      ");
+        put_name(&features->item[i], i, out);
+        tdm__text_printf(out, ": %lld row%s with categories that data.train does not have; the first is '",
+                         (long long)rows[i], rows[i] == 1 ? "" : "s");
+        tdm__text_shown(out, first[i]->value);
+        tdm__text_printf(out, "', sample %lld\n", (long long)first[i]->index);
+    }
+    if (shown > COLUMNS_SHOWN)
+        tdm__text_printf(out, "unseen      in %lld more columns\n", (long long)(shown - COLUMNS_SHOWN));
+    return TDM_OK;
 }
