@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/terminal/json.h"
 #include "tools/terminal/table.h"
@@ -40,6 +41,10 @@ static int compare_weights(comparison *c, const report_run *a, const report_run 
     return TDM_OK;
 }
 
+bool compare_is_without(const comparison *c, int i) {
+    return c->only_ddp && strcmp(c->mode[i], "ddp") != 0;
+}
+
 int compare_measure(comparison *c) {
     c->equal_bits = true;
     for (int i = 1; i < c->runs; i++) {
@@ -75,13 +80,14 @@ static size_t device_count(const report_run *run) {
 
 static json_t *mode_json(const comparison *c, int i) {
     const report_run *run = &c->run[i];
-    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o*, s:o, s:o, s:o, s:o, s:o, s:o*}", "mode", c->mode[i],
-                     "devices", (json_int_t)device_count(run), "params_xxh3", part(run, "params_xxh3"), "first_loss",
-                     json_number(first_loss(run)), "final_loss", json_number(last_loss(run)), "accuracy",
-                     part(run, "accuracy"), "top5", json_incref(json_object_get(run->summary, "top5")), "samples_per_s",
-                     part(run, "samples_per_s"), "speedup_over_one_device",
-                     json_number(report_number(run, "samples_per_s") / c->one_device), "ms", part(run, "ms"),
-                     "bytes_moved_per_step", part(run, "bytes_moved_per_step"), "peak_memory_bytes",
+    json_t *without = compare_is_without(c, i) ? json_string(c->only_ddp) : NULL;
+    return json_pack("{s:s, s:I, s:o*, s:o, s:o, s:o, s:o, s:o*, s:o, s:o, s:o, s:o, s:o, s:o*}", "mode", c->mode[i],
+                     "devices", (json_int_t)device_count(run), "without", without, "params_xxh3",
+                     part(run, "params_xxh3"), "first_loss", json_number(first_loss(run)), "final_loss",
+                     json_number(last_loss(run)), "accuracy", part(run, "accuracy"), "top5",
+                     json_incref(json_object_get(run->summary, "top5")), "samples_per_s", part(run, "samples_per_s"),
+                     "speedup_over_one_device", json_number(report_number(run, "samples_per_s") / c->one_device), "ms",
+                     part(run, "ms"), "bytes_moved_per_step", part(run, "bytes_moved_per_step"), "peak_memory_bytes",
                      part(run, "peak_memory_bytes"), "run_dir", json_string(run->dir));
 }
 
@@ -149,6 +155,14 @@ static void loss_rows(table *rows, const comparison *c) {
     if (report_any(c->run, c->runs, "top5")) number_row(rows, c, "top-5 accuracy, %", "top5", 100);
 }
 
+/* Why bits may differ. */
+static void print_left_out(const comparison *c) {
+    for (int i = 0; i < c->runs; i++) {
+        if (compare_is_without(c, i))
+            term_print("  %s is without %s, which only ddp computes", c->run[i].label, c->only_ddp);
+    }
+}
+
 static void print_verdict(const comparison *c) {
     term_style style = c->within ? TERM_GREEN : TERM_RED;
     printf("\n  largest difference of the loss       %.3g", c->max_loss_diff);
@@ -184,6 +198,7 @@ void compare_print(const comparison *c) {
     for (int i = 0; i < c->runs; i++) table_cell(&rows, "%.16s", report_text(&c->run[i], "params_xxh3"));
     table_print(&rows, stdout, true);
     print_verdict(c);
+    print_left_out(c);
     putchar('\n');
     term_print("  %s/compare.json", c->folder);
     term_print("  %s/report.html", c->folder);

@@ -15,9 +15,11 @@ typedef struct comparison {
     const char *mode[COMPARE_MODES_MAX];
     int count;
     report_run run[COMPARE_MODES_MAX];
-    int runs;             /* number of entries of `run` read so far */
-    double one_device;    /* samples/s in single mode */
-    int64_t steps;        /* of each run; 0: as in the file */
+    int runs;          /* number of entries of `run` read so far */
+    double one_device; /* samples/s in single mode */
+    int64_t steps;     /* of each run; 0: as in the file */
+    /* Settings of the job that only ddp computes: runs in other modes are without them. NULL: there are none. */
+    char *only_ddp;
     bool tolerance_given; /* false: every bit must be equal */
     double loss_tolerance, param_tolerance;
     /* the results: each run against the first */
@@ -28,6 +30,8 @@ typedef struct comparison {
     bool equal_bits, within;
 } comparison;
 
+/* Is run `i` without settings of the job? */
+bool compare_is_without(const comparison *c, int i);
 /* Compares the losses step by step, then the final checkpoints. */
 int compare_measure(comparison *c);
 json_t *compare_json(const comparison *c);
