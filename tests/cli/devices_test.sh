@@ -82,21 +82,36 @@ has "$out" "device_ids: 0"
 hasnt "$out" "peers"
 
 # What NCCL refuses on all ranks alike is no failure unless NCCL was asked for.
-ranks() { # BACKEND WANTED
-    rm -rf ranks
+ranks() { # BACKEND "STATUS OF RANK 0, OF 1" "VERSION OF NCCL ON RANK 0, ON 1"
+    local wanted=($2) version=($3) pids=()
+    rm -rf ranks "meet-$1"
     for rank in 0 1; do
-        FAKE_NCCL_VERSION=$((23007 + rank)) RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 \
+        FAKE_NCCL_VERSION=${version[rank]} RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 \
             "$tandem" train toy.yaml parallel.device=cuda parallel.mode=ddp 'parallel.device_ids=[0, 1]' train.steps=2 \
             parallel.ddp.backend="$1" parallel.ddp.init_method="file://$PWD/meet-$1" --run-dir ranks \
             >"rank$rank.out" 2>"rank$rank.err" &
+        pids+=($!)
     done
-    for job in $(jobs -p); do
-        wait "$job"
-        local ended=$?
-        [ "$ended" = "$2" ] || fail "a rank with backend $1 ended with $ended, wanted $2"
+    for rank in 0 1; do
+        wait "${pids[rank]}"
+        same $? "${wanted[rank]}" "status of rank $rank with backend $1"
     done
 }
-ranks auto 0
+ranks auto "0 0" "23007 23008"
 has rank0.err "warning: comm: nccl is not used, gradients are reduced in host memory: nccl: ranks have different versions"
-ranks nccl 11
+ranks nccl "11 11" "23007 23008"
 has rank0.err "error: nccl: ranks have different versions"
+
+# A rank that cannot use NCCL is named by the one that can; the sums are those of host memory, with NCCL's bits here.
+ranks auto "0 0" "23007 23007"
+hasnt rank0.err "host memory"
+with=$(json ranks/summary.json params_xxh3)
+ranks auto "0 0" "23007 21000"
+has rank0.err "warning: comm: rank 1 has no nccl: gradients are reduced in host memory"
+hasnt rank1.err "host memory"
+same "$(json ranks/summary.json params_xxh3)" "$with" params_xxh3
+ranks auto "0 0" "21000 23007"
+has rank1.err "warning: comm: rank 0 has no nccl: gradients are reduced in host memory"
+ranks nccl "7 11" "23007 21000"
+has rank0.err "rank 1: parallel.ddp.backend: nccl is not available: "
+has rank1.err "error: parallel.ddp.backend: nccl is not available: "
