@@ -13,7 +13,7 @@ typedef struct tdm_gelu_attrs {
 
 TDM_HOST_DEVICE static inline float tdm__gelu(float x, float p) {
     if (p != 0.0f) return 0.5f * x * (1.0f + tdm__tanhf(0.797884561f * fmaf(0.044715f * x * x, x, x)));
-    return 0.5f * x * (1.0f + tdm__erff(x * 0.707106781f));
+    return x * tdm__normalf(x);
 }
 
 /* d/dx of x F(x): F + x F' */
@@ -24,8 +24,7 @@ TDM_HOST_DEVICE static inline float tdm__gelu_gradient(float x, float dy, float 
         const float slope = 0.797884561f * fmaf(0.134145f, z, 1.0f) * (1.0f - t * t);
         return dy * (0.5f * fmaf(x, slope, 1.0f + t));
     }
-    const float density = 0.398942280f * tdm__expf(-0.5f * z);
-    return dy * fmaf(x, density, 0.5f * (1.0f + tdm__erff(x * 0.707106781f)));
+    return dy * fmaf(x, tdm__normal_densityf(x), tdm__normalf(x));
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* exp, tanh and erf of ops/activation_math.h against the C library's in double, over floats of every size; and the
- * loops of activations for each instruction set, which give the bits of the formula. */
+/* exp, tanh and the normal distribution of ops/activation_math.h against the C library's in double, over floats of every
+ * size; and the loops of activations for each instruction set, which give the bits of the formula. */
 #include "ops/activation_lanes.h"
 #include "ops/gelu/gelu.h"
 #include "ops/hardswish/hardswish.h"
@@ -27,18 +27,42 @@ static double worst(float (*function)(float), double (*want)(double)) {
     return most;
 }
 
+/* In units of 2^-24, the last place of the numbers below 1. */
+static double worst_distance(float (*function)(float), double (*want)(double)) {
+    double most = 0.0;
+    for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += 4099) {
+        const float x = tdm__float_of_bits((uint32_t)bits);
+        const double error = isnan(x) ? 0.0 : fabs((double)function(x) - want((double)x)) * 16777216.0;
+        if (!(error <= most)) most = error;
+    }
+    return most;
+}
+
+static double normal(double x) {
+    return 0.5 * erfc(-x / sqrt(2.0));
+}
+
+static double normal_density(double x) {
+    return exp(-0.5 * x * x) / sqrt(2.0 * acos(-1.0));
+}
+
 TEST(errors) {
-    const double of_exp = worst(tdm__expf, exp), of_tanh = worst(tdm__tanhf, tanh), of_erf = worst(tdm__erff, erf);
-    printf("       exp %.3f, tanh %.3f, erf %.3f units in the last place\n", of_exp, of_tanh, of_erf);
-    CHECK(of_exp <= 1.1 && of_tanh <= 1.4 && of_erf <= 1.4);
+    const double of_exp = worst(tdm__expf, exp), of_tanh = worst(tdm__tanhf, tanh);
+    const double of_normal = worst_distance(tdm__normalf, normal);
+    const double of_density = worst_distance(tdm__normal_densityf, normal_density);
+    printf("       exp %.3f, tanh %.3f units in the last place; normal %.3f, density %.3f * 2^-24\n", of_exp, of_tanh,
+           of_normal, of_density);
+    CHECK(of_exp <= 1.1 && of_tanh <= 1.4 && of_normal <= 1.4 && of_density <= 1.0);
 }
 
 TEST(limits) {
-    CHECK(isnan(tdm__expf(NAN)) && isnan(tdm__tanhf(NAN)) && isnan(tdm__erff(NAN)));
+    CHECK(isnan(tdm__expf(NAN)) && isnan(tdm__tanhf(NAN)) && isnan(tdm__normalf(NAN)));
+    CHECK(isnan(tdm__normal_densityf(NAN)));
     CHECK(tdm__expf(INFINITY) == INFINITY && tdm__expf(-INFINITY) == 0.0f && tdm__expf(0.0f) == 1.0f);
     CHECK(tdm__tanhf(INFINITY) == 1.0f && tdm__tanhf(-INFINITY) == -1.0f);
-    CHECK(tdm__erff(INFINITY) == 1.0f && tdm__erff(-INFINITY) == -1.0f);
-    CHECK(tdm__bits_of_float(tdm__tanhf(-0.0f)) == 0x80000000u && tdm__bits_of_float(tdm__erff(-0.0f)) == 0x80000000u);
+    CHECK(tdm__bits_of_float(tdm__tanhf(-0.0f)) == 0x80000000u);
+    CHECK(tdm__normalf(INFINITY) == 1.0f && tdm__normalf(-INFINITY) == 0.0f && tdm__normalf(0.0f) == 0.5f);
+    CHECK(tdm__normalf(6.0f) == 1.0f && tdm__normalf(-10.0f) == 0.0f && tdm__normal_densityf(-INFINITY) == 0.0f);
 }
 
 /* ---- instruction sets ---- */
