@@ -2,6 +2,7 @@
  * NaN wins over everything, and of several NaN the last one wins. The winner's index in its plane is saved. */
 #include <string.h>
 
+#include "ops/adaptive_maxpool2d/adaptive_maxpool2d.h"
 #include "ops/ops.h"
 #include "runtime/base/planes.h"
 
@@ -12,18 +13,9 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return true;
 }
 
-typedef struct {
-    int64_t begin, end;
-} span;
-
-/* [floor(at * in / out), ceil((at + 1) * in / out)) */
-static span span_of(int64_t at, int64_t in, int64_t out) {
-    return (span){at * in / out, ((at + 1) * in + out - 1) / out};
-}
-
 /* The maxima of the window in the plane `from`, of all its channels. */
-static void find_largest(const tdm_planes *x, span rows, span columns, const float *from, float *best,
-                         int32_t *winner) {
+static void find_largest(const tdm_planes *x, tdm_adaptive_span rows, tdm_adaptive_span columns, const float *from,
+                         float *best, int32_t *winner) {
     const int64_t first = rows.begin * x->width + columns.begin;
     for (int64_t j = 0; j < x->inner; j++) {
         best[j] = from[first * x->inner + j];
@@ -51,7 +43,8 @@ static tdm_status forward(const tdm_kernel_args *args) {
     for (int64_t plane = 0; plane < y.count; plane++, from += x.height * x.width * x.inner) {
         for (int64_t p = 0; p < y.height; p++) {
             for (int64_t q = 0; q < y.width; q++, to += y.inner) {
-                find_largest(&x, span_of(p, x.height, y.height), span_of(q, x.width, y.width), from, to, winner);
+                find_largest(&x, tdm__adaptive_span_of(p, x.height, y.height),
+                             tdm__adaptive_span_of(q, x.width, y.width), from, to, winner);
                 if (winner != NULL) winner += y.inner;
             }
         }

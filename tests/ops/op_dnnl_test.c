@@ -149,6 +149,8 @@ TEST(threads_change_no_bit) {
     check_threads("batchnorm1d", &(op_case){.attrs = "", .rows = 700, .input = {1, {96}}}, TDM_LAYOUT_PLAIN);
     check_threads("batchnorm1d", &(op_case){.attrs = "", .rows = 29, .input = {2, {13, 333}}}, TDM_LAYOUT_PLAIN);
     check_threads("maxpool2d", &(op_case){.attrs = "kernel=2", .rows = 29, .input = {3, {32, 9, 9}}}, blocked);
+    check_threads("adaptive_maxpool2d", &(op_case){.attrs = "out=4", .rows = 29, .input = {3, {16, 13, 33}}},
+                  TDM_LAYOUT_PLAIN);
     check_threads("lstm", &(op_case){.attrs = "hidden=40 layers=2", .rows = 67, .input = {2, {13, 24}}},
                   TDM_LAYOUT_PLAIN);
     check_threads("gru", &(op_case){.attrs = "hidden=72 outputs=all", .rows = 49, .input = {2, {13, 200}}},
@@ -308,7 +310,28 @@ TEST(relu_lets_nan_through) {
     CHECK(runs > 0);
 }
 
+/* Few different numbers: the first of equal maxima and the last NaN have an index of their own, which dx shows. */
+TEST(adaptive_maxima_of_equal_numbers) {
+    const op_case test = {.attrs = "out=3x2", .rows = 2, .input = {3, {16, 8, 39}}};
+    const tdm_layout layouts[] = {TDM_LAYOUT_PLAIN, TDM_LAYOUT_NHWC, TDM_LAYOUT_C8, TDM_LAYOUT_C16};
+    op_data data;
+    op_result want, got;
+    REQUIRE(op_data_open(&data, "adaptive_maxpool2d", &test, 11));
+    for (int64_t i = 0; i < data.x_count; i++) {
+        data.x[0][i] = floorf(data.x[0][i]);
+        if (i % 11 == 0) data.x[0][i] = i / (8 * 39) % 2 == 0 ? NAN : -INFINITY;
+    }
+    op_run(&want, op_reference("adaptive_maxpool2d"), &data, &(op_setting){.training = true});
+    for (size_t k = 0; k < sizeof(layouts) / sizeof(layouts[0]); k++) {
+        op_run(&got, find("adaptive_maxpool2d"), &data, &(op_setting){.layout = layouts[k], .training = true});
+        CHECK(got.ran && op_results_near(&data, &got, &want, 0.0));
+        op_result_close(&got);
+    }
+    op_result_close(&want);
+    op_data_close(&data);
+}
+
 TEST_MAIN(RUN(settings); RUN(replicas_at_once_have_equal_bits); RUN(threads_change_no_bit);
           RUN(threads_change_no_bit_of_drawn_products); RUN(threads_that_cannot_be_had_are_a_failure);
-          RUN(relu_lets_nan_through); RUN(direct_convolutions); RUN(directly_or_by_onednn_the_bits_are_equal);
-          RUN(bf16); RUN(threads_change_no_bit_of_bf16);)
+          RUN(relu_lets_nan_through); RUN(adaptive_maxima_of_equal_numbers); RUN(direct_convolutions);
+          RUN(directly_or_by_onednn_the_bits_are_equal); RUN(bf16); RUN(threads_change_no_bit_of_bf16);)
