@@ -1,47 +1,13 @@
-/* Batch norm of one channel whose points are neighbours: series. See batchnorm2d_lanes.h. Sums are in double, over every
- * sixteenth point, and then over these sums. */
+/* Batch norm of one channel whose points are neighbours: series. See batchnorm2d_lanes.h. Sums are in double, over
+ * every sixteenth point, and then over these sums. */
 #include "ops/batchnorm2d/batchnorm2d_lanes.h"
 
-#define LANES 16
-#include "runtime/backends/dnnl/kit/vectors.h"
+#include "ops/elementwise.h"
+#include "runtime/backends/dnnl/kit/runs.h"
 
 /* Returns where the channel's points of one row begin. */
 static inline int64_t points_start(const tdm_batchnorm2d_planes *norm, int64_t row, int64_t channel) {
     return (row * norm->channels + channel) * norm->points;
-}
-
-/* The next numbers, of which `left` are left; `filler` behind the last. */
-static inline FLOATS load_some(const float *from, int64_t left, float filler) {
-    if (left >= LANES) return load_16(from);
-    FLOATS v = (FLOATS){0} + filler;
-    memcpy(&v, from, (size_t)left * sizeof *from);
-    return v;
-}
-
-static inline void store_some(float *to, FLOATS v, int64_t left) {
-    if (left >= LANES)
-        memcpy(to, &v, sizeof v);
-    else
-        memcpy(to, &v, (size_t)left * sizeof *to);
-}
-
-/* dy where the relu passed, else 0 */
-static inline FLOATS masked(const float *dy, const float *y, int64_t at, int64_t left) {
-    const FLOATS v = load_some(dy + at, left, 0.0f);
-    if (y == NULL) return v;
-    return (FLOATS)((INTS)v & ~(INTS)(load_some(y + at, left, 0.0f) <= 0.0f));
-}
-
-static inline DOUBLES widened(FLOATS v) {
-    return __builtin_convertvector(v, DOUBLES);
-}
-
-static double total_of(DOUBLES sums) {
-    double lane[LANES];
-    memcpy(lane, &sums, sizeof lane);
-    for (int width = LANES / 2; width > 0; width /= 2)
-        for (int i = 0; i < width; i++) lane[i] += lane[i + width];
-    return lane[0];
 }
 
 /* Distances from the first value, as in batchnorm2d_lanes.inc.c. */
@@ -49,63 +15,99 @@ static void moments(const tdm_batchnorm2d_planes *norm, int64_t channel, const f
                     double *variance) {
     const float first = x[points_start(norm, 0, channel)];
     const double count = (double)(norm->rows * norm->points);
-    DOUBLES sum = {0}, squares = {0};
-    for (int64_t n = 0; n < norm->rows; n++) {
-        const float *from = x + points_start(norm, n, channel);
-        for (int64_t i = 0; i < norm->points; i += LANES) {
-            const DOUBLES d = widened(load_some(from + i, norm->points - i, first)) - (double)first;
-            sum += d;
-            squares += d * d;
-        }
-    }
-    const double shift = total_of(sum) / count, v = total_of(squares) / count - shift * shift;
+    run_sums sum = {0}, squares = {0};
+    for (int64_t n = 0; n < norm->rows; n++)
+        run_moments(&sum, &squares, x + points_start(norm, n, channel), norm->points, first);
+    const double shift = run_total(&sum) / count, v = run_total(&squares) / count - shift * shift;
     *mean = (double)first + shift;
     *variance = v < 0.0 ? 0.0 : v;
 }
 
+/* other: NULL if nothing is added */
+static inline __attribute__((always_inline)) void apply_run(float *y, const float *x, const float *other, int64_t count,
+                                                            bool relu, float mean, float scale, float shift) {
+    TDM_SAME_OR_APART
+    for (int64_t i = 0; i < count; i++) {
+        float v = (x[i] - mean) * scale + shift;
+        if (other != NULL) v += other[i];
+        y[i] = relu && v < 0.0f ? 0.0f : v;
+    }
+}
+
 static void apply(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, float *y, const float *mean,
                   const float *scale, const float *shift) {
+    const int64_t count = norm->points;
     for (int64_t n = 0; n < norm->rows; n++) {
-        const int64_t start = points_start(norm, n, channel);
-        for (int64_t i = 0; i < norm->points; i += LANES) {
-            const int64_t at = start + i, left = norm->points - i;
-            FLOATS v = (load_some(x + at, left, 0.0f) - *mean) * *scale + *shift;
-            if (norm->other != NULL) v += load_some(norm->other + at, left, 0.0f);
-            if (norm->relu) v = (FLOATS)((INTS)v & ~(INTS)(v < 0.0f));
-            store_some(y + at, v, left);
-        }
+        const int64_t at = points_start(norm, n, channel);
+        const float *other = norm->other != NULL ? norm->other + at : NULL;
+        if (other != NULL && norm->relu)
+            apply_run(y + at, x + at, other, count, true, *mean, *scale, *shift);
+        else if (other != NULL)
+            apply_run(y + at, x + at, other, count, false, *mean, *scale, *shift);
+        else if (norm->relu)
+            apply_run(y + at, x + at, NULL, count, true, *mean, *scale, *shift);
+        else
+            apply_run(y + at, x + at, NULL, count, false, *mean, *scale, *shift);
     }
+}
+
+/* y: NULL if there is no relu */
+static inline void add_products(run_sums *sum, run_sums *dot, const float *x, const float *dy, const float *y,
+                                double mean) {
+    for (int k = 0; k < RUN_STEP / 4; k++) {
+        floats_4 g = load_4(dy + 4 * k);
+        if (y != NULL) g = (floats_4)((ints_4)g & ~(ints_4)(load_4(y + 4 * k) <= 0.0f));
+        sum->of[k] += widened_4(g);
+        dot->of[k] += widened_4(g) * (widened_4(load_4(x + 4 * k)) - mean);
+    }
+}
+
+/* The gradient of `other`, which may lie on dy: dy where the relu passed, else 0 */
+static void give_other(float *dother, const float *dy, const float *y, int64_t count) {
+    TDM_SAME_OR_APART
+    for (int64_t i = 0; i < count; i++) dother[i] = y != NULL && y[i] <= 0.0f ? 0.0f : dy[i];
 }
 
 /* sum of dy and of dy (x - mean); also writes the gradient of `other` */
 static void sums(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, const float *dy, const float *y,
                  const double *mean, double *sum, double *dot) {
-    DOUBLES s = {0}, d = {0};
+    float room[3][RUN_STEP];
+    run_sums s = {0}, d = {0};
     for (int64_t n = 0; n < norm->rows; n++) {
         const int64_t start = points_start(norm, n, channel);
-        for (int64_t i = 0; i < norm->points; i += LANES) {
+        for (int64_t i = 0; i < norm->points; i += RUN_STEP) {
             const int64_t at = start + i, left = norm->points - i;
-            const FLOATS g = masked(dy, y, at, left);
-            if (norm->dother != NULL) store_some(norm->dother + at, g, left);
-            s += widened(g);
-            d += widened(g) * (widened(load_some(x + at, left, 0.0f)) - *mean);
+            const float *v = run_next(room[0], x + at, left, 0.0f), *g = run_next(room[1], dy + at, left, 0.0f);
+            add_products(&s, &d, v, g, y != NULL ? run_next(room[2], y + at, left, 0.0f) : NULL, *mean);
         }
+        if (norm->dother != NULL)
+            give_other(norm->dother + start, dy + start, y != NULL ? y + start : NULL, norm->points);
     }
-    *sum = total_of(s);
-    *dot = total_of(d);
+    *sum = run_total(&s);
+    *dot = run_total(&d);
+}
+
+static inline __attribute__((always_inline)) void gradient_run(float *dx, const float *x, const float *dy,
+                                                               const float *y, int64_t count, float mean, float level,
+                                                               float slope, float scale) {
+    TDM_SAME_OR_APART
+    for (int64_t i = 0; i < count; i++) {
+        const float g = y != NULL && y[i] <= 0.0f ? 0.0f : dy[i];
+        dx[i] = (g - level - (x[i] - mean) * slope) * scale;
+    }
 }
 
 /* dx = (dy - level - (x - mean) slope) scale */
 static void gradient(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, const float *dy,
                      const float *y, float *dx, const float *mean, const float *level, const float *slope,
                      const float *scale) {
+    const int64_t count = norm->points;
     for (int64_t n = 0; n < norm->rows; n++) {
-        const int64_t start = points_start(norm, n, channel);
-        for (int64_t i = 0; i < norm->points; i += LANES) {
-            const int64_t at = start + i, left = norm->points - i;
-            const FLOATS centered = load_some(x + at, left, 0.0f) - *mean;
-            store_some(dx + at, (masked(dy, y, at, left) - *level - centered * *slope) * *scale, left);
-        }
+        const int64_t at = points_start(norm, n, channel);
+        if (y != NULL)
+            gradient_run(dx + at, x + at, dy + at, y + at, count, *mean, *level, *slope, *scale);
+        else
+            gradient_run(dx + at, x + at, dy + at, NULL, count, *mean, *level, *slope, *scale);
     }
 }
 

@@ -1,5 +1,4 @@
-/* layernorm in the dnnl module, and the passes that groupnorm shares. Segments are independent, and so are columns of
- * the parameters' gradients: threads share them. */
+/* layernorm in the dnnl module, and the passes that groupnorm shares. Threads share the segments. */
 #include "ops/layernorm/layernorm_dnnl.h"
 
 #include <math.h>
@@ -9,7 +8,8 @@
 #include "ops/layernorm/layernorm_lanes.h"
 #include "runtime/backends/dnnl/kit/dnnl.h"
 
-enum { COLUMNS = 64 }; /* of a part */
+/* Backward goes through the rows part by part, which the sizes alone decide. */
+enum { PART_NUMBERS = 16384, LEAST_ROWS = 16 };
 
 typedef struct {
     const tdm_kernel_args *args;
@@ -19,10 +19,18 @@ typedef struct {
     const float *w, *b; /* NULL: none */
 } job;
 
-/* Where a channel is one value, sums of columns; else for each channel of each segment the sums of dy and
- * dy (x - center). Doubles, two for each. */
+static int64_t part_rows(const tdm_segments *of) {
+    const int64_t rows = PART_NUMBERS / (of->groups * of->channels);
+    return rows > LEAST_ROWS ? rows : LEAST_ROWS;
+}
+
+static int64_t part_count(const tdm_segments *of) {
+    return (of->count / of->groups + part_rows(of) - 1) / part_rows(of);
+}
+
+/* Sums of dy and of dy (x - center), for each channel: where a channel is one value of a part, else of a segment. */
 static int64_t sums_count(const tdm_segments *of) {
-    return of->points == 1 ? of->groups * of->channels : of->count * of->channels;
+    return of->points == 1 ? part_count(of) * of->groups * of->channels : of->count * of->channels;
 }
 
 bool tdm__segments_dnnl_fits(tdm_kernel_fit *fit, const tdm_segments *of) {
@@ -174,30 +182,53 @@ static void add_channels(const job *j) {
     }
 }
 
-/* The same where each channel is one value: some columns of all segments. */
-static void add_columns(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
-    const int64_t channels = j->of.channels, from = begin * COLUMNS;
-    const int64_t last = end * COLUMNS < channels ? end * COLUMNS : channels, count = last - from;
-    for (int64_t g = 0; g < j->of.groups; g++) {
-        double *dw = (double *)j->args->scratch + (g * channels + from) * 2, *db = dw + count;
-        memset(dw, 0, (size_t)count * 2 * sizeof *dw);
-        for (int64_t s = g; s < j->of.count; s += j->of.groups) {
-            const tdm_segment_norm norm = saved_norm(j, s);
-            const int64_t at = s * channels + from;
-            j->lanes->columns(dw, db, j->args->x[0] + at, j->args->dy + at, count, &norm);
-        }
-        for (int64_t i = 0; i < count; i++) store(j, g * channels + from + i, dw[i], db[i]);
+/* ---- backward where each channel is one value ---- */
+
+/* Segments from `s` on, up to `end`, that have the same weights: their gradients, and what they add to those of the
+ * weights, while they are in the cache. */
+static void backward_block(const job *j, int64_t s, int64_t end, double *dw, double *db) {
+    const int64_t groups = j->of.groups, channels = j->of.channels, at = s * channels;
+    tdm_segment_block block = {.stride = groups * channels};
+    for (; block.count < TDM_SEGMENT_BLOCK && s < end; s += groups) {
+        block.norm[block.count++] = saved_norm(j, s);
+        if (j->args->dx[0] != NULL) segment_gradient(j, s);
     }
+    if (j->args->dparam[0] != NULL) j->lanes->columns(dw, db, j->args->x[0] + at, j->args->dy + at, channels, &block);
+}
+
+static void backward_parts(void *data, int64_t begin, int64_t end) {
+    const job *j = data;
+    const int64_t groups = j->of.groups, channels = j->of.channels, numbers = groups * channels;
+    for (int64_t part = begin; part < end; part++) {
+        double *dw = (double *)j->args->scratch + part * numbers * 2, *db = dw + numbers;
+        const int64_t first = part * part_rows(&j->of) * groups, last = first + part_rows(&j->of) * groups;
+        const int64_t stop = last < j->of.count ? last : j->of.count;
+        memset(dw, 0, (size_t)numbers * 2 * sizeof *dw);
+        for (int64_t g = 0; g < groups; g++)
+            for (int64_t s = first + g; s < stop; s += TDM_SEGMENT_BLOCK * groups)
+                backward_block(j, s, stop, dw + g * channels, db + g * channels);
+    }
+}
+
+/* In the order of the parts. */
+static void add_parts(const job *j) {
+    const int64_t numbers = j->of.groups * j->of.channels;
+    double *sums = j->args->scratch;
+    for (int64_t part = 1; part < part_count(&j->of); part++)
+        for (int64_t i = 0; i < numbers * 2; i++) sums[i] += sums[part * numbers * 2 + i];
+    for (int64_t c = 0; c < numbers; c++) store(j, c, sums[c], sums[numbers + c]);
 }
 
 tdm_status tdm__segments_dnnl_backward(const tdm_kernel_args *args, const tdm_segments *of) {
     job j = job_of(args, of);
-    if (of->points > 1) TDM_MODULE_TRY(share(&j, of->count * of->channels, channel_sums));
+    if (of->points == 1) {
+        TDM_MODULE_TRY(share(&j, part_count(of), backward_parts));
+        if (args->dparam[0] != NULL) add_parts(&j);
+        return TDM_OK;
+    }
+    TDM_MODULE_TRY(share(&j, of->count * of->channels, channel_sums));
     if (args->dx[0] != NULL) TDM_MODULE_TRY(share(&j, of->count, backward_segments));
-    if (args->dparam[0] == NULL) return TDM_OK;
-    if (of->points == 1) return share(&j, (of->channels + COLUMNS - 1) / COLUMNS, add_columns);
-    add_channels(&j);
+    if (args->dparam[0] != NULL) add_channels(&j);
     return TDM_OK;
 }
 

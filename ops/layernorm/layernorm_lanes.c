@@ -3,38 +3,14 @@
 #include <stddef.h>
 
 #include "ops/elementwise.h"
-#include "runtime/backends/dnnl/kit/vectors.h"
-
-enum { WIDE = 8 };
-
-static inline doubles_8 widened(floats_8 v) {
-    return __builtin_convertvector(v, doubles_8);
-}
-
-/* The last values of a run, and `rest` where there are none. */
-static inline floats_8 load_some(const float *from, int64_t count, float rest) {
-    floats_8 v = (floats_8){0} + rest;
-    memcpy(&v, from, (size_t)count * sizeof *from);
-    return v;
-}
-
-static inline double total(doubles_8 v) {
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-}
+#include "runtime/backends/dnnl/kit/runs.h"
 
 /* Sums the distances from the first value: it is close enough to the mean that nothing cancels in double. */
 static void moments(const float *x, int64_t count, double *mean, double *variance) {
-    const floats_8 first = (floats_8){0} + x[0];
-    const doubles_8 origin = widened(first);
-    doubles_8 sum[2] = {{0}, {0}}, squares[2] = {{0}, {0}};
-    for (int64_t i = 0; i < count; i += WIDE) {
-        const floats_8 v = i + WIDE <= count ? load_8(x + i) : load_some(x + i, count - i, x[0]);
-        const doubles_8 d = widened(v) - origin;
-        sum[i / WIDE & 1] += d;
-        squares[i / WIDE & 1] += d * d;
-    }
-    const double shift = total(sum[0] + sum[1]) / (double)count;
-    const double v = total(squares[0] + squares[1]) / (double)count - shift * shift;
+    run_sums sum = {0}, squares = {0};
+    run_moments(&sum, &squares, x, count, x[0]);
+    const double shift = run_total(&sum) / (double)count;
+    const double v = run_total(&squares) / (double)count - shift * shift;
     *mean = (double)x[0] + shift;
     *variance = v < 0.0 ? 0.0 : v;
 }
@@ -62,19 +38,26 @@ static void apply_one(float *y, const float *x, int64_t count, const tdm_segment
     for (int64_t i = 0; i < count; i++) y[i] = NORMALISED(x[i]) * w + b;
 }
 
-static void sums(const float *x, const float *dy, const float *w, int64_t count, float center, double sum[2]) {
-    const floats_8 c = (floats_8){0} + center;
-    doubles_8 s[2] = {{0}, {0}}, d[2] = {{0}, {0}};
-    for (int64_t i = 0; i < count; i += WIDE) {
-        const int64_t left = count - i;
-        floats_8 g = left >= WIDE ? load_8(dy + i) : load_some(dy + i, left, 0.0f);
-        const floats_8 v = left >= WIDE ? load_8(x + i) : load_some(x + i, left, center);
-        if (w != NULL) g *= left >= WIDE ? load_8(w + i) : load_some(w + i, left, 0.0f);
-        s[i / WIDE & 1] += widened(g);
-        d[i / WIDE & 1] += widened(g) * widened(v - c);
+static inline void add_products(run_sums *sum, run_sums *dot, const float *x, const float *dy, const float *w,
+                                float center) {
+    for (int k = 0; k < RUN_STEP / 4; k++) {
+        floats_4 g = load_4(dy + 4 * k);
+        if (w != NULL) g *= load_4(w + 4 * k);
+        sum->of[k] += widened_4(g);
+        dot->of[k] += widened_4(g) * widened_4(load_4(x + 4 * k) - center);
     }
-    sum[0] = total(s[0] + s[1]);
-    sum[1] = total(d[0] + d[1]);
+}
+
+static void sums(const float *x, const float *dy, const float *w, int64_t count, float center, double sum[2]) {
+    float room[3][RUN_STEP];
+    run_sums s = {0}, d = {0};
+    for (int64_t i = 0; i < count; i += RUN_STEP) {
+        const int64_t left = count - i;
+        const float *v = run_next(room[0], x + i, left, center), *g = run_next(room[1], dy + i, left, 0.0f);
+        add_products(&s, &d, v, g, w != NULL ? run_next(room[2], w + i, left, 0.0f) : NULL, center);
+    }
+    sum[0] = run_total(&s);
+    sum[1] = run_total(&d);
 }
 
 static void gradient_one(float *dx, const float *x, const float *dy, int64_t count, const tdm_segment_norm *norm,
@@ -95,12 +78,30 @@ static void gradient(float *dx, const float *x, const float *dy, int64_t count, 
     for (int64_t i = 0; i < count; i++) dx[i] = (dy[i] * w[i] - level - (x[i] - center) * slope) * scale;
 }
 
-static void columns(double *restrict dw, double *restrict db, const float *restrict x, const float *restrict dy,
-                    int64_t count, const tdm_segment_norm *norm) {
-    const float center = norm->center, scale = norm->scale, rest = norm->rest;
-    for (int64_t i = 0; i < count; i++) {
-        dw[i] += (double)(dy[i] * NORMALISED(x[i]));
-        db[i] += (double)dy[i];
+/* Eight columns of all segments, whose sums stay in registers. */
+static inline void add_eight(double *dw, double *db, const float *x, const float *dy, const tdm_segment_block *block) {
+    doubles_4 w[2] = {load_doubles(dw), load_doubles(dw + 4)}, b[2] = {load_doubles(db), load_doubles(db + 4)};
+    for (int64_t k = 0; k < block->count; k++, x += block->stride, dy += block->stride) {
+        const float center = block->norm[k].center, scale = block->norm[k].scale, rest = block->norm[k].rest;
+        const floats_8 g = load_8(dy), product = g * NORMALISED(load_8(x));
+        w[0] += low_half(product), w[1] += high_half(product);
+        b[0] += low_half(g), b[1] += high_half(g);
+    }
+    memcpy(dw, &w[0], sizeof w[0]), memcpy(dw + 4, &w[1], sizeof w[1]);
+    memcpy(db, &b[0], sizeof b[0]), memcpy(db + 4, &b[1], sizeof b[1]);
+}
+
+static void columns(double *dw, double *db, const float *x, const float *dy, int64_t count,
+                    const tdm_segment_block *block) {
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8) add_eight(dw + i, db + i, x + i, dy + i, block);
+    for (; i < count; i++) {
+        for (int64_t k = 0; k < block->count; k++) {
+            const float center = block->norm[k].center, scale = block->norm[k].scale, rest = block->norm[k].rest;
+            const int64_t at = i + k * block->stride;
+            dw[i] += (double)(dy[at] * NORMALISED(x[at]));
+            db[i] += (double)dy[at];
+        }
     }
 }
 

@@ -12,6 +12,13 @@ typedef struct tdm_segment_norm {
     float center, scale, rest;
 } tdm_segment_norm;
 
+/* Some segments, `stride` numbers apart. */
+enum { TDM_SEGMENT_BLOCK = 8 };
+typedef struct tdm_segment_block {
+    int64_t count, stride;
+    tdm_segment_norm norm[TDM_SEGMENT_BLOCK];
+} tdm_segment_block;
+
 /* `w` and `b`: of each value, NULL: 1 and 0. */
 typedef struct tdm_segment_lanes {
     void (*moments)(const float *x, int64_t count, double *mean, double *variance);
@@ -25,9 +32,9 @@ typedef struct tdm_segment_lanes {
                      const float *w, float level, float slope);
     void (*gradient_one)(float *dx, const float *x, const float *dy, int64_t count, const tdm_segment_norm *norm,
                          float w, float level, float slope);
-    /* dw += dy ((x - center) scale + rest); db += dy */
+    /* Of `count` columns: dw += dy ((x - center) scale + rest) and db += dy, segment after segment */
     void (*columns)(double *dw, double *db, const float *x, const float *dy, int64_t count,
-                    const tdm_segment_norm *norm);
+                    const tdm_segment_block *block);
 } tdm_segment_lanes;
 TDM_LANES_TABLES(tdm_segment_lanes, tdm__segment_lanes);
 

@@ -27,6 +27,7 @@
     }
 TDM_VECTORS(16)
 TDM_VECTORS(8)
+TDM_VECTORS(4)
 
 /* Sixteen numbers in bf16: widened, and rounded as tdm__bf16_of does. */
 typedef uint16_t words_16 __attribute__((vector_size(32)));
