@@ -21,9 +21,12 @@ template <int WIDE, class Number> __global__ void upsample_forward(grid g, const
         const tdm_upsample_taps across = tdm__upsample_taps_of(&g.axis[1], at.column);
         pack<float, WIDE> a = load<WIDE>(x, pack_at(g.x, packs, at.plane, down.first, across.first, at.inner));
         if (g.axis[0].bilinear) {
-            const pack<float, WIDE> b = load<WIDE>(x, pack_at(g.x, packs, at.plane, down.first, across.second, at.inner));
-            const pack<float, WIDE> c = load<WIDE>(x, pack_at(g.x, packs, at.plane, down.second, across.first, at.inner));
-            const pack<float, WIDE> d = load<WIDE>(x, pack_at(g.x, packs, at.plane, down.second, across.second, at.inner));
+            const pack<float, WIDE> b =
+                load<WIDE>(x, pack_at(g.x, packs, at.plane, down.first, across.second, at.inner));
+            const pack<float, WIDE> c =
+                load<WIDE>(x, pack_at(g.x, packs, at.plane, down.second, across.first, at.inner));
+            const pack<float, WIDE> d =
+                load<WIDE>(x, pack_at(g.x, packs, at.plane, down.second, across.second, at.inner));
             for (int k = 0; k < WIDE; k++)
                 a.at[k] = (a.at[k] * across.near + b.at[k] * across.far) * down.near +
                           (c.at[k] * across.near + d.at[k] * across.far) * down.far;

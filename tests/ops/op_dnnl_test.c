@@ -152,7 +152,8 @@ TEST(threads_change_no_bit) {
     check_threads("adaptive_maxpool2d", &(op_case){.attrs = "out=4", .rows = 29, .input = {3, {16, 13, 33}}},
                   TDM_LAYOUT_PLAIN);
     check_threads("layernorm", &(op_case){.attrs = "", .rows = 29, .input = {2, {13, 333}}}, TDM_LAYOUT_PLAIN);
-    check_threads("groupnorm", &(op_case){.attrs = "groups=4", .rows = 29, .input = {3, {32, 9, 9}}},
+    check_threads("groupnorm", &(op_case){.attrs = "groups=4", .rows = 29, .input = {3, {32, 9, 9}}}, TDM_LAYOUT_PLAIN);
+    check_threads("upsample", &(op_case){.attrs = "scale=2 mode=bilinear", .rows = 29, .input = {3, {13, 9, 11}}},
                   TDM_LAYOUT_PLAIN);
     check_threads("lstm", &(op_case){.attrs = "hidden=40 layers=2", .rows = 67, .input = {2, {13, 24}}},
                   TDM_LAYOUT_PLAIN);
