@@ -191,7 +191,7 @@ static tdm_graph *wide_graph(void) {
 TEST(threads_change_nothing) {
     tdm_job job;
     law_job(&job);
-    job.train.steps = 4;
+    job.train.steps = 4 / TDM_EVERY(2);
     job.train.per_device = 16;
     job.parallel.threads_per_device = 1;
     tdm_graph *graph = wide_graph();
@@ -214,7 +214,7 @@ TEST(recomputing_changes_nothing) {
     for (int precision = TDM_F32; precision <= TDM_BF16; precision += TDM_BF16 - TDM_F32) {
         tdm_job job;
         law_job(&job);
-        job.train.steps = 4;
+        job.train.steps = 4 / TDM_EVERY(2);
         job.train.per_device = 16;
         job.train.accumulate = 3;
         job.train.precision = precision;
@@ -238,6 +238,7 @@ TEST(bf16_is_equal_in_all_modes) {
     for (int kernels = TDM_KERNELS_AUTO; kernels <= TDM_KERNELS_REF; kernels++) {
         tdm_job job;
         law_job(&job);
+        job.train.steps = 8 / TDM_EVERY(2);
         job.parallel.kernels = kernels;
         tdm_graph *graph = law_graph(1, 1);
         if (kernels == TDM_KERNELS_REF || tdm__has_amx_bf16()) {
@@ -404,7 +405,7 @@ TEST(layerwise_steps_are_equal_in_all_modes) {
     job.optimizer.weight_decay = 1e-3;
     job.train.clip_grad_norm = 0.5;
     job.train.per_device = 16;
-    job.train.steps = 4;
+    job.train.steps = 4 / TDM_EVERY(2);
     job.parallel.threads_per_device = 1;
     job.freeze = (tdm_texts){.count = 1, .item = {"conv1.weight"}};
     tdm_graph *graph = wide_graph();
