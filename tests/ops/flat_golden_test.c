@@ -36,15 +36,16 @@ TEST(optimizers_equal_pytorch) {
     static const char *const names[] = {"ref", "avx2", "avx512"};
     for (tdm_isa isa = TDM_ISA_REF; isa <= tdm__isa(); isa++) {
         for (size_t i = 0; i < sizeof golden_cases / sizeof golden_cases[0]; i++) {
+            const flat_case *c = &golden_cases[i];
             float p[COUNT], g[COUNT], state[3][COUNT] = {{0}};
-            flat_run run = {golden_cases[i], 0, p, g, {state[0], state[1], state[2]}, COUNT};
+            flat_run run = {&c->section, 0, p, g, {state[0], state[1], state[2]}, COUNT};
             optim_numbers(1, p, COUNT, 1.0f);
             for (int step = 1; step <= STEPS; step++) {
                 optim_numbers(1000 + (uint32_t)step, g, COUNT, ldexpf(1.0f, step % 5 - 3));
                 optimize(isa, &run);
-                if (step == 1) check_bits(names[isa], run.setting.name, 1, p, run.setting.first);
+                if (step == 1) check_bits(names[isa], c->name, 1, p, c->first);
             }
-            check_bits(names[isa], run.setting.name, STEPS, p, run.setting.last);
+            check_bits(names[isa], c->name, STEPS, p, c->last);
         }
     }
 }

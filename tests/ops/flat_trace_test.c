@@ -9,24 +9,29 @@ enum { ROWS = 64, IN = 10, HIDDEN = 32, OUT = 3, W1 = 0, B1 = HIDDEN * IN, W2 = 
 enum { MLP = B2 + OUT, TRACE = 10 };
 
 typedef struct {
-    flat_case setting;
+    tdm_optimizer_section section;
     double loss[TRACE], sum[4]; /* sum: of the four parameter tensors after the last step */
 } trace_case;
 
 static const trace_case traces[] = {
-    {{"SGD", FLAT_SGD, 0.1, 0.9, 0, 0, 0, false, false, {0}, {0}},
+    {{.type = TDM_SGD, .lr = 0.1, .momentum = 0.9},
      {1.0853787660598755, 1.056037187576294, 1.0140131711959839, 0.9787843227386475, 0.9607143998146057,
       0.9567821621894836, 0.9557616710662842, 0.9477036595344543, 0.9293932318687439, 0.9040754437446594},
      {-3.60644050326664, 2.135054251179099, 0.28911053529009223, -0.004735380411148071}},
-    {{"SGD nesterov", FLAT_SGD, 0.1, 0.9, 0, 0, 1e-3, true, false, {0}, {0}},
+    {{.type = TDM_SGD, .lr = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 1e-3},
      {1.0853787660598755, 1.033160924911499, 0.9898892641067505, 0.9641534090042114, 0.9511665105819702,
       0.9415386319160461, 0.9290161728858948, 0.9123867154121399, 0.8933921456336975, 0.8742108941078186},
      {-3.5093231118516997, 2.178159261122346, 0.2877462989963533, -0.004712970927357674}},
-    {{"Adam", FLAT_ADAM, 1e-2, 0.9, 0.999, 1e-8, 0, false, false, {0}, {0}},
+    {{.type = TDM_ADAM, .lr = 1e-2, .betas = {2, {0.9, 0.999}}, .eps = 1e-8, .form = TDM_ADAM_MULADD},
      {1.0853787660598755, 1.0264476537704468, 0.982962965965271, 0.9530840516090393, 0.9326640367507935,
       0.9174761772155762, 0.9041251540184021, 0.8902864456176758, 0.874787449836731, 0.8579485416412354},
      {-3.070184635464102, 2.4761248072609305, -0.5814914703369141, -0.05560160055756569}},
-    {{"AdamW", FLAT_ADAMW, 1e-2, 0.9, 0.999, 1e-8, 0.05, false, false, {0}, {0}},
+    {{.type = TDM_ADAMW,
+      .lr = 1e-2,
+      .betas = {2, {0.9, 0.999}},
+      .eps = 1e-8,
+      .weight_decay = 0.05,
+      .form = TDM_ADAM_MULADD},
      {1.0853787660598755, 1.0264798402786255, 0.9830477833747864, 0.9531939625740051, 0.9327663779258728,
       0.9175602197647095, 0.9042164087295532, 0.8904141187667847, 0.875003457069397, 0.8582719564437866},
      {-3.0496814427897334, 2.469525552354753, -0.5848341537639499, -0.055638350546360016}},
@@ -100,7 +105,7 @@ TEST(traces_follow_pytorch_1_13) {
     for (size_t i = 0; i < sizeof traces / sizeof traces[0]; i++) {
         network net;
         network_init(&net);
-        flat_run run = {traces[i].setting, 0, net.p, net.g, {net.m, net.v}, MLP};
+        flat_run run = {&traces[i].section, 0, net.p, net.g, {net.m, net.v}, MLP};
         for (int step = 0; step < TRACE; step++) {
             CHECK_NEAR(network_step(&net), traces[i].loss[step], 2e-6);
             optimize(tdm__isa(), &run);

@@ -3,7 +3,7 @@
 
 Run with a python that has torch (made with 2.13.0, CPU): python3 tests/ops/make_flat_golden.py > tests/ops/flat_golden.h
 Inputs are not stored: parameters and gradients come from the generator below, which flat_golden_test.c repeats.
-Cases named muladd use the first moment of torch < 2.1 (mul_, add_) and are written with tensor operations.
+Cases of the form MULADD use the first moment of torch < 2.1 (mul_, add_) and are written with tensor operations.
 
 PyTorch's wheels take Tensor.sqrt from MKL's vector library, which is not correctly rounded (one unit in the last place
 off for every sixth number, and not the same on every processor); builds without MKL round as IEEE 754 wants. The
@@ -19,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from torch_lars import Lars
 
 COUNT, STEPS = 53, 20
+TORCH = {"SGD": "SGD", "ADAM": "Adam", "ADAMW": "AdamW", "RMSPROP": "RMSprop"}
 
 
 def numbers(seed, count):
@@ -34,9 +35,9 @@ def gradient(step):
     return torch.tensor(numbers(1000 + step, COUNT), dtype=torch.float32) * 2.0 ** (step % 5 - 3)
 
 
-def run(make):
+def run(kind, settings):
     p = torch.nn.Parameter(torch.tensor(numbers(1, COUNT), dtype=torch.float32))
-    optimizer, first = make([p]), None
+    optimizer, first = optimizer_of([p], kind, **settings), None
     for step in range(1, STEPS + 1):
         p.grad = gradient(step)
         optimizer.step()
@@ -47,7 +48,7 @@ def run(make):
 class MultiplyAddAdam:
     """Adam and AdamW with the operations of torch 1.13's single-tensor loop."""
 
-    def __init__(self, params, lr, betas, eps, weight_decay, decoupled, amsgrad):
+    def __init__(self, params, lr, betas, eps, weight_decay=0.0, amsgrad=False, decoupled=False):
         self.p, self.lr, self.betas, self.eps = params[0], lr, betas, eps
         self.weight_decay, self.decoupled, self.amsgrad, self.t = weight_decay, decoupled, amsgrad, 0
         self.m, self.v, self.most = (torch.zeros_like(self.p) for _ in range(3))
@@ -68,74 +69,59 @@ class MultiplyAddAdam:
         self.p.addcdiv_(self.m, denominator, value=-(self.lr / (1 - beta1**self.t)))
 
 
-def sgd(**kw):
-    return lambda params: torch.optim.SGD(params, foreach=False, **kw)
+def optimizer_of(params, kind, form="LERP", **settings):
+    if form == "MULADD":
+        return MultiplyAddAdam(params, decoupled=kind == "ADAMW", **settings)
+    if kind == "LARS":
+        return Lars(params, exclude_1d=False, **settings)
+    return getattr(torch.optim, TORCH[kind])(params, foreach=False, **settings)
 
 
-def adam(**kw):
-    return lambda params: torch.optim.Adam(params, foreach=False, **kw)
-
-
-def adamw(**kw):
-    return lambda params: torch.optim.AdamW(params, foreach=False, **kw)
-
-
-def rmsprop(**kw):
-    return lambda params: torch.optim.RMSprop(params, foreach=False, **kw)
-
-
-def lars(**kw):
-    return lambda params: Lars(params, trust_coefficient=0.01, exclude_1d=False, **kw)
-
-
-def muladd(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, decoupled=False, amsgrad=False):
-    return lambda params: MultiplyAddAdam(params, lr, betas, eps, weight_decay, decoupled, amsgrad)
-
-
-# name, kind, lr, momentum or beta1, dampening or beta2 or alpha, eps, weight decay, nesterov or amsgrad or centered, lerp,
-# how torch is asked
+# Name, kind, settings: arguments of torch and members of tdm_optimizer_section. Defaults of torch that are not 0 are
+# written out, because a section in C has zeros there.
 CASES = [
-    ("sgd", "SGD", 0.1, 0, 0, 0, 0, 0, 0, sgd(lr=0.1)),
-    ("sgd wd", "SGD", 0.1, 0, 0, 0, 1e-2, 0, 0, sgd(lr=0.1, weight_decay=1e-2)),
-    ("sgd momentum", "SGD", 0.1, 0.9, 0, 0, 0, 0, 0, sgd(lr=0.1, momentum=0.9)),
-    ("sgd dampening", "SGD", 0.05, 0.8, 0.3, 0, 0, 0, 0, sgd(lr=0.05, momentum=0.8, dampening=0.3)),
-    ("sgd nesterov", "SGD", 0.1, 0.9, 0, 0, 0, 1, 0, sgd(lr=0.1, momentum=0.9, nesterov=True)),
-    ("sgd dampening wd", "SGD", 0.03, 0.7, 0.2, 0, 1e-3, 0, 0,
-     sgd(lr=0.03, momentum=0.7, dampening=0.2, weight_decay=1e-3)),
-    ("sgd nesterov wd", "SGD", 0.1, 0.9, 0, 0, 1e-3, 1, 0,
-     sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3)),
-    ("adam", "ADAM", 1e-3, 0.9, 0.999, 1e-8, 0, 0, 1, adam(lr=1e-3)),
-    ("adam wd", "ADAM", 1e-2, 0.9, 0.999, 1e-8, 0.05, 0, 1, adam(lr=1e-2, weight_decay=0.05)),
-    ("adam other betas", "ADAM", 3e-3, 0.4, 0.9, 1e-3, 0, 0, 1, adam(lr=3e-3, betas=(0.4, 0.9), eps=1e-3)),
-    ("adamw", "ADAMW", 1e-3, 0.9, 0.999, 1e-8, 1e-2, 0, 1, adamw(lr=1e-3)),
-    ("adamw wd", "ADAMW", 1e-2, 0.95, 0.99, 1e-6, 0.1, 0, 1,
-     adamw(lr=1e-2, betas=(0.95, 0.99), eps=1e-6, weight_decay=0.1)),
-    ("adam muladd", "ADAM", 1e-3, 0.9, 0.999, 1e-8, 0, 0, 0, muladd()),
-    ("adam muladd wd", "ADAM", 1e-2, 0.8, 0.99, 1e-8, 0.05, 0, 0, muladd(1e-2, (0.8, 0.99), 1e-8, 0.05)),
-    ("adam amsgrad", "ADAM", 1e-2, 0.9, 0.5, 1e-8, 0, 1, 1, adam(lr=1e-2, betas=(0.9, 0.5), amsgrad=True)),
-    ("adam amsgrad wd", "ADAM", 1e-2, 0.4, 0.7, 1e-6, 0.05, 1, 1,
-     adam(lr=1e-2, betas=(0.4, 0.7), eps=1e-6, weight_decay=0.05, amsgrad=True)),
-    ("adamw amsgrad", "ADAMW", 1e-2, 0.9, 0.5, 1e-8, 0.1, 1, 1,
-     adamw(lr=1e-2, betas=(0.9, 0.5), weight_decay=0.1, amsgrad=True)),
-    ("rmsprop", "RMSPROP", 1e-2, 0, 0.99, 1e-8, 0, 0, 1, rmsprop(lr=1e-2)),
-    ("rmsprop wd", "RMSPROP", 1e-2, 0, 0.9, 1e-3, 0.05, 0, 1, rmsprop(lr=1e-2, alpha=0.9, eps=1e-3, weight_decay=0.05)),
-    ("rmsprop momentum", "RMSPROP", 1e-2, 0.9, 0.99, 1e-8, 0, 0, 1, rmsprop(lr=1e-2, momentum=0.9)),
-    ("rmsprop momentum wd", "RMSPROP", 1e-3, 0.8, 0.95, 1e-8, 0.05, 0, 1,
-     rmsprop(lr=1e-3, alpha=0.95, momentum=0.8, weight_decay=0.05)),
-    ("rmsprop centered", "RMSPROP", 1e-2, 0, 0.99, 1e-8, 0, 1, 1, rmsprop(lr=1e-2, centered=True)),
-    ("rmsprop centered wd", "RMSPROP", 1e-2, 0, 0.3, 1e-3, 0.05, 1, 1,
-     rmsprop(lr=1e-2, alpha=0.3, eps=1e-3, weight_decay=0.05, centered=True)),
-    ("rmsprop centered momentum", "RMSPROP", 1e-2, 0.9, 0.9, 1e-3, 0.05, 1, 1,
-     rmsprop(lr=1e-2, alpha=0.9, eps=1e-3, momentum=0.9, weight_decay=0.05, centered=True)),
-    ("adam amsgrad muladd", "ADAM", 1e-2, 0.9, 0.5, 1e-8, 0, 1, 0, muladd(1e-2, (0.9, 0.5), amsgrad=True)),
-    ("adamw muladd", "ADAMW", 1e-2, 0.9, 0.999, 1e-8, 0.05, 0, 0, muladd(1e-2, weight_decay=0.05, decoupled=True)),
-    ("lars", "LARS", 2.0, 0, 0, 1e-8, 0, 0, 0, lars(lr=2.0)),
-    ("lars wd", "LARS", 4.0, 0, 0, 1e-3, 0.05, 0, 0, lars(lr=4.0, eps=1e-3, weight_decay=0.05)),
-    ("lars momentum wd", "LARS", 1.0, 0.9, 0, 1e-8, 1e-3, 0, 0, lars(lr=1.0, momentum=0.9, weight_decay=1e-3)),
-    ("lars dampening", "LARS", 1.0, 0.8, 0.3, 1e-8, 0, 0, 0, lars(lr=1.0, momentum=0.8, dampening=0.3)),
-    ("lars nesterov wd", "LARS", 1.0, 0.9, 0, 1e-8, 0.01, 1, 0,
-     lars(lr=1.0, momentum=0.9, nesterov=True, weight_decay=0.01)),
+    ("sgd", "SGD", dict(lr=0.1)),
+    ("sgd wd", "SGD", dict(lr=0.1, weight_decay=1e-2)),
+    ("sgd momentum", "SGD", dict(lr=0.1, momentum=0.9)),
+    ("sgd dampening", "SGD", dict(lr=0.05, momentum=0.8, dampening=0.3)),
+    ("sgd nesterov", "SGD", dict(lr=0.1, momentum=0.9, nesterov=True)),
+    ("sgd dampening wd", "SGD", dict(lr=0.03, momentum=0.7, dampening=0.2, weight_decay=1e-3)),
+    ("sgd nesterov wd", "SGD", dict(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3)),
+    ("adam", "ADAM", dict(lr=1e-3, betas=(0.9, 0.999), eps=1e-8)),
+    ("adam wd", "ADAM", dict(lr=1e-2, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.05)),
+    ("adam other betas", "ADAM", dict(lr=0.003, betas=(0.4, 0.9), eps=1e-3)),
+    ("adamw", "ADAMW", dict(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2)),
+    ("adamw wd", "ADAMW", dict(lr=1e-2, betas=(0.95, 0.99), eps=1e-6, weight_decay=0.1)),
+    ("adam muladd", "ADAM", dict(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, form="MULADD")),
+    ("adam muladd wd", "ADAM", dict(lr=1e-2, betas=(0.8, 0.99), eps=1e-8, weight_decay=0.05, form="MULADD")),
+    ("adam amsgrad", "ADAM", dict(lr=1e-2, betas=(0.9, 0.5), amsgrad=True, eps=1e-8)),
+    ("adam amsgrad wd", "ADAM", dict(lr=1e-2, betas=(0.4, 0.7), amsgrad=True, eps=1e-6, weight_decay=0.05)),
+    ("adamw amsgrad", "ADAMW", dict(lr=1e-2, betas=(0.9, 0.5), amsgrad=True, eps=1e-8, weight_decay=0.1)),
+    ("rmsprop", "RMSPROP", dict(lr=1e-2, alpha=0.99, eps=1e-8)),
+    ("rmsprop wd", "RMSPROP", dict(lr=1e-2, alpha=0.9, eps=1e-3, weight_decay=0.05)),
+    ("rmsprop momentum", "RMSPROP", dict(lr=1e-2, alpha=0.99, momentum=0.9, eps=1e-8)),
+    ("rmsprop momentum wd", "RMSPROP", dict(lr=1e-3, alpha=0.95, momentum=0.8, eps=1e-8, weight_decay=0.05)),
+    ("rmsprop centered", "RMSPROP", dict(lr=1e-2, alpha=0.99, centered=True, eps=1e-8)),
+    ("rmsprop centered wd", "RMSPROP", dict(lr=1e-2, alpha=0.3, centered=True, eps=1e-3, weight_decay=0.05)),
+    ("rmsprop centered momentum", "RMSPROP", dict(lr=1e-2, alpha=0.9, momentum=0.9, centered=True, eps=1e-3,
+                                                  weight_decay=0.05)),
+    ("adam amsgrad muladd", "ADAM", dict(lr=1e-2, betas=(0.9, 0.5), amsgrad=True, eps=1e-8, form="MULADD")),
+    ("adamw muladd", "ADAMW", dict(lr=1e-2, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.05, form="MULADD")),
+    ("lars", "LARS", dict(lr=2.0, eps=1e-8, trust_coefficient=0.01)),
+    ("lars wd", "LARS", dict(lr=4.0, eps=1e-3, weight_decay=0.05, trust_coefficient=0.01)),
+    ("lars momentum wd", "LARS", dict(lr=1.0, momentum=0.9, eps=1e-8, weight_decay=1e-3, trust_coefficient=0.01)),
+    ("lars dampening", "LARS", dict(lr=1.0, momentum=0.8, dampening=0.3, eps=1e-8, trust_coefficient=0.01)),
+    ("lars nesterov wd", "LARS", dict(lr=1.0, momentum=0.9, nesterov=True, eps=1e-8, weight_decay=1e-2,
+                                      trust_coefficient=0.01)),
 ]
+
+
+def in_c(value):
+    if isinstance(value, tuple):
+        return "{%d, {%s}}" % (len(value), ", ".join(in_c(item) for item in value))
+    if isinstance(value, str):
+        return "TDM_ADAM_" + value
+    return "true" if value is True else repr(value)
 
 
 def words(tensor):
@@ -151,11 +137,10 @@ def main():
     print("/* Made by make_flat_golden.py with torch %s; do not edit. */" % torch.__version__)
     print("/* clang-format off */")
     print("static const flat_case golden_cases[] = {")
-    for name, kind, lr, a, b, eps, wd, flag, lerp, make in CASES:
-        first, last = run(make)
-        print('    {"%s", FLAT_%s, %r, %r, %r, %r, %r, %s, %s,' % (
-            name, kind, lr, float(a), float(b), float(eps), float(wd),
-            "true" if flag else "false", "true" if lerp else "false"))
+    for name, kind, settings in CASES:
+        first, last = run(kind, settings)
+        members = [".type = TDM_" + kind] + [".%s = %s" % (key, in_c(value)) for key, value in settings.items()]
+        print('    {"%s", {%s},' % (name, ", ".join(members)))
         print("     " + words(first) + ",\n     " + words(last) + "},")
     print("};")
     print("/* clang-format on */")
