@@ -6,7 +6,7 @@
 #   TDM_CUDA_OP_SOURCES TDM_CUDA_OP_CU        kernels of the CUDA module
 #   TDM_DNNL_OP_SOURCES TDM_DNNL_OP_LANES     kernels of the dnnl module; code for several instruction sets
 # and headers in <build>/generated/ops: cuda_kernels.def, cuda_losses.def, cuda_optims.def, dnnl_kernels.def, all_cases.h,
-# loss_cases.def, optim_cases.def.
+# loss_cases.def, optim_cases.def, activations.h (what loops of activation_lanes.h there are, for their test).
 function(tdm_names out file kind)
     file(STRINGS ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${file} lines REGEX "^TDM_${kind}\\(")
     list(TRANSFORM lines REPLACE "^TDM_${kind}\\(([a-z0-9_]+)\\).*" "\\1")
@@ -60,8 +60,17 @@ function(tdm_list_ops)
             string(APPEND dnnl_kernels "TDM_KERNEL(${op})\n")
         endif()
     endforeach()
+    set(formulas "")
+    set(activations "#define TDM_ACTIVATIONS(EACH)")
     foreach(op ${TDM_OPS})
         string(APPEND cases "#include \"ops/${op}/${op}_cases.h\"\n")
+        if(EXISTS ${root}/${op}/${op}_lanes.c)
+            file(STRINGS ${root}/${op}/${op}_lanes.c is_activation REGEX "^TDM_ACTIVATION_LANES")
+            if(is_activation)
+                string(APPEND formulas "#include \"ops/${op}/${op}.h\"\n")
+                string(APPEND activations " EACH(${op})")
+            endif()
+        endif()
     endforeach()
     foreach(loss ${TDM_LOSSES})
         if(EXISTS ${root}/loss/${loss}/${loss}.cu)
@@ -85,6 +94,7 @@ function(tdm_list_ops)
     file(CONFIGURE OUTPUT ${generated}/cuda_optims.def CONTENT "${cuda_optims}")
     file(CONFIGURE OUTPUT ${generated}/dnnl_kernels.def CONTENT "${dnnl_kernels}")
     file(CONFIGURE OUTPUT ${generated}/all_cases.h CONTENT "${cases}")
+    file(CONFIGURE OUTPUT ${generated}/activations.h CONTENT "${formulas}${activations}\n")
     file(CONFIGURE OUTPUT ${generated}/loss_cases.def CONTENT "${loss_cases}")
     file(CONFIGURE OUTPUT ${generated}/optim_cases.def CONTENT "${optim_cases}")
     foreach(list TDM_OPS TDM_LOSSES TDM_OPTIMS TDM_OP_SOURCES TDM_LANES TDM_CUDA_OP_SOURCES TDM_CUDA_OP_CU TDM_DNNL_OP_SOURCES

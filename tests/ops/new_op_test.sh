@@ -48,6 +48,9 @@ for row in {cuda,dnnl}_kernels:TDM_KERNEL:probe_{plain,attr} cuda_kernels:TDM_KE
     IFS=: read -r file macro name <<<"$row"
     grep -qx "$macro($name)" ../build/generated/ops/$file.def || fail "$file.def does not know $name"
 done
+for name in probe_{plain,attr}; do
+    grep -q " EACH($name)" ../build/generated/ops/activations.h || fail "activations.h does not know $name"
+done
 mapfile -t objects < <(grep -oE '^build [^ ]*(/ops/ops\.c|(probe_(op|plain|attr)(_ref)?|probe_optim|probe_optim_lanes|probe_loss)\.(c|cu))\.o:' ../build/build.ninja |
     sed 's/^build //; s/:$//')
 for file in probe_{op,plain,attr}_ref.c probe_optim_lanes.c probe_loss.c; do
