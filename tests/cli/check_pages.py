@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that pages name only files and functions that exist, that both README list every layer, loss, optimizer and
-schedule, and that the page of the dnnl module says of every layer what runs. Prints what is wrong; exit status 1 if
-there is something. Names of an example (`lion`, `huber`, `tsv`, `celu`) and patterns (noun_verb, VERB) are not looked
-for."""
+"""Checks that pages name only files and functions that exist, that both README list every layer, loss, optimizer,
+schedule and format of data, and that the page of the dnnl module says of every layer what runs. Prints what is wrong;
+exit status 1 if there is something. Names of an example (`lion`, `huber`, `tsv`, `celu`) and patterns
+(noun_verb, VERB) are not looked for."""
 import pathlib
 import re
 import sys
@@ -31,8 +31,9 @@ def check_lists(page, heading):
     """The section `heading` of the page names whatever the tables have."""
     section = text[page].split(f"\n## {heading}\n", 1)[-1].split("\n## ", 1)[0]
     listed = set(re.findall(r"[a-z][a-z0-9_]*", section))
-    for file in ("ops/ops.def", "ops/losses.def", "ops/optims.def"):
-        for name in re.findall(r"^TDM_\w+\((\w+)\)", text[file], re.M):
+    formats = "runtime/include/tandem/sys/formats.def"
+    for file in ("ops/ops.def", "ops/losses.def", "ops/optims.def", formats):
+        for name in re.findall(r"^TDM_\w+\((?:\w+, )?(\w+)(?:, BUILT_IN)?\)", text[file], re.M):
             if name not in listed:
                 bad.append(f"{page}: '{heading}' does not list {name} of {file}")
     file = "config/fields/train.c"
