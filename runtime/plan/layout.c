@@ -22,7 +22,7 @@ static tdm_status ask(const tdm_build *build, const tdm_kernel *kernel, tdm_kern
     if (*fits || !narrow || !build->plan->options.widens) return TDM_OK;
     desc->precision = TDM_F32;
     TDM_TRY(tdm__build_ask(kernel, desc, fit, fits));
-    fit->epilogue &= TDM_EPILOGUE_RELU | TDM_EPILOGUE_SUM_DX; /* before others, numbers would have to be rounded */
+    fit->epilogue &= TDM_EPILOGUES_OF_FLOATS;
     return TDM_OK;
 }
 

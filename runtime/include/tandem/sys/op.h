@@ -120,6 +120,8 @@ typedef enum tdm_epilogue {
      * sum as y holds it, so another kernel may add it later with the same bits. */
     TDM_EPILOGUE_GIVES_BIAS = 16
 } tdm_epilogue;
+/* Those that a kernel for floats may apply in a plan of bf16, because no number has to be rounded in front of them. */
+enum { TDM_EPILOGUES_OF_FLOATS = TDM_EPILOGUE_RELU | TDM_EPILOGUE_SUM_DX };
 
 /* What a kernel is asked to run: decided once, at plan time, constant afterwards. */
 typedef struct tdm_kernel_desc {
