@@ -14,7 +14,7 @@
 typedef struct {
     int64_t rows, in, out; /* rows: of the matrices */
     size_t x, y;           /* forward: x^T, y^T */
-    size_t masked;         /* backward: dy, 0 where y <= 0 */
+    size_t masked, room;   /* backward: dy, 0 where y <= 0; and room for the gradient of the weights */
     size_t total;
 } offsets;
 
@@ -26,7 +26,8 @@ static offsets offsets_of(const tdm_kernel_desc *desc, int64_t rows) {
     offsets at = {.rows = of.points, .in = of.in, .out = of.out};
     at.y = at.x + tdm__dnnl_round((size_t)(transposed * at.in) * sizeof(float));
     const size_t forward = at.y + tdm__dnnl_round((size_t)(transposed * at.out) * sizeof(float));
-    const size_t backward = at.masked + tdm__dnnl_round((size_t)(at.rows * at.out) * sizeof(float));
+    at.room = at.masked + tdm__dnnl_round((size_t)(at.rows * at.out) * sizeof(float));
+    const size_t backward = at.room + (size_t)tdm__dnnl_sgemm_room(at.out, at.rows) * sizeof(float);
     at.total = forward > backward ? forward : backward;
     return at;
 }
@@ -70,11 +71,11 @@ static tdm_status multiply(const tdm_kernel_args *args, const tdm_dnnl_sgemm *pr
 static tdm_status forward_transposed(const tdm_kernel_args *args, const offsets *at, const float *bias) {
     float *x = (float *)((char *)args->scratch + at->x), *y = (float *)((char *)args->scratch + at->y);
     const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
-    passes->transpose(x, args->x[0], at->rows, at->in);
+    passes->transpose(x, args->x[0], at->rows, at->in, at->in);
     const tdm_dnnl_sgemm p = {'N',    'N', at->out,  at->rows, at->in,   args->param[0],
                               at->in, x,   at->rows, y,        at->rows, false};
     TDM_MODULE_TRY(multiply(args, &p));
-    passes->transpose(args->y, y, at->out, at->rows);
+    passes->transpose(args->y, y, at->out, at->rows, at->rows);
     finish(args, at, bias);
     return TDM_OK;
 }
@@ -127,7 +128,8 @@ static tdm_status run_backward(const tdm_kernel_args *args) {
     if (args->dparam[0] != NULL) {
         const tdm_dnnl_sgemm dw = {'T',    'N',        at.out, at.in,           at.rows, dy,
                                    at.out, args->x[0], at.in,  args->dparam[0], at.in,   false};
-        TDM_MODULE_TRY(multiply(args, &dw));
+        float *room = tdm__dnnl_sgemm_room(at.out, at.rows) > 0 ? (float *)((char *)args->scratch + at.room) : NULL;
+        TDM_MODULE_TRY(tdm__dnnl_sgemm_share_long(&dw, args->desc->threads, room, "linear"));
     }
     if (args->dparam[1] != NULL) sum_rows(args->dparam[1], dy, &at);
     if (args->dx[0] == NULL) return TDM_OK;

@@ -22,7 +22,7 @@ typedef struct {
     int64_t layer, in, wide;
     const float *const *param;
     float *carried, *kept;
-    float *products, *turned; /* of a step: w h^T of each part, and transposed */
+    float *products, *turned; /* of a step: w h^T of each part, and transposed; then room for gradients of weights */
     int64_t parts;
     _Atomic int status; /* dnnl_status_t */
 } job;
@@ -32,13 +32,20 @@ static int64_t lined(int64_t count) {
     return (int64_t)(tdm__dnnl_round((size_t)count * sizeof(float)) / sizeof(float));
 }
 
+/* Of what forward needs for products, and backward for the gradients of weights. */
+static int64_t working(const tdm_recurrent *r) {
+    const int64_t wide = r->gates * r->hidden, products = 2 * lined(r->rows * wide);
+    const int64_t room = lined(tdm__dnnl_sgemm_room(wide, r->rows * r->steps));
+    return room > products ? room : products;
+}
+
 bool tdm__recurrent_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool is_gru) {
     const tdm_recurrent r = tdm__recurrent_of(desc, is_gru, desc->y.dim[0]);
-    const int64_t kept = tdm__recurrent_kept(&r), numbers = r.rows * r.gates * r.hidden;
+    const int64_t kept = tdm__recurrent_kept(&r);
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
     fit->saved_bytes = (size_t)kept * sizeof(float);
     fit->scratch_bytes =
-        (size_t)(2 * lined(numbers) + lined(r.rows * 2 * r.hidden) + (desc->training ? 0 : kept)) * sizeof(float);
+        (size_t)(working(&r) + lined(r.rows * 2 * r.hidden) + (desc->training ? 0 : kept)) * sizeof(float);
     return true;
 }
 
@@ -48,7 +55,7 @@ static job job_of(const tdm_kernel_args *args, bool is_gru) {
     j.wide = j.r.gates * j.r.hidden;
     j.products = args->scratch;
     j.turned = j.products + lined(j.r.rows * j.wide);
-    j.carried = j.turned + lined(j.r.rows * j.wide);
+    j.carried = j.products + working(&j.r);
     j.kept = args->saved != NULL ? args->saved : j.carried + lined(j.r.rows * 2 * j.r.hidden);
     j.parts = j.r.rows < PART_ROWS ? 1 : j.r.rows / PART_ROWS;
     return j;
@@ -114,7 +121,7 @@ static void add_states(job *j, rows of, int64_t t) {
     float *products = j->products + of.first * j->wide, *turned = j->turned + of.first * j->wide;
     multiply(j, &(tdm_dnnl_sgemm){'N', 'T', j->wide, count, j->r.hidden, j->param[1], j->r.hidden,
                                   at(j, of.first, t - 1) + j->r.h, j->r.steps * j->r.stride, products, count, false});
-    passes->transpose(turned, products, j->wide, count);
+    passes->transpose(turned, products, j->wide, count, count);
     for (int64_t n = of.first; n < of.end; n++, turned += j->wide) {
         passes->add(at(j, n, t), turned, shared);
         if (j->r.is_gru) passes->add(at(j, n, t) + j->wide, turned + shared, j->r.hidden);
@@ -201,6 +208,11 @@ static void backward_parts(void *data, int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; part++) backward_rows(data, rows_of(data, part));
 }
 
+static tdm_status multiply_long(job *j, const tdm_dnnl_sgemm *product) {
+    float *room = tdm__dnnl_sgemm_room(product->m, product->k) > 0 ? j->products : NULL;
+    return tdm__dnnl_sgemm_share_long(product, j->args->desc->threads, room, j->r.is_gru ? "gru" : "lstm");
+}
+
 /* Gradients of rows [to, to + count) of the weights with h and of their biases; their gates lie at `from`. */
 static tdm_status add_of_states(job *j, int64_t from, int64_t count, int64_t to) {
     float *const *out = j->args->dparam + j->layer * TDM_RECURRENT_PARAMS;
@@ -210,7 +222,7 @@ static tdm_status add_of_states(job *j, int64_t from, int64_t count, int64_t to)
         'T',    'N',  count, hidden, steps, gates, stride, at(j, 0, 0) + j->r.dh, stride, out[1] + to * hidden,
         hidden, false};
     j->lanes->columns(out[3] + to, gates, steps, count, stride);
-    return tdm__dnnl_sgemm_share(&dw, j->args->desc->threads, j->r.is_gru ? "gru" : "lstm");
+    return multiply_long(j, &dw);
 }
 
 static tdm_status add_weights(job *j) {
@@ -222,7 +234,7 @@ static tdm_status add_weights(job *j) {
     const tdm_dnnl_sgemm dw = {'T',         'N', j->wide, j->in,  steps, at(j, 0, 0),
                                j->r.stride, x,   stride,  out[0], j->in, false};
     j->lanes->columns(out[2], at(j, 0, 0), steps, j->wide, j->r.stride);
-    TDM_MODULE_TRY(tdm__dnnl_sgemm_share(&dw, j->args->desc->threads, j->r.is_gru ? "gru" : "lstm"));
+    TDM_MODULE_TRY(multiply_long(j, &dw));
     TDM_MODULE_TRY(add_of_states(j, 0, j->r.is_gru ? 2 * hidden : j->wide, 0));
     return j->r.is_gru ? add_of_states(j, 3 * hidden, hidden, 2 * hidden) : TDM_OK;
 }

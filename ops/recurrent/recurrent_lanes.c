@@ -21,7 +21,7 @@ static inline __attribute__((always_inline)) void units_back(tdm_recurrent r, bo
     for (int64_t j = 0; j < hidden; j++) tdm__recurrent_unit_back(&r, now, before, carried, j);
 }
 
-static void forward(const tdm_recurrent *r, float *now, const float *before) {
+static __attribute__((flatten)) void forward(const tdm_recurrent *r, float *now, const float *before) {
     if (r->is_gru && before != NULL)
         units(*r, true, now, before);
     else if (r->is_gru)
@@ -32,7 +32,7 @@ static void forward(const tdm_recurrent *r, float *now, const float *before) {
         units(*r, false, now, NULL);
 }
 
-static void backward(const tdm_recurrent *r, float *now, const float *before, float *carried) {
+static __attribute__((flatten)) void backward(const tdm_recurrent *r, float *now, const float *before, float *carried) {
     if (r->is_gru && before != NULL)
         units_back(*r, true, now, before, carried);
     else if (r->is_gru)

@@ -16,16 +16,16 @@ static void add(float *restrict sum, const float *restrict x, int64_t count) {
 /* At most TILE rows. With a constant `count` the loop is vectorised. */
 enum { TILE = 16 };
 static inline __attribute__((always_inline)) void transpose_rows(float *restrict to, const float *restrict from,
-                                                                 int64_t rows, int64_t columns, int64_t row,
-                                                                 int64_t count) {
+                                                                 int64_t rows, int64_t columns, int64_t stride,
+                                                                 int64_t row, int64_t count) {
     for (int64_t c = 0; c < columns; c++)
-        for (int64_t k = row; k < row + count; k++) to[c * rows + k] = from[k * columns + c];
+        for (int64_t k = row; k < row + count; k++) to[c * rows + k] = from[k * stride + c];
 }
 
-static void transpose(float *restrict to, const float *restrict from, int64_t rows, int64_t columns) {
+static void transpose(float *restrict to, const float *restrict from, int64_t rows, int64_t columns, int64_t stride) {
     int64_t row = 0;
-    for (; row + TILE <= rows; row += TILE) transpose_rows(to, from, rows, columns, row, TILE);
-    if (row < rows) transpose_rows(to, from, rows, columns, row, rows - row);
+    for (; row + TILE <= rows; row += TILE) transpose_rows(to, from, rows, columns, stride, row, TILE);
+    if (row < rows) transpose_rows(to, from, rows, columns, stride, row, rows - row);
 }
 
 /* A number in bf16 is negative or -0 from 0x8000 on, and NaN above 0xff80. */

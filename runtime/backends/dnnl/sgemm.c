@@ -4,6 +4,7 @@
 
 typedef struct {
     const tdm_dnnl_sgemm *whole;
+    float *room; /* of a product with long sums */
     int64_t parts;
     _Atomic int status; /* dnnl_status_t */
 } parted;
@@ -68,5 +69,51 @@ static int64_t parts_of(const tdm_dnnl_sgemm *p, int threads) {
 tdm_status tdm__dnnl_sgemm_share(const tdm_dnnl_sgemm *product, int threads, const char *what) {
     parted job = {.whole = product, .parts = parts_of(product, threads)};
     TDM_MODULE_TRY(tdm__dnnl_share(threads, job.parts, multiply_parts, &job));
+    return tdm__dnnl_check((dnnl_status_t)job.status, what);
+}
+
+/* ---- long sums ---- */
+
+enum { LEAST_LONG = 256, PIECE = 256 }; /* terms */
+
+int64_t tdm__dnnl_sgemm_room(int64_t m, int64_t k) {
+    return m >= NARROWEST && k >= LEAST_LONG && tdm__dnnl_channel_block() != 16 ? m * PIECE : 0;
+}
+
+/* Rows [from, to) of c: adds piece after piece. */
+static dnnl_status_t multiply_rows(const parted *job, int64_t from, int64_t to) {
+    const tdm_dnnl_sgemm *whole = job->whole;
+    float *room = job->room + from * PIECE;
+    for (int64_t at = 0; at < whole->k; at += PIECE) {
+        const int64_t left = whole->k - at, terms = left < PIECE ? left : PIECE;
+        TDM_LANES(tdm__dnnl_passes)->transpose(room, whole->a + at * whole->lda + from, terms, to - from, whole->lda);
+        const tdm_dnnl_sgemm piece = {'N',        'N',
+                                      to - from,  whole->n,
+                                      terms,      room,
+                                      terms,      whole->b + at * whole->ldb,
+                                      whole->ldb, whole->c + from * whole->ldc,
+                                      whole->ldc, at > 0 || whole->adds};
+        const dnnl_status_t status = tdm__dnnl_sgemm_run(&piece);
+        if (status != dnnl_success) return status;
+    }
+    return dnnl_success;
+}
+
+static void multiply_long_parts(void *data, int64_t begin, int64_t end) {
+    parted *job = data;
+    for (int64_t part = begin; part < end; part++) {
+        const dnnl_status_t status =
+            multiply_rows(job, cut(job->whole->m, part, job->parts), cut(job->whole->m, part + 1, job->parts));
+        if (status != dnnl_success) job->status = (int)status;
+    }
+}
+
+/* The sizes alone decide the parts. */
+tdm_status tdm__dnnl_sgemm_share_long(const tdm_dnnl_sgemm *product, int threads, float *room, const char *what) {
+    if (room == NULL) return tdm__dnnl_sgemm_share(product, threads, what);
+    const int64_t most = product->m * product->n * product->k / ALWAYS_LEAST_WORK;
+    const int64_t parts = least(least(product->m / ALWAYS_NARROWEST, most), MOST_PARTS);
+    parted job = {.whole = product, .room = room, .parts = parts > 1 ? parts : 1};
+    TDM_MODULE_TRY(tdm__dnnl_share(threads, job.parts, multiply_long_parts, &job));
     return tdm__dnnl_check((dnnl_status_t)job.status, what);
 }

@@ -12,8 +12,8 @@ typedef struct tdm_dnnl_passes {
     void (*relu)(float *y, int64_t count);                                    /* y = max(0, y) */
     void (*mask)(float *out, const float *dy, const float *y, int64_t count); /* out = 0 where y <= 0, else dy */
     void (*add)(float *sum, const float *x, int64_t count);                   /* sum += x */
-    /* to[c][r] = from[r][c] of rows x columns numbers */
-    void (*transpose)(float *to, const float *from, int64_t rows, int64_t columns);
+    /* to[c][r] = from[r][c] of rows x columns numbers; `stride` numbers lie from row to row of `from` */
+    void (*transpose)(float *to, const float *from, int64_t rows, int64_t columns, int64_t stride);
     /* relu and mask of numbers in bf16. */
     void (*relu_bf16)(uint16_t *y, int64_t count);
     void (*mask_bf16)(uint16_t *out, const uint16_t *dy, const uint16_t *y, int64_t count);
