@@ -155,6 +155,8 @@ TEST(threads_change_no_bit) {
     check_threads("groupnorm", &(op_case){.attrs = "groups=4", .rows = 29, .input = {3, {32, 9, 9}}}, TDM_LAYOUT_PLAIN);
     check_threads("upsample", &(op_case){.attrs = "scale=2 mode=bilinear", .rows = 29, .input = {3, {13, 9, 11}}},
                   TDM_LAYOUT_PLAIN);
+    check_threads("conv1d", &(op_case){.attrs = "out=32 kernel=5 padding=2", .rows = 29, .input = {2, {24, 111}}},
+                  TDM_LAYOUT_PLAIN);
     check_threads("lstm", &(op_case){.attrs = "hidden=40 layers=2", .rows = 67, .input = {2, {13, 24}}},
                   TDM_LAYOUT_PLAIN);
     check_threads("gru", &(op_case){.attrs = "hidden=72 outputs=all", .rows = 49, .input = {2, {13, 200}}},
