@@ -316,6 +316,20 @@ TEST(relu_lets_nan_through) {
     CHECK(runs > 0);
 }
 
+/* Rows so long that their outputs are computed in several tiles, each with points of the next under its windows. */
+TEST(conv1d_in_tiles) {
+    const op_case test = {.attrs = "out=16 kernel=9 padding=same", .rows = 9, .input = {2, {120, 200}}};
+    op_data data;
+    op_result want, got;
+    REQUIRE(op_data_open(&data, "conv1d", &test, 12));
+    op_run(&want, op_reference("conv1d"), &data, &(op_setting){.training = true});
+    op_run(&got, find("conv1d"), &data, &(op_setting){.training = true, .threads = 2});
+    CHECK(got.ran && op_results_near(&data, &got, &want, tolerance));
+    op_result_close(&got);
+    op_result_close(&want);
+    op_data_close(&data);
+}
+
 /* Few different numbers: the first of equal maxima and the last NaN have an index of their own, which dx shows. */
 TEST(adaptive_maxima_of_equal_numbers) {
     const op_case test = {.attrs = "out=3x2", .rows = 2, .input = {3, {16, 8, 39}}};
@@ -339,5 +353,6 @@ TEST(adaptive_maxima_of_equal_numbers) {
 
 TEST_MAIN(RUN(settings); RUN(replicas_at_once_have_equal_bits); RUN(threads_change_no_bit);
           RUN(threads_change_no_bit_of_drawn_products); RUN(threads_that_cannot_be_had_are_a_failure);
-          RUN(relu_lets_nan_through); RUN(adaptive_maxima_of_equal_numbers); RUN(direct_convolutions);
-          RUN(directly_or_by_onednn_the_bits_are_equal); RUN(bf16); RUN(threads_change_no_bit_of_bf16);)
+          RUN(relu_lets_nan_through); RUN(adaptive_maxima_of_equal_numbers); RUN(conv1d_in_tiles);
+          RUN(direct_convolutions); RUN(directly_or_by_onednn_the_bits_are_equal); RUN(bf16);
+          RUN(threads_change_no_bit_of_bf16);)
