@@ -1,6 +1,4 @@
 /* dropout in the dnnl module: threads share the rows. */
-#include <string.h>
-
 #include "ops/dropout/dropout_rows.h"
 #include "runtime/backends/dnnl/kit/dnnl.h"
 
@@ -11,13 +9,6 @@ typedef struct {
     int64_t width;
     bool draws; /* the mask, in forward */
 } job;
-
-/* The mask is defined on the plain layout. */
-static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
-    fit->saved_bytes = (size_t)(desc->y.dim[0] * tdm__dropout_width(desc));
-    return true;
-}
 
 static void apply_rows(void *data, int64_t begin, int64_t end) {
     const job *j = data;
@@ -35,10 +26,7 @@ static tdm_status apply(const tdm_kernel_args *args, const float *in, float *out
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
-    if (args->training) return apply(args, args->x[0], args->y, true);
-    const size_t bytes = (size_t)(args->rows * tdm__dropout_width(args->desc)) * sizeof(float);
-    if (args->y != args->x[0]) memcpy(args->y, args->x[0], bytes);
-    return TDM_OK;
+    return args->training ? apply(args, args->x[0], args->y, true) : tdm__dropout_keep_all(args);
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
@@ -46,4 +34,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
 }
 
 const tdm_kernel tdm__dropout_dnnl = {
-    .op = "dropout", .variant = "dnnl", .fits = fits, .forward = forward, .backward = backward};
+    .op = "dropout", .variant = "dnnl", .fits = tdm__dropout_fits, .forward = forward, .backward = backward};

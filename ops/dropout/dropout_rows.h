@@ -2,6 +2,8 @@
 #ifndef TDM_OPS_DROPOUT_ROWS_H
 #define TDM_OPS_DROPOUT_ROWS_H
 
+#include <string.h>
+
 #include <tandem/sys/op.h>
 
 #include "ops/dropout/dropout.h"
@@ -13,6 +15,13 @@ static inline int64_t tdm__dropout_width(const tdm_kernel_desc *desc) {
     int64_t width = 1;
     for (int i = 1; i < desc->y.ndim; i++) width *= desc->y.dim[i];
     return width;
+}
+
+/* The mask is defined on the plain layout; in another each element would have to be looked up. */
+static inline bool tdm__dropout_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
+    fit->saved_bytes = (size_t)(desc->y.dim[0] * tdm__dropout_width(desc));
+    return true;
 }
 
 /* Writes one row of the mask: 1 where an element is kept. */
@@ -33,6 +42,17 @@ static inline void tdm__dropout_draw_row(const tdm_kernel_args *args, uint8_t *k
                                           .step = args->values->step,
                                           .stream = args->stream,
                                           .position = args->position[n]});
+}
+
+/* The same for all rows. */
+static inline void tdm__dropout_draw_rows(const tdm_kernel_args *args, int64_t count) {
+    for (int64_t n = 0; n < args->rows; n++) tdm__dropout_draw_row(args, (uint8_t *)args->saved + n * count, n, count);
+}
+
+/* Outside training: y = x */
+static inline tdm_status tdm__dropout_keep_all(const tdm_kernel_args *args) {
+    if (args->y != args->x[0]) memcpy(args->y, args->x[0], (size_t)tdm__elementwise_count(args) * sizeof(float));
+    return TDM_OK;
 }
 
 /* The factor is 0 or the scale. It is a product so that NaN and infinity show even where they are dropped, as in

@@ -1,6 +1,4 @@
 /* dropout2d in the dnnl module: threads share the planes. */
-#include <string.h>
-
 #include "ops/dropout/dropout_rows.h"
 #include "ops/dropout2d/dropout2d.h"
 #include "runtime/backends/dnnl/kit/dnnl.h"
@@ -55,13 +53,8 @@ static tdm_status apply(const tdm_kernel_args *args, const float *in, float *out
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
-    const int64_t channels = args->desc->y.dim[1];
-    if (!args->training) {
-        if (args->y != args->x[0]) memcpy(args->y, args->x[0], (size_t)tdm__elementwise_count(args) * sizeof(float));
-        return TDM_OK;
-    }
-    for (int64_t n = 0; n < args->rows; n++)
-        tdm__dropout_draw_row(args, (uint8_t *)args->saved + n * channels, n, channels);
+    if (!args->training) return tdm__dropout_keep_all(args);
+    tdm__dropout_draw_rows(args, args->desc->y.dim[1]);
     return apply(args, args->x[0], args->y);
 }
 

@@ -1,6 +1,4 @@
 /* dropout2d: reference kernel, also used by default, for every layout. */
-#include <string.h>
-
 #include "ops/dropout/dropout_rows.h"
 #include "ops/dropout2d/dropout2d.h"
 #include "ops/ops.h"
@@ -11,31 +9,20 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return tdm__elementwise_fits(desc, fit);
 }
 
-/* The factor is 0 or the scale. It is a product so that NaN and infinity show even where they are dropped, as in
- * PyTorch. */
 static void apply(const tdm_kernel_args *args, float *out, const float *in) {
     const tdm_dropout_attrs *attrs = args->desc->attrs;
     const tdm_planes planes = tdm__planes_of(&args->desc->y, args->rows, args->desc->y_layout);
     const uint8_t *keep = args->saved;
     const float scale = tdm__dropout_scale(attrs->p);
-    for (int64_t plane = 0; plane < planes.count; plane++, keep += planes.inner) {
-        for (int64_t point = 0; point < planes.height * planes.width;
-             point++, in += planes.inner, out += planes.inner) {
-            TDM_SAME_OR_APART
-            for (int64_t j = 0; j < planes.inner; j++) out[j] = in[j] * (keep[j] ? scale : 0.0f);
-        }
-    }
+    for (int64_t plane = 0; plane < planes.count; plane++, keep += planes.inner)
+        for (int64_t point = 0; point < planes.height * planes.width; point++, in += planes.inner, out += planes.inner)
+            tdm__dropout_apply(out, in, keep, planes.inner, scale);
 }
 
 /* y = x * keep / (1 - p) */
 static tdm_status forward(const tdm_kernel_args *args) {
-    const int64_t channels = args->desc->y.dim[1];
-    if (!args->training) {
-        if (args->y != args->x[0]) memcpy(args->y, args->x[0], (size_t)tdm__elementwise_count(args) * sizeof(float));
-        return TDM_OK;
-    }
-    for (int64_t n = 0; n < args->rows; n++)
-        tdm__dropout_draw_row(args, (uint8_t *)args->saved + n * channels, n, channels);
+    if (!args->training) return tdm__dropout_keep_all(args);
+    tdm__dropout_draw_rows(args, args->desc->y.dim[1]);
     apply(args, args->y, args->x[0]);
     return TDM_OK;
 }
