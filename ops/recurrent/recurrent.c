@@ -5,6 +5,18 @@
 #include <string.h>
 
 #include "ops/ops.h"
+#include "runtime/base/field/field_rows.h"
+
+static const char *const outputs[] = {"last", "all", NULL};
+const tdm_field tdm__recurrent_fields[] = {
+    {FIELD(INT, tdm_recurrent_attrs, hidden, NULL), RANGE(1, TDM_MAX_FEATURES), FLAGS(REQUIRED | MAIN),
+     HELP("features of the state", "状态的特征数")},
+    {FIELD(INT, tdm_recurrent_attrs, layers, "1"), RANGE(1, TDM_RECURRENT_LAYERS),
+     HELP("layers, each over the states of the one before", "层数，每层以前一层的状态为输入")},
+    {FIELD(ENUM, tdm_recurrent_attrs, outputs, "last"), .names = outputs,
+     HELP("the state after the last step, or those after all steps", "最后一步的状态，或每一步的状态")},
+    {0},
+};
 
 tdm_status tdm__recurrent_infer(tdm_infer *infer, int64_t gates) {
     static const char *const suffix[TDM_RECURRENT_LAYERS][TDM_RECURRENT_PARAMS] = {

@@ -22,6 +22,7 @@ typedef struct tdm_recurrent_attrs {
     int outputs; /* tdm_recurrent_outputs */
 } tdm_recurrent_attrs;
 
+extern const struct tdm_field tdm__recurrent_fields[];
 enum { TDM_RECURRENT_PARAMS = 4, TDM_RECURRENT_LAYERS = TDM_MAX_PARAMS / TDM_RECURRENT_PARAMS };
 
 typedef struct tdm_recurrent {
