@@ -8,7 +8,7 @@ model: {builtin: resnet18, classes: 10, small_input: true, input: [3, 32, 32]}
 data:
   train: {format: synthetic, samples: 2000, classes: 10}
 optimizer: {type: sgd, lr: 0.01, momentum: 0.9}
-train: {steps: 2, batch: {per_device: 16}}
+train: {steps: 1, batch: {per_device: 16}}
 parallel: {device: cpu, device_ids: [0]}
 run: {dir: run}
 EOF

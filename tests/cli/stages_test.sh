@@ -47,7 +47,7 @@ code 3 "$tandem" train toy.yaml 'train.batch={global: 33}' 'parallel.device_ids=
 cat >net.yaml <<'YAML'
 tandem: 1
 name: net
-model: {input: [3, 16, 16], builtin: resnet18, classes: 10, small_input: true}
+model: {input: [3, 8, 8], builtin: resnet18, classes: 10, small_input: true}
 data: {train: {format: synthetic, samples: 64}, eval: {format: synthetic, samples: 16}}
 optimizer: {type: sgd, lr: 0.01, momentum: 0.9}
 train: {steps: 2, batch: {per_device: 8}, accumulate: 4, clip_grad_norm: 1}

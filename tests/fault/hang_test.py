@@ -115,7 +115,7 @@ def all_frozen(box):
 
 def frozen_alone(box):
     """The one process of a job with --restarts, too: it starts again."""
-    run_dir, more = box.new_dir(), ("train.steps=20000", *LONG[1:])
+    run_dir, more = box.new_dir(), ("train.steps=%d" % (8000 if box.options.few else 20000), *LONG[1:])
     job = box.train("single", 1, run_dir, "--restarts", "1", "parallel.ddp.heartbeat=2s", *more)
     job.writes(1)
     for pid in of_launch(job, 0):
