@@ -28,6 +28,14 @@ static bool is_printable(const tdm_field *row, const void *value, tdm_text *why)
         tdm__text_puts(why, has_kind ? "must have a finite amount" : "must be one of the kinds of intervals");
         return false;
     }
+    if (row->kind == TDM_FIELD_NUMBERS) {
+        const tdm_numbers *numbers = value;
+        if (numbers->count == 0 || (numbers->count > 0 && numbers->count <= TDM_NUMBERS_MAX && numbers->item != NULL))
+            return true;
+        tdm__text_printf(why, "must have a count of 0 to %d, and numbers if it is not 0; got %d", TDM_NUMBERS_MAX,
+                         numbers->count);
+        return false;
+    }
     if (row->kind == TDM_FIELD_INTS) count = ((const tdm_ints *)value)->count;
     if (row->kind == TDM_FIELD_FLOATS) count = ((const tdm_floats *)value)->count;
     if (row->kind == TDM_FIELD_PATHS || row->kind == TDM_FIELD_TEXTS) count = ((const tdm_texts *)value)->count;

@@ -20,15 +20,16 @@ static bool is_path(int section, const tdm_field *row, const char *text) {
            strcmp(text, "auto") != 0 && strcmp(text, "never") != 0 && text[0] != '\0';
 }
 
-/* The scalars of a node, with ${...} replaced and paths made absolute. False after a fault. */
+/* The scalars of a node, with ${...} replaced and paths made absolute; of a list at most `most` and one more. False
+ * after a fault. */
 static bool read_items(tdm_config *config, int section, const tdm_field *row, const tdm_yaml_node *node,
-                       const char *key, const char *items[TDM_LIST_MAX + 1], tdm_written *written) {
+                       const char *key, const char **items, int most, tdm_written *written) {
     bool is_list = node->kind != TDM_YAML_SCALAR, is_map = node->kind == TDM_YAML_MAP;
     const tdm_yaml_node *item = is_list ? node->first : node;
     int index = 0;
-    for (; item != NULL && index <= TDM_LIST_MAX; item = is_list ? item->next : NULL, index++) {
+    for (; item != NULL && index <= most; item = is_list ? item->next : NULL, index++) {
         if (item->is_reported) return false;
-        if (is_map && index < TDM_LIST_MAX) items[index++] = item->key;
+        if (is_map && index < most) items[index++] = item->key;
         if (item->kind != TDM_YAML_SCALAR || (is_list && tdm__yaml_is_null(item))) {
             TDM_FAULT(config, VALUE, item->at, key, "", "%s: item %d must be a single value, got %s", key, index + 1,
                       tdm__yaml_words(&config->faults, item));
@@ -40,8 +41,8 @@ static bool read_items(tdm_config *config, int section, const tdm_field *row, co
         items[index] = text;
     }
     /* If the row expects a list, a single value is a list of one. */
-    bool expects_list = row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_FLOATS || row->kind == TDM_FIELD_PATHS ||
-                        row->kind == TDM_FIELD_TEXTS;
+    bool expects_list = row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_FLOATS ||
+                        row->kind == TDM_FIELD_NUMBERS || row->kind == TDM_FIELD_PATHS || row->kind == TDM_FIELD_TEXTS;
     *written = (tdm_written){.is_list = is_list || expects_list,
                              .is_map = is_map,
                              .count = is_map    ? 2 * node->count
@@ -54,12 +55,20 @@ static bool read_items(tdm_config *config, int section, const tdm_field *row, co
 void tdm__schema_read_row(tdm_config *config, int section, int row_index, const tdm_yaml_node *node, bool needed) {
     const tdm_field *row = &tdm__sections[section].rows[row_index];
     const char *key = tdm__section_key(config, section, row->key);
-    const char *items[TDM_LIST_MAX + 1] = {""};
-    tdm_written written = {.is_null = true, .item = items};
+    const char *few[TDM_LIST_MAX + 1] = {""}, **items = few;
+    int most = TDM_LIST_MAX;
     tdm_text why;
     tdm__text_init(&why, config->host);
-    int before = config->faults.total;
+    const int before = config->faults.total;
     config->position[section][row_index] = node->at;
+    if (row->kind == TDM_FIELD_NUMBERS && node->count > most) {
+        most = node->count;
+        if (tdm__zone_new(&config->work, &items, (size_t)most + 1, sizeof(*items)) != TDM_OK) {
+            config->faults.status = TDM_E_MEMORY;
+            return;
+        }
+    }
+    tdm_written written = {.is_null = true, .item = items};
     if (node->is_reported) {
         /* nothing to read */
     } else if (node->kind == TDM_YAML_MAP && row->kind != TDM_FIELD_MAP) {
@@ -68,7 +77,7 @@ void tdm__schema_read_row(tdm_config *config, int section, int row_index, const 
                   why.data == NULL ? "" : why.data);
     } else if (tdm__yaml_is_null(node) && needed) {
         TDM_FAULT(config, MISSING, node->at, key, "", "%s needs a value: %s", key, row->help);
-    } else if (tdm__yaml_is_null(node) || read_items(config, section, row, node, key, items, &written)) {
+    } else if (tdm__yaml_is_null(node) || read_items(config, section, row, node, key, items, most, &written)) {
         void *object = tdm__section_object(&tdm__sections[section], &config->settings);
         if (!tdm__field_set(row, object, &written, &config->work, &why) && !tdm__config_lacks_memory(config, &why)) {
             const char *hint = tdm__fault_wide_hint(&config->faults, node->at);

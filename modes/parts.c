@@ -64,6 +64,7 @@ static tdm_status loss_in_floats(const tdm_mode_params *params, tdm_replica *rep
 tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const float *y, const tdm_rows *rows,
                      float *dy, int part) {
     tdm_loss_args args = {.section = &params->job->loss,
+                          .weight = replica->loss_weight,
                           .device = replica->device,
                           .precision = params->job->train.precision,
                           .rows = rows->rows,
@@ -146,6 +147,7 @@ tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options 
     tdm_status status = TDM_OK;
     *out = NULL;
     options.seed = (uint64_t)params->job->seed;
+    options.loss_weight = tdm__loss_weight(params->job);
     options.averages = params->averages && options.index == 0;
     options.takes_norms = params->plan->options.training && tdm__optim_takes_norms(params->job);
     options.rows = params->plan->options.rows * params->job->train.accumulate;

@@ -11,18 +11,18 @@
 
 #include "runtime/base/host_device.h"
 
-/* A setting with a number for every column, or one for all; count 0: it is 0. */
+/* A setting with a number for every column, where the kernel reads it, or one for all. */
 typedef struct tdm_column_settings {
-    int count;
-    float item[TDM_LIST_MAX];
+    float all;
+    const double *item; /* NULL: `all` */
 } tdm_column_settings;
 
 TDM_HOST_DEVICE static inline float tdm__column_setting(const tdm_column_settings *s, int64_t column) {
-    return s->count > 1 ? s->item[column] : s->count == 1 ? s->item[0] : 0.0f;
+    return s->item != NULL ? (float)s->item[column] : s->all;
 }
 
 static inline tdm_column_settings tdm__one_setting(double value) {
-    const tdm_column_settings one = {1, {(float)value}};
+    const tdm_column_settings one = {(float)value, NULL};
     return one;
 }
 
@@ -32,11 +32,9 @@ static inline tdm_column_settings tdm__one_setting(double value) {
         return (double)(rows * width);                                                                              \
     }                                                                                                               \
     static tdm_status run(const tdm_loss_args *args) {                                                              \
-        const tdm_loss_section *section = args->section;                                                            \
         const tdm_column_settings p = (settings);                                                                   \
         const float *target = args->target, seed = args->values->loss_seed;                                         \
         double total = 0;                                                                                           \
-        (void)section;                                                                                              \
         for (int64_t n = 0; n < args->rows; n++) {                                                                  \
             double row = 0;                                                                                         \
             for (int64_t c = 0; c < args->width; c++) {                                                             \

@@ -97,8 +97,6 @@ tdm_status run_values(const tdm_loss_args *args, const tdm_column_settings &sett
         }                                                                         \
     };                                                                            \
     template <class Number> tdm_status run(const tdm_loss_args *args) {           \
-        const tdm_loss_section *section = args->section;                          \
-        (void)section;                                                            \
         return run_values<formula, Number>(args, (p_settings));                   \
     }                                                                             \
     }                                                                             \

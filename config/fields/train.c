@@ -16,12 +16,12 @@ const tdm_field tdm__loss_rows[] = {
      HELP("samples with this label do not count", "带此标签的样本不计入损失")},
     {FIELD(FLOAT, tdm_loss_section, beta, "1"), RANGE(0, 1e30),
      HELP("difference from which the loss is no longer squared but absolute", "误差达到此值后由平方转为绝对值")},
-    {FIELD(FLOATS, tdm_loss_section, pos_weight, "null"), RANGE(0, 1e30), ITEMS(1, TDM_LIST_MAX), FLAGS(NULLABLE),
+    {FIELD(NUMBERS, tdm_loss_section, pos_weight, "null"), RANGE(0, 1e30), ITEMS(1, 0), FLAGS(NULLABLE),
      HELP("weight of targets that are 1: one number, or one for each output; null: 1",
           "目标为 1 的权重：一个数，或每个输出一个；null 为 1")},
-    {FIELD(FLOATS, tdm_loss_section, weight, "null"), RANGE(0, 1e30), ITEMS(2, TDM_LIST_MAX), FLAGS(NULLABLE),
-     HELP("weight of each class: labels count by it, in the mean too; null: 1",
-          "每个类别的权重：标签按此计入，求平均时亦然；null 为 1")},
+    {FIELD(NUMBERS, tdm_loss_section, weight, "null"), RANGE(0, 1e30), ITEMS(2, 0), FLAGS(NULLABLE),
+     HELP("weight of each class, as many as the model has outputs: labels count by it, in the mean too; null: 1",
+          "每个类别的权重，个数与模型输出相同：标签按此计入，求平均时亦然；null 为 1")},
     {0},
 };
 

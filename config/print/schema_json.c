@@ -55,9 +55,9 @@ static void put_list(tdm_json_out *to, const tdm_field *row, const char *type, i
 
 static void put_type(tdm_json_out *to, const tdm_field *row) {
     static const char *const item_type[TDM_FIELD_KIND_COUNT] = {
-        [TDM_FIELD_INT] = "integer",  [TDM_FIELD_FLOAT] = "number",  [TDM_FIELD_PAIR] = "integer",
-        [TDM_FIELD_INTS] = "integer", [TDM_FIELD_FLOATS] = "number", [TDM_FIELD_PATHS] = "string",
-        [TDM_FIELD_TEXTS] = "string",
+        [TDM_FIELD_INT] = "integer",  [TDM_FIELD_FLOAT] = "number",   [TDM_FIELD_PAIR] = "integer",
+        [TDM_FIELD_INTS] = "integer", [TDM_FIELD_FLOATS] = "number",  [TDM_FIELD_PATHS] = "string",
+        [TDM_FIELD_TEXTS] = "string", [TDM_FIELD_NUMBERS] = "number",
     };
     if (row->kind == TDM_FIELD_BOOL) {
         tdm__json_put(to, "{ type:boolean }");

@@ -9,26 +9,28 @@
 
 #include "runtime/base/host_device.h"
 
-/* loss.weight, narrowed as PyTorch's tensor of floats has it; count 0: all are 1. */
+/* loss.weight, where the kernel reads it; count 0: all are 1. */
 typedef struct tdm_class_weights {
     int count;
-    float item[TDM_LIST_MAX];
+    const double *item;
 } tdm_class_weights;
 
+/* Narrowed, as PyTorch's tensor of floats has it. */
 TDM_HOST_DEVICE static inline double tdm__class_weight(const tdm_class_weights *weights, int64_t c) {
-    return weights->count > 0 ? (double)weights->item[c] : 1.0;
+    return weights->count > 0 ? (double)(float)weights->item[c] : 1.0;
 }
 
-static inline tdm_class_weights tdm__class_weights(const tdm_loss_section *section) {
-    tdm_class_weights weights = {section->weight.count, {0}};
-    for (int i = 0; i < weights.count; i++) weights.item[i] = (float)section->weight.item[i];
+static inline tdm_class_weights tdm__class_weights(const tdm_loss_args *args) {
+    const tdm_class_weights weights = {args->section->weight.count,
+                                       args->weight != NULL ? args->weight : args->section->weight.item};
     return weights;
 }
 
-/* Of all of them together. */
-static inline double tdm__class_weights_total(const tdm_class_weights *weights, int64_t width) {
-    double total = weights->count > 0 ? 0.0 : (double)width;
-    for (int i = 0; i < weights->count; i++) total += (double)weights->item[i];
+/* Of all of them together, in the host's memory. */
+static inline double tdm__class_weights_total(const tdm_loss_section *section, int64_t width) {
+    const tdm_numbers *weight = &section->weight;
+    double total = weight->count > 0 ? 0.0 : (double)width;
+    for (int i = 0; i < weight->count; i++) total += (double)(float)weight->item[i];
     return total;
 }
 

@@ -75,6 +75,28 @@ static tdm_status open_ranges(tdm_replica *replica, bool takes_norms) {
     return tdm__replica_allocate(replica, (size_t)replica->range_count * sizeof(float), &replica->norms, "norms");
 }
 
+const tdm_numbers *tdm__loss_weight(const tdm_job *job) {
+    static const tdm_numbers none = {0, NULL};
+    const char *const *key = tdm_builtin_losses[job->loss.type]->keys;
+    for (; *key != NULL; key++) {
+        if (strcmp(*key, "weight") == 0) return &job->loss.weight;
+        if (strcmp(*key, "pos_weight") == 0) return &job->loss.pos_weight;
+    }
+    return &none;
+}
+
+/* The last stage computes the loss. */
+static tdm_status open_loss_weight(tdm_replica *replica, const tdm_numbers *weight) {
+    const tdm_plan *plan = replica->plan;
+    const tdm_queue_ops *queues = replica->device->ops->queues;
+    if (weight == NULL || weight->count == 0 || !plan->options.training || tdm__replica_in_host(replica)) return TDM_OK;
+    if (replica->stage + 1 < plan->stage_count) return TDM_OK;
+    const size_t bytes = (size_t)weight->count * sizeof(*weight->item);
+    TDM_TRY(tdm__replica_allocate(replica, bytes, &replica->loss_weight, "weights of the loss"));
+    TDM_TRY(queues->copy(replica->device, NULL, replica->loss_weight, weight->item, bytes));
+    return queues->finish(replica->device, NULL);
+}
+
 static tdm_status open_stages(tdm_replica *replica, const tdm_replica_options *options) {
     replica->stage = options->stage;
     if (options->first == NULL)
@@ -90,6 +112,7 @@ static tdm_status open_all(tdm_replica *replica, const tdm_replica_options *opti
     TDM_TRY(open_stages(replica, options));
     TDM_TRY(open_arenas(replica, options));
     TDM_TRY(open_ranges(replica, options->takes_norms));
+    TDM_TRY(open_loss_weight(replica, options->loss_weight));
     TDM_TRY(tdm__mirror_open(replica));
     TDM_TRY(tdm__recorder_open(replica, options->untimed));
     TDM_TRY(tdm__slots_open(replica, options));
@@ -138,6 +161,7 @@ void tdm__replica_close(tdm_replica *replica) {
     ops->release(device, replica->ranges);
     ops->release(device, replica->norms);
     ops->release(device, replica->own_norms);
+    ops->release(device, replica->loss_weight);
     if (replica->stage == 0)
         tdm__delete(replica->host, replica->stages);
     else

@@ -107,7 +107,9 @@ struct tdm_replica {
     bool owns_grad;
     tdm_flat_range *ranges; /* of the trained parameters, in PyTorch's order */
     int range_count;
-    float *norms;     /* [range_count], of the gradients; NULL with one stage */
+    float *norms;        /* [range_count], of the gradients; NULL with one stage */
+    double *loss_weight; /* numbers of loss.weight or pos_weight, where kernels do not read the host's memory; else NULL
+                          */
     float *own_norms; /* [range_count] of the parameters, then as many of their gradients, clipped; NULL: not needed */
 
     tdm_step_block *block; /* of this step, in the device's memory */
@@ -119,10 +121,11 @@ struct tdm_replica {
 
 typedef struct tdm_replica_options {
     int index;
-    int state_count;  /* of the optimizer: arenas of state */
-    float *grad;      /* a communicator's memory for the gradient arena; NULL: the replica allocates it */
-    bool averages;    /* it keeps an average of the parameters */
-    bool takes_norms; /* the optimizer does */
+    int state_count;                /* of the optimizer: arenas of state */
+    float *grad;                    /* a communicator's memory for the gradient arena; NULL: the replica allocates it */
+    const tdm_numbers *loss_weight; /* tdm__loss_weight of the job; NULL: none */
+    bool averages;                  /* it keeps an average of the parameters */
+    bool takes_norms;               /* the optimizer does */
     uint64_t seed;
     int64_t rows;        /* of a part of a step's batch, at most */
     int parts;           /* of a step's batch, at most */
@@ -131,6 +134,9 @@ typedef struct tdm_replica_options {
     int stage;
     bool untimed; /* the phases of a step are those of another replica, which runs the work of both */
 } tdm_replica_options;
+
+/* loss.weight or pos_weight of the job, whichever its loss has; count 0: none. */
+const tdm_numbers *tdm__loss_weight(const tdm_job *job);
 
 /* With several stages: opens one of them, the first before the others. The first stands for all where arenas, outputs
  * and feeds are meant, in tdm__exec_forward and tdm__replica_abandon. Steps (take to wait) are those of each stage. */

@@ -30,12 +30,18 @@ static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts,
            (size_t)plan->options.rows * (plan->input_row_bytes + sample);
 }
 
+static size_t count_loss_weight(const tdm_plan *plan, const tdm_job *job, int stage) {
+    const bool is_needed = plan->options.ingests && plan->options.training && stage + 1 == plan->stage_count;
+    return is_needed ? (size_t)tdm__loss_weight(job)->count * sizeof(double) : 0;
+}
+
 /* Without memory of its own, a device keeps there what the host reads, too. */
 static size_t count_values(const tdm_plan *plan, const tdm_job *job, int stage) {
     const size_t blocks = TDM_SLOTS + (plan->options.ingests ? 0 : TDM_IN_FLIGHT);
     const int norms = (plan->stage_count > 1) + (plan->options.training && tdm__optim_takes_norms(job) ? 2 : 0);
     return blocks * sizeof(tdm_step_block) +
-           (size_t)plan->stages[stage].trained_count * (sizeof(tdm_flat_range) + (size_t)norms * sizeof(float));
+           (size_t)plan->stages[stage].trained_count * (sizeof(tdm_flat_range) + (size_t)norms * sizeof(float)) +
+           count_loss_weight(plan, job, stage);
 }
 
 /* Of a device on which `parts` parts of a batch take turns. */

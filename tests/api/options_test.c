@@ -143,6 +143,10 @@ TEST(values_out_of_range_are_named) {
     WRONG(data.train.range.count, 1, "data.train.range");
     WRONG(data.train.range.count, 1000, "data.train.range");
     WRONG(data.transform.mean.count, -3, "data.transform.mean");
+    WRONG(loss.weight.count, 3, "loss.weight must have a count of 0 to 1048576, and numbers if it is not 0; got 3");
+    WRONG(loss.weight, ((tdm_numbers){-1, &(double){1}}), "loss.weight must have a count of 0 to 1048576");
+    WRONG(loss.weight, ((tdm_numbers){2, (const double[]){1, -1}}),
+          "loss.weight item 2 must be a number of at least 0");
     WRONG(checkpoint.every.kind, (tdm_interval_kind)9, "checkpoint.every");
     WRONG(eval.every, ((tdm_interval){TDM_INTERVAL_STEPS, NAN}), "eval.every");
     WRONG(log.every, ((tdm_interval){TDM_INTERVAL_STEPS, -1}), "log.every");

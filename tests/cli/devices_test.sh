@@ -81,6 +81,35 @@ CUDA_EMULATED_DEVICES=1 code 0 "$tandem" doctor
 has "$out" "device_ids: 0"
 hasnt "$out" "peers"
 
+# Weights of more classes than a kernel's arguments hold: in the device's memory, which the plan counts.
+{
+    echo "tandem: 1"
+    echo "model: {input: [8], layers: [{linear: 1100}]}"
+    echo "data: {train: {format: synthetic, samples: 64}}"
+    echo "loss: {type: cross_entropy, label_smoothing: 0.1, weight: [$(seq -s ", " 1100)]}"
+    echo "optimizer: {type: sgd, lr: 0.1}"
+    echo "train: {steps: 4, batch: {per_device: 8}}"
+    echo "parallel: {device: cuda, device_ids: [0, 1], dp: {scatter: strided}}"
+} >many.yaml
+for mode in single dp ddp; do
+    code 0 "$tandem" train many.yaml --mode $mode --run-dir many-$mode --quiet
+done
+same "$(json many-dp/summary.json params_xxh3)" "$(json many-single/summary.json params_xxh3)" "params_xxh3 of dp"
+same "$(json many-ddp/summary.json params_xxh3)" "$(json many-single/summary.json params_xxh3)" "params_xxh3 of ddp"
+code 0 "$tandem" train many.yaml --mode single --run-dir many-cpu --quiet parallel.device=cpu
+code 0 "$tandem" ckpt diff many-single many-cpu --atol 1e-5 --rtol 1e-5
+total() { # of the plan, then of the run
+    code 0 "$tandem" plan many.yaml "$@"
+    sed -nE 's/^  total .* ([0-9]+) B$/\1/p' "$out"
+    rm -rf many-one
+    code 0 "$tandem" train many.yaml --run-dir many-one --quiet "$@"
+    grep -oE '"peak_memory_bytes":\[[0-9]+' many-one/summary.json | grep -oE '[0-9]+$'
+}
+one=(parallel.mode=single 'parallel.device_ids=[0]')
+total "${one[@]}" >weighted
+total "${one[@]}" loss.weight=null >plain
+same "$(paste weighted plain | awk '{ print $1 - $2 }' | sort -u)" 8800 "bytes of 1100 weights, planned and taken"
+
 # What NCCL refuses on all ranks alike is no failure unless NCCL was asked for.
 ranks() { # BACKEND "STATUS OF RANK 0, OF 1" "VERSION OF NCCL ON RANK 0, ON 1"
     local wanted=($2) version=($3) pids=()

@@ -51,3 +51,34 @@ code 0 "$tandem" train toy.yaml --run-dir e eval.every='4 steps' --quiet
 same "$(json e/summary.json step)" 40 "step after the rule was taken out"
 code 3 "$tandem" train toy.yaml --run-dir n checkpoint.keep_best=top5 --quiet
 has "$err" "top5 needs more than 5 classes"
+
+# weights of any number of classes, with the same bits in all modes
+many() { # COUNT WEIGHTS
+    echo "tandem: 1"
+    echo "model: {input: [8], layers: [{linear: $1}]}"
+    echo "data: {train: {format: synthetic, samples: 64}, eval: {format: synthetic, samples: 32, seed: 2}}"
+    echo "loss: {type: cross_entropy, label_smoothing: 0.1, weight: [$2]}"
+    echo "optimizer: {type: sgd, lr: 0.1}"
+    echo "train: {steps: 3, batch: {per_device: 8}}"
+    echo "parallel: {device_ids: [0, 1], dp: {scatter: strided}}"
+}
+weights() { # COUNT
+    awk -v count="$1" 'BEGIN { for (i = 0; i < count; i++) printf "%s%g", i ? ", " : "", 0.25 + i % 7 / 4 }'
+}
+many 1000 "$(weights 1000)" >many.yaml
+for mode in single dp ddp; do
+    code 0 "$tandem" train many.yaml --mode $mode --run-dir many-$mode --quiet
+done
+same "$(json many-dp/summary.json params_xxh3)" "$(json many-single/summary.json params_xxh3)" "params_xxh3 of dp"
+same "$(json many-ddp/summary.json params_xxh3)" "$(json many-single/summary.json params_xxh3)" "params_xxh3 of ddp"
+code 0 "$tandem" train many.yaml --mode single --run-dir equal --quiet loss.weight=null
+[ "$(json equal/summary.json params_xxh3)" != "$(json many-dp/summary.json params_xxh3)" ] || fail "weights change nothing"
+code 0 "$tandem" eval many-ddp
+code 0 "$tandem" train many.yaml --mode single --run-dir many-single --steps 5 --quiet
+many 100 "$(weights 99)" >short.yaml
+code 3 "$tandem" check short.yaml
+has "$out" "loss.weight has 99 numbers, but the model gives 100 classes; write one for each"
+code 0 "$tandem" check short.yaml "loss.weight=[$(weights 100)]"
+many 9000 "$(weights 9000)" >large.yaml
+code 3 "$tandem" check large.yaml
+has "$out" "the file has more than 8,192 values and brackets"

@@ -116,7 +116,7 @@ static void good_value(const tdm_section *section, const tdm_field *row, char *o
         snprintf(out, bytes, "0.25");
     else if (row->kind == TDM_FIELD_INTS)
         snprintf(out, bytes, "[2]");
-    else if (row->kind == TDM_FIELD_FLOATS)
+    else if (row->kind == TDM_FIELD_FLOATS || row->kind == TDM_FIELD_NUMBERS)
         snprintf(out, bytes, "[0.25]");
     else if (row->kind == TDM_FIELD_INTERVAL)
         snprintf(out, bytes, "7 steps");
@@ -149,6 +149,7 @@ static const char *bad_value(const tdm_field *row) {
     case TDM_FIELD_PAIR:
     case TDM_FIELD_INTS:
     case TDM_FIELD_FLOATS:
+    case TDM_FIELD_NUMBERS:
     case TDM_FIELD_INTERVAL:
     case TDM_FIELD_DURATION:
     case TDM_FIELD_KIND_COUNT:

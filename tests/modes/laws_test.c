@@ -122,7 +122,7 @@ TEST(weights_of_classes_are_equal_in_all_modes) {
             law_job(&job);
             job.loss.type = kinds[k];
             law_result plain = run_as(&job, graph, TDM_MODE_SINGLE, n);
-            job.loss.weight = (tdm_floats){5, {0.1, 3.7, 0.7, 1.3, 0.01}};
+            job.loss.weight = (tdm_numbers){5, (const double[]){0.1, 3.7, 0.7, 1.3, 0.01}};
             job.loss.ignore_index = 3;
             job.train.accumulate = n;
             law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
@@ -140,7 +140,7 @@ TEST(weights_of_classes_are_equal_in_all_modes) {
 TEST(weights_of_mixed_samples_are_equal) {
     tdm_job job;
     tdm_graph *graph = law_mixing(&job);
-    job.loss.weight = (tdm_floats){10, {2, 2, 2, 2, 2, 2, 2, 2, 2, 2}};
+    job.loss.weight = (tdm_numbers){10, (const double[]){2, 2, 2, 2, 2, 2, 2, 2, 2, 2}};
     law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 2);
     law_result dp = run_as(&job, graph, TDM_MODE_DP, 2);
     law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 2);
@@ -159,7 +159,7 @@ TEST(soft_targets_are_equal_in_all_modes) {
         tdm_job job;
         law_job(&job);
         job.loss.type = TDM_SOFT_CROSS_ENTROPY;
-        job.loss.weight = (tdm_floats){5, {0.1, 3.7, 0.7, 1.3, 0.01}};
+        job.loss.weight = (tdm_numbers){5, (const double[]){0.1, 3.7, 0.7, 1.3, 0.01}};
         law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
         law_result dp = run_as(&job, graph, TDM_MODE_DP, n);
         law_result ddp = run_as(&job, graph, TDM_MODE_DDP, n);

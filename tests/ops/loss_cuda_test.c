@@ -29,8 +29,18 @@ typedef struct {
     tdm_step_values *values;
     double *loss_sum;
     int64_t *correct;
+    double *weight; /* NULL: none */
     tdm_loss_args here, there;
 } sides;
+
+/* The CPU's kernel reads the weights of the section. */
+static void open_weight(sides *s, const tdm_loss_section *section) {
+    const tdm_numbers *weight = section->weight.count > 0 ? &section->weight : &section->pos_weight;
+    const size_t bytes = (size_t)weight->count * sizeof(*weight->item);
+    if (weight->count == 0) return;
+    s->weight = op_memory_new(&s->memory, bytes, "weights");
+    memcpy(s->weight, weight->item, bytes);
+}
 
 /* Results begin with something in the sums, which must be added to, and dirt in the gradient. */
 static void sides_open(sides *s, const setting *o) {
@@ -48,6 +58,7 @@ static void sides_open(sides *s, const setting *o) {
     s->values = op_memory_new(m, sizeof *s->values, "the values");
     s->loss_sum = op_memory_new(m, sizeof *s->loss_sum, "the loss");
     s->correct = op_memory_new(m, sizeof *s->correct, "the hits");
+    open_weight(s, &o->test->section);
     s->here = (tdm_loss_args){.section = &o->test->section,
                               .rows = o->rows,
                               .width = o->width,
@@ -59,6 +70,7 @@ static void sides_open(sides *s, const setting *o) {
                               .correct = s->correct};
     s->there = s->here;
     s->there.device = device;
+    s->there.weight = s->weight != NULL ? op_memory_there(m, s->weight) : NULL;
     s->there.precision = o->bf16 ? TDM_BF16 : TDM_F32;
     s->there.y = op_memory_there(m, o->bf16 ? (const void *)s->narrow_y : s->y);
     s->there.target = op_memory_there(m, s->target);

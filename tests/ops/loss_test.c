@@ -179,7 +179,7 @@ TEST(ignored_rows_do_not_count) {
     for (int i = 0; i < 9; i++) CHECK_NEAR(out.dy[i], 0, 0);
 }
 
-static const tdm_loss_section weighted = {.ignore_index = 3, .weight = {4, {0.5, 2, 0, 1}}};
+static const tdm_loss_section weighted = {.ignore_index = 3, .weight = {4, (const double[]){0.5, 2, 0, 1}}};
 
 TEST(a_label_counts_by_the_weight_of_its_class) {
     const float y[16] = {0};
@@ -318,7 +318,7 @@ TEST(shapes) {
     CHECK_INT(tdm_error_last()->line, 12);
     CHECK_STATUS(tdm__cross_entropy_loss.infer(&usual, &one, &origin, &classes), TDM_E_CONFIG);
     CHECK(tdm__mse_loss.infer == NULL); /* any shape will do */
-    tdm_loss_section pos_weighted = {.pos_weight = {3, {1, 2, 3}}};
+    tdm_loss_section pos_weighted = {.pos_weight = {3, (const double[]){1, 2, 3}}};
     CHECK_STATUS(tdm__bce_with_logits_loss.infer(&pos_weighted, &good, &origin, &classes), TDM_E_CONFIG);
     CHECK_HAS(tdm_error_message(), "loss.pos_weight has 3 numbers, but the model gives 10 outputs");
     pos_weighted.pos_weight.count = 1;

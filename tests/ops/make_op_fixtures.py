@@ -93,7 +93,7 @@ def mixed_loss(y, p, target, settings):
 
 
 def as_c(value):
-    return f"{{{len(value)}, {{{', '.join(map(repr, value))}}}}}" if isinstance(value, list) else repr(value)
+    return f"{{{len(value)}, (const double[]){{{', '.join(map(repr, value))}}}}}" if isinstance(value, list) else repr(value)
 
 
 def loss_row(about, rows, width, scale=1.0, settings={}, ignored=0, mixed=False):

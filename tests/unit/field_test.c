@@ -15,6 +15,7 @@ typedef struct settings {
     int64_t kernel[2];
     tdm_ints ids;
     tdm_floats betas;
+    tdm_numbers shares;
     tdm_texts files;
     tdm_interval every, log;
     double timeout, pause;
@@ -63,6 +64,13 @@ static const tdm_field rows[] = {
      .max = 1,
      .min_items = 2,
      .max_items = 2},
+    {.key = "shares",
+     .kind = TDM_FIELD_NUMBERS,
+     AT(shares),
+     .initial = "null",
+     .max = 1e30,
+     .min_items = 2,
+     .flags = TDM_FIELD_NULLABLE},
     {.key = "files", .kind = TDM_FIELD_PATHS, AT(files), .initial = "null", .flags = TDM_FIELD_NULLABLE},
     {.key = "every", .kind = TDM_FIELD_INTERVAL, AT(every), .initial = "1 epoch"},
     {.key = "log", .kind = TDM_FIELD_INTERVAL, AT(log), .initial = "null", .flags = TDM_FIELD_NULLABLE},
@@ -110,7 +118,8 @@ static bool is_equal(const tdm_field *row, const settings *a, const settings *b)
         const tdm_interval *x = left, *y = right;
         return x->kind == y->kind && (x->kind == TDM_INTERVAL_NEVER || x->amount == y->amount);
     }
-    if (row->kind != TDM_FIELD_TEXT && row->kind != TDM_FIELD_PATH && row->kind != TDM_FIELD_PATHS)
+    if (row->kind != TDM_FIELD_TEXT && row->kind != TDM_FIELD_PATH && row->kind != TDM_FIELD_PATHS &&
+        row->kind != TDM_FIELD_NUMBERS)
         return memcmp(left, right, tdm__field_traits[row->kind].bytes) == 0;
     tdm_text text[2];
     for (int i = 0; i < 2; i++) {
@@ -158,6 +167,7 @@ TEST(initial) {
     CHECK(now.type == 1 && now.kernel[0] == 3 && now.kernel[1] == 3);
     CHECK(now.ids.count == 1 && now.ids.item[0] == 0 && now.betas.count == 2 && now.betas.item[1] == 0.999);
     CHECK_INT(now.files.count, 0);
+    CHECK(now.shares.count == 0 && now.shares.item == NULL);
     CHECK(now.every.kind == TDM_INTERVAL_EPOCHS && now.every.amount == 1 && now.log.kind == TDM_INTERVAL_NEVER);
     CHECK(now.timeout == 600 && isnan(now.pause));
 }
@@ -306,6 +316,30 @@ TEST(pairs) {
     CHECK_TEXT(refusal("kernel", "[1, 2, 3]"), "must be one integer, or two as [3, 5] or 3x5, got a list of 3");
     CHECK_TEXT(refusal("kernel", "[3, 0]"), "must be an integer of at least 1, got '0'");
     CHECK_TEXT(refusal("kernel", "null"), "must be one integer, or two as [3, 5] or 3x5, got null");
+}
+
+/* Lists of numbers are as long as they are written. */
+TEST(numbers) {
+    enum { MANY = 5000 };
+    static char text[8 * MANY];
+    size_t length = 0;
+    CHECK_TEXT(round_trip("shares", "[0.5, 1,2.0e-3]"), "[0.5, 1, 2.0e-3]");
+    CHECK_TEXT(round_trip("shares", "null"), "null");
+    CHECK(now.shares.count == 0);
+    for (int i = 0; i < MANY; i++)
+        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%d.5", i == 0 ? "[" : ", ", i % 100);
+    snprintf(text + length, sizeof(text) - length, "]");
+    REQUIRE(set("shares", text));
+    REQUIRE(now.shares.count == MANY);
+    for (int i = 0; i < MANY; i++) CHECK(now.shares.item[i] == i % 100 + 0.5);
+    CHECK_TEXT(printed("shares"), text);
+    text[length - 1] = 'x';
+    snprintf(text + length, sizeof(text) - length, "]");
+    CHECK_HAS(refusal("shares", text), "item 5000 must be a number of at least 0, got '99.x'");
+    CHECK_TEXT(refusal("shares", "[1]"), "must have at least 2 numbers, got 1");
+    CHECK_TEXT(refusal("shares", "[1, -1]"), "item 2 must be a number of at least 0, got '-1'");
+    CHECK_HAS(refusal("shares", "[1, 2"), "must be a list such as [a, b] of at most 1048576 items, got '[1, 2'");
+    CHECK_TEXT(described("shares", false), "list of numbers, at least 2 of them, at least 0, or null");
 }
 
 TEST(lists) {
@@ -477,6 +511,7 @@ TEST_MAIN({
     RUN(enums);
     RUN(words_for_numbers);
     RUN(pairs);
+    RUN(numbers);
     RUN(lists);
     RUN(intervals);
     RUN(durations);

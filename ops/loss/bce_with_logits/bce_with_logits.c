@@ -15,7 +15,7 @@ static tdm_status infer(const tdm_loss_section *section, const tdm_shape *output
     return TDM_OK;
 }
 
-TDM_VALUE_LOSS_RUN(bce_with_logits, tdm__pos_weights(section))
+TDM_VALUE_LOSS_RUN(bce_with_logits, tdm__pos_weights(args))
 
 const tdm_loss_def tdm__bce_with_logits_loss = {
     .name = "bce_with_logits",

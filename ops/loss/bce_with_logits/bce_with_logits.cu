@@ -3,4 +3,4 @@
 
 #include "ops/value_loss_cuda.h"
 
-TDM_VALUE_LOSS_CUDA(bce_with_logits, tdm__pos_weights(section));
+TDM_VALUE_LOSS_CUDA(bce_with_logits, tdm__pos_weights(args));

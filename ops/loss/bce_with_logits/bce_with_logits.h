@@ -7,10 +7,10 @@
 #include "ops/value_loss.h"
 
 /* One weight for all outputs, or one for each. */
-static inline tdm_column_settings tdm__pos_weights(const tdm_loss_section *section) {
-    tdm_column_settings s = tdm__one_setting(1);
-    if (section->pos_weight.count > 0) s.count = section->pos_weight.count;
-    for (int i = 0; i < section->pos_weight.count; i++) s.item[i] = (float)section->pos_weight.item[i];
+static inline tdm_column_settings tdm__pos_weights(const tdm_loss_args *args) {
+    const tdm_numbers *weight = &args->section->pos_weight;
+    tdm_column_settings s = tdm__one_setting(weight->count == 1 ? weight->item[0] : 1.0);
+    if (weight->count > 1) s.item = args->weight != NULL ? args->weight : weight->item;
     return s;
 }
 

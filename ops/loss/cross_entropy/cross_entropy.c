@@ -25,12 +25,12 @@ typedef struct entropy {
 
 static entropy entropy_of(const tdm_loss_args *args) {
     const double smoothing = args->section->label_smoothing;
-    entropy e = {.weights = tdm__class_weights(args->section),
+    entropy e = {.weights = tdm__class_weights(args),
                  .smoothing = smoothing,
                  .kept = 1.0 - smoothing,
                  .spread = smoothing / (double)args->width,
                  .seed = args->values->loss_seed};
-    e.weights_total = tdm__class_weights_total(&e.weights, args->width);
+    e.weights_total = tdm__class_weights_total(args->section, args->width);
     return e;
 }
 

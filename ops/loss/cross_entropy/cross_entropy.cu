@@ -214,8 +214,8 @@ template <class Number> tdm_status run(const tdm_loss_args *args) {
     row.smoothing = args->section->label_smoothing;
     row.kept = 1.0 - row.smoothing;
     row.spread = row.smoothing / (double)args->width;
-    row.weights = tdm__class_weights(args->section);
-    row.weights_total = tdm__class_weights_total(&row.weights, args->width);
+    row.weights = tdm__class_weights(args);
+    row.weights_total = tdm__class_weights_total(args->section, args->width);
     row.y = as<Number>(args->y);
     row.dy = as<Number>(args->dy);
     const loss_totals totals = {args->loss_sum, args->correct};

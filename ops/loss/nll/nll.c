@@ -12,7 +12,7 @@ static tdm_status infer(const tdm_loss_section *section, const tdm_shape *output
 }
 
 static tdm_status run(const tdm_loss_args *args) {
-    const tdm_class_weights weights = tdm__class_weights(args->section);
+    const tdm_class_weights weights = tdm__class_weights(args);
     const int64_t *label = args->target;
     double total = 0;
     int64_t correct = 0;

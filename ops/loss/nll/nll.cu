@@ -52,7 +52,7 @@ template <class Number> tdm_status run(const tdm_loss_args *args) {
     row.values = args->values;
     row.width = args->width;
     row.ignore_index = args->section->ignore_index;
-    row.weights = tdm__class_weights(args->section);
+    row.weights = tdm__class_weights(args);
     row.y = as<Number>(args->y);
     row.dy = as<Number>(args->dy);
     return run_narrow(tdm__cuda_device(args->device), row, args->rows, {args->loss_sum, args->correct});

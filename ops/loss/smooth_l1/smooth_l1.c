@@ -3,7 +3,7 @@
 
 #include "ops/ops.h"
 
-TDM_VALUE_LOSS_RUN(smooth_l1, tdm__one_setting(section->beta))
+TDM_VALUE_LOSS_RUN(smooth_l1, tdm__one_setting(args->section->beta))
 
 const tdm_loss_def tdm__smooth_l1_loss = {
     .name = "smooth_l1",

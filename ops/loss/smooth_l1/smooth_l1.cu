@@ -3,4 +3,4 @@
 
 #include "ops/value_loss_cuda.h"
 
-TDM_VALUE_LOSS_CUDA(smooth_l1, tdm__one_setting(section->beta));
+TDM_VALUE_LOSS_CUDA(smooth_l1, tdm__one_setting(args->section->beta));

@@ -16,7 +16,7 @@ static double denominator(const tdm_loss_section *section, int64_t rows, int64_t
 }
 
 static tdm_status run(const tdm_loss_args *args) {
-    const tdm_class_weights weights = tdm__class_weights(args->section);
+    const tdm_class_weights weights = tdm__class_weights(args);
     const double kept = 1.0 - args->section->label_smoothing;
     const double spread = args->section->label_smoothing / (double)args->width;
     const float seed = args->values->loss_seed;

@@ -52,7 +52,7 @@ template <class Number> tdm_status run(const tdm_loss_args *args) {
     row.target = (const float *)args->target;
     row.values = args->values;
     row.width = args->width;
-    row.weights = tdm__class_weights(args->section);
+    row.weights = tdm__class_weights(args);
     row.kept = 1.0 - args->section->label_smoothing;
     row.spread = args->section->label_smoothing / (double)args->width;
     row.y = as<Number>(args->y);

@@ -218,7 +218,8 @@ static bool read_text(const tdm_field *row, const char *text, const char **out, 
 
 static const char *list_noun(const tdm_field *row) {
     if (row->kind == TDM_FIELD_TEXTS || row->kind == TDM_FIELD_MAP) return "text";
-    return row->kind == TDM_FIELD_PATHS ? "path" : row->kind == TDM_FIELD_FLOATS ? "number" : "integer";
+    if (row->kind == TDM_FIELD_FLOATS || row->kind == TDM_FIELD_NUMBERS) return "number";
+    return row->kind == TDM_FIELD_PATHS ? "path" : "integer";
 }
 
 static bool has_right_count(const tdm_field *row, int count, tdm_text *why) {
@@ -228,6 +229,29 @@ static bool has_right_count(const tdm_field *row, int count, tdm_text *why) {
     const char *how = least == most ? "" : count < least ? "at least " : "at most ";
     tdm__text_printf(why, "must have %s%d %s%s, got %d", how, bound, list_noun(row), bound == 1 ? "" : "s", count);
     return false;
+}
+
+static bool read_item(const tdm_field *row, const char *text, int index, double *out, tdm_text *why) {
+    tdm_text clause;
+    tdm__text_init(&clause, why->host);
+    const bool good = read_float(row, text, out, &clause);
+    if (!good) tdm__text_printf(why, "item %d %s", index + 1, clause.data == NULL ? "is wrong" : clause.data);
+    tdm__text_deinit(&clause);
+    return good;
+}
+
+static bool read_numbers(const tdm_field *row, void *value, const tdm_written *written, tdm_zone *zone, tdm_text *why) {
+    tdm_numbers *numbers = value;
+    double *item;
+    if (!has_right_count(row, written->count, why)) return false;
+    if (tdm__zone_new(zone, &item, (size_t)written->count, sizeof(*item)) != TDM_OK) {
+        tdm__text_puts(why, tdm__field_no_memory);
+        return false;
+    }
+    for (int i = 0; i < written->count; i++)
+        if (!read_item(row, written->item[i], i, &item[i], why)) return false;
+    *numbers = (tdm_numbers){written->count, item};
+    return true;
 }
 
 static bool read_list(const tdm_field *row, void *value, const tdm_written *written, tdm_zone *zone, tdm_text *why) {
@@ -348,6 +372,7 @@ static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm
     case TDM_FIELD_PATHS:
     case TDM_FIELD_TEXTS:
     case TDM_FIELD_MAP:
+    case TDM_FIELD_NUMBERS:
     case TDM_FIELD_KIND_COUNT:
         break;
     }
@@ -376,6 +401,7 @@ bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *writt
     }
     if (row->kind == TDM_FIELD_MAP && !written->is_map) return refuse_shape(row, "another value", why);
     if (row->kind == TDM_FIELD_PAIR) return read_pair(row, value, written, why);
+    if (row->kind == TDM_FIELD_NUMBERS) return read_numbers(row, value, written, zone, why);
     if (tdm__field_is_list(row)) return read_list(row, value, written, zone, why);
     if (written->is_list) return refuse_shape(row, "a list", why);
     return read_scalar(row, value, written->item[0], zone, why);

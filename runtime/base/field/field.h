@@ -2,7 +2,8 @@
  *
  * Ranges: min == max == 0 means no range. max < min means only a lower bound. An infinite bound means none on that
  * side. TDM_FIELD_OPEN_MIN without a range means above 0. An integer cannot be INT64_MIN, which stands for null. A list
- * holds at most max_items values (TDM_LIST_MAX if that is 0); a single value is a list of one. */
+ * holds at most max_items values (if that is 0, TDM_LIST_MAX, of numbers TDM_NUMBERS_MAX); a single value is a list of
+ * one. */
 #ifndef TDM_BASE_FIELD_H
 #define TDM_BASE_FIELD_H
 
@@ -25,7 +26,7 @@ const tdm_field *tdm__field_find(const tdm_field *rows, const char *key);
 const tdm_field *tdm__field_main(const tdm_field *rows);
 
 /* Sets the field in `object` (the struct that row->offset refers to). If the type or range is wrong, returns false and
- * appends one clause to `why`: "must be an integer of at least 1, got 'three'". Texts are copied into the zone. */
+ * appends one clause to `why`: "must be an integer of at least 1, got 'three'". Texts and numbers are copied into the zone. */
 bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *value, tdm_zone *zone, tdm_text *why);
 /* The same from one text: a list is written [a, b, c], texts may be quoted; null, ~ and the empty text mean null. */
 bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, tdm_zone *zone, tdm_text *why);

@@ -46,8 +46,9 @@ static const char *read_scalar(const char *at, const char *stop, char *to, bool 
     return end;
 }
 
-/* Reads [a, b, c]; `text` begins at the bracket. A comma may follow the last item. False if malformed or too long. */
-static bool read_list(const char *text, char *room, const char *items[TDM_LIST_MAX], int *count) {
+/* Reads [a, b, c]; `text` begins at the bracket. A comma may follow the last item. False if malformed, or if there are
+ * more than `most`. */
+static bool read_list(const char *text, char *room, const char **items, int most, int *count) {
     const char *at = text + 1;
     *count = 0;
     for (;;) {
@@ -55,7 +56,7 @@ static bool read_list(const char *text, char *room, const char *items[TDM_LIST_M
         at += strspn(at, blank);
         if (*at == ']') break;
         at = read_scalar(at, ",[]", room, &quoted);
-        if (at == NULL || (!quoted && room[0] == '\0') || *count == TDM_LIST_MAX) return false;
+        if (at == NULL || (!quoted && room[0] == '\0') || *count == most) return false;
         items[(*count)++] = room;
         room += strlen(room) + 1;
         if (*at == ',')
@@ -67,17 +68,26 @@ static bool read_list(const char *text, char *room, const char *items[TDM_LIST_M
     return at[strspn(at, blank)] == '\0';
 }
 
-/* `room` has as many bytes as the text, its terminator included. */
-static bool set_text(const tdm_field *row, void *object, const char *text, char *room, tdm_zone *zone, tdm_text *why) {
-    const char *items[TDM_LIST_MAX];
+/* Where a value in `text` may have more than TDM_LIST_MAX items: as many as it can have. */
+static int most_items(const tdm_field *row, const char *text) {
+    int most = TDM_LIST_MAX;
+    if (row->kind != TDM_FIELD_NUMBERS) return most;
+    for (; *text != '\0' && most < TDM_NUMBERS_MAX; text++) most += *text == ',';
+    return most;
+}
+
+/* `room` has as many bytes as the text, its terminator included; `items`: for `most`. */
+static bool set_text(const tdm_field *row, void *object, const char *text, char *room, const char **items, int most,
+                     tdm_zone *zone, tdm_text *why) {
     tdm_written written = {.item = items, .count = 1};
     const char *start = text + strspn(text, blank);
     bool good;
     if (*start == '[') {
         written.is_list = true;
-        good = read_list(start, room, items, &written.count);
+        good = read_list(start, room, items, most, &written.count);
         if (!good)
-            tdm__text_printf(why, "must be a list such as [a, b] of at most %d items, got '%s'", TDM_LIST_MAX, text);
+            tdm__text_printf(why, "must be a list such as [a, b] of at most %d items, got '%s'",
+                             tdm__field_is_list(row) ? tdm__field_max_items(row) : TDM_LIST_MAX, text);
     } else {
         bool quoted;
         const char *end = read_scalar(start, "", room, &quoted);
@@ -92,14 +102,21 @@ static bool set_text(const tdm_field *row, void *object, const char *text, char 
 }
 
 bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, tdm_zone *zone, tdm_text *why) {
+    const char *few[TDM_LIST_MAX], **items = few;
     char small[128], *room = small;
-    size_t bytes = strlen(text) + 1;
+    const size_t bytes = strlen(text) + 1;
+    const int most = most_items(row, text);
     /* The length of the text is enough: each item's terminator takes the place of its comma, bracket or quote. */
     if (bytes > sizeof(small) && tdm__new(zone->host, &room, bytes, 1, "setting") != TDM_OK) {
         tdm__text_puts(why, tdm__field_no_memory);
         return false;
     }
-    bool good = set_text(row, object, text, room, zone, why);
+    bool good = most <= TDM_LIST_MAX || tdm__new(zone->host, &items, (size_t)most, sizeof(*items), "items") == TDM_OK;
+    if (good)
+        good = set_text(row, object, text, room, items, most, zone, why);
+    else
+        tdm__text_puts(why, tdm__field_no_memory);
+    if (items != few) tdm__delete(zone->host, items);
     if (room != small) tdm__delete(zone->host, room);
     return good;
 }

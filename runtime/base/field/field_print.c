@@ -108,10 +108,9 @@ static void print_map(const tdm_texts *texts, tdm_text *out) {
 static void print_list(const tdm_field *row, const void *value, tdm_text *out) {
     const tdm_ints *ints = value;
     const tdm_floats *floats = value;
+    const tdm_numbers *numbers = value;
     const tdm_texts *texts = value;
-    int count = row->kind == TDM_FIELD_INTS     ? ints->count
-                : row->kind == TDM_FIELD_FLOATS ? floats->count
-                                                : texts->count;
+    const int count = ints->count; /* every list begins with its count */
     if (count == 0 && (row->flags & TDM_FIELD_NULLABLE) != 0) {
         tdm__text_puts(out, "null");
         return;
@@ -123,6 +122,8 @@ static void print_list(const tdm_field *row, const void *value, tdm_text *out) {
             print_int(ints->item[i], out);
         else if (row->kind == TDM_FIELD_FLOATS)
             print_number(row, floats->item[i], out);
+        else if (row->kind == TDM_FIELD_NUMBERS)
+            print_number(row, numbers->item[i], out);
         else
             print_text(texts->item[i], out);
     }
@@ -154,6 +155,7 @@ void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out) {
         break;
     case TDM_FIELD_INTS:
     case TDM_FIELD_FLOATS:
+    case TDM_FIELD_NUMBERS:
     case TDM_FIELD_PATHS:
     case TDM_FIELD_TEXTS:
         print_list(row, value, out);

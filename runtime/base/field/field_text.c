@@ -20,7 +20,8 @@ tdm_range tdm__field_range(const tdm_field *row) {
 }
 
 int tdm__field_max_items(const tdm_field *row) {
-    return row->max_items > 0 && row->max_items < TDM_LIST_MAX ? row->max_items : TDM_LIST_MAX;
+    const int most = row->kind == TDM_FIELD_NUMBERS ? TDM_NUMBERS_MAX : TDM_LIST_MAX;
+    return row->max_items > 0 && row->max_items < most ? row->max_items : most;
 }
 
 bool tdm__field_is_list(const tdm_field *row) {
@@ -158,6 +159,7 @@ const tdm_field_traits tdm__field_traits[TDM_FIELD_KIND_COUNT] = {
                             "间隔，例如 50 steps、1 epoch 或 30m"},
     [TDM_FIELD_DURATION] = {sizeof(double), false, true, "a ", "duration such as 500ms, 30s, 10m or 1h30m",
                             "时长，例如 500ms、30s、10m 或 1h30m"},
+    [TDM_FIELD_NUMBERS] = {sizeof(tdm_numbers), true, true, "a ", "list of numbers", "数值列表"},
 };
 
 void tdm__field_describe(const tdm_field *row, tdm_text *out, bool chinese) {

@@ -124,8 +124,8 @@ typedef struct tdm_loss_section {
     int64_t ignore_index;   /* cross_entropy, nll */
     double beta;            /* smooth_l1 */
     /* bce_with_logits: of targets that are 1; count 0: 1, 1: for all outputs, else one for each */
-    tdm_floats pos_weight;
-    tdm_floats weight; /* cross_entropy, nll, soft_cross_entropy: of each class; count 0: 1 */
+    tdm_numbers pos_weight;
+    tdm_numbers weight; /* cross_entropy, nll, soft_cross_entropy: of each class; count 0: 1 */
 } tdm_loss_section;
 
 typedef enum tdm_optimizer_kind { TDM_SGD, TDM_ADAM, TDM_ADAMW, TDM_RMSPROP, TDM_LARS } tdm_optimizer_kind;

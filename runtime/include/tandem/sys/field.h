@@ -28,6 +28,7 @@ typedef enum tdm_field_kind {
     TDM_FIELD_MAP,      /* tdm_texts: a key, its text, the next key, its text; written as a mapping */
     TDM_FIELD_INTERVAL, /* tdm_interval: 50 steps | 1 epoch | 30m */
     TDM_FIELD_DURATION, /* double, seconds: 500ms | 30s | 10m | 1h30m */
+    TDM_FIELD_NUMBERS,  /* tdm_numbers */
     TDM_FIELD_KIND_COUNT
 } tdm_field_kind;
 
@@ -40,6 +41,12 @@ typedef struct tdm_floats {
     int count;
     double item[TDM_LIST_MAX];
 } tdm_floats;
+/* As many as there are, at most TDM_NUMBERS_MAX. */
+enum { TDM_NUMBERS_MAX = 1 << 20 };
+typedef struct tdm_numbers {
+    int count;
+    const double *item; /* borrowed, as texts are */
+} tdm_numbers;
 typedef struct tdm_texts {
     int count;
     const char *item[TDM_LIST_MAX];

@@ -266,7 +266,10 @@ typedef enum tdm_target_kind {
 
 typedef struct tdm_loss_args {
     const tdm_loss_section *section; /* of the job */
-    tdm_device *device;              /* as in tdm_kernel_args */
+    /* The numbers of section->weight or pos_weight, whichever the loss has, in the memory of a device that has its own;
+     * NULL on the CPU, and if there are none. */
+    const double *weight;
+    tdm_device *device;  /* as in tdm_kernel_args */
     int precision;       /* bf16: y and dy point to 16-bit numbers; the loss is taken in float all the same */
     int64_t rows, width; /* y is [rows, width] */
     const float *y;
