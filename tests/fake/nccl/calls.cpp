@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <vector>
@@ -81,9 +82,12 @@ script from_environment() {
     return s;
 }
 
+/* Never destroyed, as threads may be in it to the end; in the library's own memory, as a library whose version is refused
+ * is closed after its first call. */
 state &all() {
+    alignas(state) static unsigned char room[sizeof(state)];
     static state *one = [] {
-        auto *s = new state;
+        auto *s = new (room) state;
         s->knobs = from_environment();
         return s;
     }();
