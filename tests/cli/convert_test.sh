@@ -60,8 +60,9 @@ refused() { # NAME SENTENCE
     [ -e "$1.safetensors" ] && fail "$1.safetensors was made"
 }
 refused system "its pickle names posix.system, which is no tensor; nothing of it was run"
+hasnt "$err" "whole model"
 [ -e run_by_a_pickle ] && fail "the pickle was run"
-refused module "its pickle names torch.nn.modules.container.Sequential, which is no tensor; nothing of it was run"
+refused module "its pickle names torch.nn.modules.container.Sequential, which is no tensor; nothing of it was run; it is a whole model: save model.state_dict()"
 refused inst "its pickle has the instruction 0x53, which no file of tensors needs; nothing of it was run"
 refused build "its pickle builds an object that is no dictionary; nothing of it was run"
 refused legacy "it has the format of before PyTorch 1.6; load and save it in a newer PyTorch"

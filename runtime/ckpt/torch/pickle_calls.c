@@ -35,8 +35,10 @@ bool tdm__pickle_global(tdm_pickle *p, const char *module, const char *name) {
     const bool is_storage = strcmp(module, "torch") == 0 && tdm__torch_types[type].storage != NULL;
     if (index == NAMES && !is_storage) {
         char shown[2][TDM_ST_PRINTABLE];
-        return tdm__pickle_fail(p, "its pickle names %s.%s, which is no tensor; nothing of it was run",
-                                tdm__printable(shown[0], module), tdm__printable(shown[1], name));
+        const bool is_model = strncmp(module, "torch.nn.", 9) == 0;
+        return tdm__pickle_fail(p, "its pickle names %s.%s, which is no tensor; nothing of it was run%s",
+                                tdm__printable(shown[0], module), tdm__printable(shown[1], name),
+                                is_model ? "; it is a whole model: save model.state_dict()" : "");
     }
     tdm_pickle_value *value = tdm__pickle_push(p, TDM_PICKLE_GLOBAL);
     if (value == NULL) return false;
