@@ -8,8 +8,9 @@
 #include "ops/layernorm/layernorm_lanes.h"
 #include "runtime/backends/dnnl/kit/dnnl.h"
 
-/* Backward goes through the rows part by part, which the sizes alone decide. */
-enum { PART_NUMBERS = 16384, LEAST_ROWS = 16 };
+/* Backward goes through the rows part by part, which the sizes alone decide: parts of few rows are at most four, because
+ * each has sums of its own. */
+enum { PART_NUMBERS = 16384, FEW_ROWS = 16, FEW_PARTS = 4 };
 
 typedef struct {
     const tdm_kernel_args *args;
@@ -20,17 +21,21 @@ typedef struct {
 } job;
 
 static int64_t part_rows(const tdm_segments *of) {
-    const int64_t rows = PART_NUMBERS / (of->groups * of->channels);
-    return rows > LEAST_ROWS ? rows : LEAST_ROWS;
+    const int64_t rows = of->count / of->groups, in_cache = PART_NUMBERS / (of->groups * of->channels);
+    const int64_t share = (rows + FEW_PARTS - 1) / FEW_PARTS, least = share < FEW_ROWS ? share : FEW_ROWS;
+    return in_cache > least ? in_cache : least;
 }
 
 static int64_t part_count(const tdm_segments *of) {
     return (of->count / of->groups + part_rows(of) - 1) / part_rows(of);
 }
 
-/* Sums of dy and of dy (x - center), for each channel: where a channel is one value of a part, else of a segment. */
+/* Sums of dy and of dy (x - center), for each channel: where a channel is one value of a part, else of a segment. Fewer
+ * rows may have more parts, up to four. */
 static int64_t sums_count(const tdm_segments *of) {
-    return of->points == 1 ? part_count(of) * of->groups * of->channels : of->count * of->channels;
+    const int64_t parts = part_count(of);
+    if (of->points > 1) return of->count * of->channels;
+    return (parts > FEW_PARTS ? parts : FEW_PARTS) * of->groups * of->channels;
 }
 
 bool tdm__segments_dnnl_fits(tdm_kernel_fit *fit, const tdm_segments *of) {

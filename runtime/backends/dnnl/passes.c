@@ -1,6 +1,8 @@
 /* Elementwise passes, in C. */
 #include "runtime/backends/dnnl/kit/passes.h"
 
+#include "runtime/backends/dnnl/kit/vectors.h"
+
 static void relu(float *y, int64_t count) {
     for (int64_t i = 0; i < count; i++) y[i] = y[i] < 0.0f ? 0.0f : y[i];
 }
@@ -13,19 +15,27 @@ static void add(float *restrict sum, const float *restrict x, int64_t count) {
     for (int64_t i = 0; i < count; i++) sum[i] += x[i];
 }
 
-/* At most TILE rows. With a constant `count` the loop is vectorised. */
-enum { TILE = 16 };
-static inline __attribute__((always_inline)) void transpose_rows(float *restrict to, const float *restrict from,
-                                                                 int64_t rows, int64_t columns, int64_t stride,
-                                                                 int64_t row, int64_t count) {
-    for (int64_t c = 0; c < columns; c++)
-        for (int64_t k = row; k < row + count; k++) to[c * rows + k] = from[k * stride + c];
+enum { BLOCK = 8 };
+
+/* Eight columns of eight rows: each column is a vector. */
+static void transpose_block(float *restrict to, const float *restrict from, int64_t rows, int64_t stride) {
+    for (int c = 0; c < BLOCK; c++, from++, to += rows) {
+        const floats_8 column = {from[0],          from[stride],     from[2 * stride], from[3 * stride],
+                                 from[4 * stride], from[5 * stride], from[6 * stride], from[7 * stride]};
+        memcpy(to, &column, sizeof column);
+    }
 }
 
 static void transpose(float *restrict to, const float *restrict from, int64_t rows, int64_t columns, int64_t stride) {
-    int64_t row = 0;
-    for (; row + TILE <= rows; row += TILE) transpose_rows(to, from, rows, columns, stride, row, TILE);
-    if (row < rows) transpose_rows(to, from, rows, columns, stride, row, rows - row);
+    const int64_t in_blocks = rows / BLOCK * BLOCK, across = columns / BLOCK * BLOCK;
+    for (int64_t r = 0; r < in_blocks; r += BLOCK) {
+        for (int64_t c = 0; c < across; c += BLOCK)
+            transpose_block(to + c * rows + r, from + r * stride + c, rows, stride);
+        for (int64_t c = across; c < columns; c++)
+            for (int64_t k = r; k < r + BLOCK; k++) to[c * rows + k] = from[k * stride + c];
+    }
+    for (int64_t r = in_blocks; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++) to[c * rows + r] = from[r * stride + c];
 }
 
 /* A number in bf16 is negative or -0 from 0x8000 on, and NaN above 0xff80. */
