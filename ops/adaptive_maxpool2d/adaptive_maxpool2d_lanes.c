@@ -54,7 +54,7 @@ static float largest(const window *w, int64_t j, int32_t *winner) {
     return value;
 }
 
-/* Of several lanes, each with its first maximum, or its last NaN. */
+/* Of several lanes, each with its first maximum, or with its last NaN. */
 static float largest_of_lanes(best of, int32_t *winner) {
     int at = 0;
     for (int i = 1; i < LANES; i++) {
@@ -64,6 +64,21 @@ static float largest_of_lanes(best of, int32_t *winner) {
     }
     *winner = of.point[at];
     return of.value[at];
+}
+
+/* The same without branches, which would be taken at random; of NaN by the function above. */
+static float quick_largest_of_lanes(best of, int32_t *winner) {
+    const INTS nan = (INTS)(of.value != of.value);
+    float most = of.value[0];
+    int32_t any = 0, first = INT32_MAX;
+    for (int i = 0; i < LANES; i++) any |= nan[i];
+    if (any != 0) return largest_of_lanes(of, winner);
+    for (int i = 1; i < LANES; i++) most = of.value[i] > most ? of.value[i] : most;
+    const INTS is_most = (INTS)(of.value == most);
+    const INTS point = (is_most & of.point) | (~is_most & INT32_MAX);
+    for (int i = 0; i < LANES; i++) first = point[i] < first ? point[i] : first;
+    *winner = first;
+    return most;
 }
 
 /* The same of a channel whose points are neighbours, eight at a time. The last eight of a row lie over those before,
@@ -78,7 +93,7 @@ static float largest_of_points(const window *w, int32_t *winner) {
             of = better(of, load_8(w->plane + from), (INTS){0} + (int32_t)from + steps);
         }
     }
-    return largest_of_lanes(of, winner);
+    return quick_largest_of_lanes(of, winner);
 }
 
 static void of_points(const window *w, float *to, int32_t *winner) {
