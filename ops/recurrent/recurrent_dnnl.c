@@ -3,7 +3,7 @@
  * all steps of a layer.
  *
  * A part has few rows, and h w^T reads both matrices along their rows, which costs sgemm half its speed. w h^T is as
- * fast as any, so forward computes that and transposes the result. */
+ * fast as any, so forward computes that and adds its transposed result. */
 #include "ops/recurrent/recurrent_dnnl.h"
 
 #include <string.h>
@@ -22,7 +22,8 @@ typedef struct {
     int64_t layer, in, wide;
     const float *const *param;
     float *carried, *kept;
-    float *products, *turned; /* of a step: w h^T of each part, and transposed; then room for gradients of weights */
+    float *biases;   /* of a step: the sums with x begin with them */
+    float *products; /* of a step: w h^T of each part; in backward room for gradients of weights */
     int64_t parts;
     _Atomic int status; /* dnnl_status_t */
 } job;
@@ -34,9 +35,13 @@ static int64_t lined(int64_t count) {
 
 /* Of what forward needs for products, and backward for the gradients of weights. */
 static int64_t working(const tdm_recurrent *r) {
-    const int64_t wide = r->gates * r->hidden, products = 2 * lined(r->rows * wide);
+    const int64_t wide = r->gates * r->hidden, products = lined(r->rows * wide);
     const int64_t room = lined(tdm__dnnl_sgemm_room(wide, r->rows * r->steps));
     return room > products ? room : products;
+}
+
+static int64_t biased(const tdm_recurrent *r) {
+    return lined((r->gates + 1) * r->hidden);
 }
 
 bool tdm__recurrent_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool is_gru) {
@@ -45,7 +50,7 @@ bool tdm__recurrent_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, 
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
     fit->saved_bytes = (size_t)kept * sizeof(float);
     fit->scratch_bytes =
-        (size_t)(working(&r) + lined(r.rows * 2 * r.hidden) + (desc->training ? 0 : kept)) * sizeof(float);
+        (size_t)(biased(&r) + working(&r) + lined(r.rows * 2 * r.hidden) + (desc->training ? 0 : kept)) * sizeof(float);
     return true;
 }
 
@@ -53,8 +58,8 @@ static job job_of(const tdm_kernel_args *args, bool is_gru) {
     job j = {.args = args, .lanes = TDM_LANES(tdm__recurrent_lanes)};
     j.r = tdm__recurrent_of(args->desc, is_gru, args->rows);
     j.wide = j.r.gates * j.r.hidden;
-    j.products = args->scratch;
-    j.turned = j.products + lined(j.r.rows * j.wide);
+    j.biases = args->scratch;
+    j.products = j.biases + biased(&j.r);
     j.carried = j.products + working(&j.r);
     j.kept = args->saved != NULL ? args->saved : j.carried + lined(j.r.rows * 2 * j.r.hidden);
     j.parts = j.r.rows < PART_ROWS ? 1 : j.r.rows / PART_ROWS;
@@ -99,17 +104,19 @@ static rows rows_of(const job *j, int64_t part) {
 
 /* ---- forward ---- */
 
-static void set_biases(const job *j, float *now) {
+/* Those of x and of h; of gru's new gate they are apart. */
+static void set_biases(job *j) {
     const int64_t shared = j->r.is_gru ? 2 * j->r.hidden : j->wide;
-    for (int64_t k = 0; k < j->wide; k++) now[k] = j->param[2][k] + (k < shared ? j->param[3][k] : 0.0f);
-    if (j->r.is_gru) memcpy(now + j->wide, j->param[3] + shared, (size_t)j->r.hidden * sizeof(float));
+    for (int64_t k = 0; k < j->wide; k++) j->biases[k] = j->param[2][k] + (k < shared ? j->param[3][k] : 0.0f);
+    if (j->r.is_gru) memcpy(j->biases + j->wide, j->param[3] + shared, (size_t)j->r.hidden * sizeof(float));
 }
 
 static void add_inputs(job *j, rows of) {
     int64_t stride;
     const float *x = inputs(j, of.first, &stride);
-    const int64_t steps = (of.end - of.first) * j->r.steps;
-    for (int64_t i = 0; i < steps; i++) set_biases(j, at(j, of.first, 0) + i * j->r.stride);
+    const int64_t steps = (of.end - of.first) * j->r.steps, count = j->wide + (j->r.is_gru ? j->r.hidden : 0);
+    for (int64_t i = 0; i < steps; i++)
+        memcpy(at(j, of.first, 0) + i * j->r.stride, j->biases, (size_t)count * sizeof(float));
     multiply(j, &(tdm_dnnl_sgemm){'N', 'T', steps, j->wide, j->in, x, stride, j->param[0], j->in, at(j, of.first, 0),
                                   j->r.stride, true});
 }
@@ -118,14 +125,12 @@ static void add_inputs(job *j, rows of) {
 static void add_states(job *j, rows of, int64_t t) {
     const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
     const int64_t count = of.end - of.first, shared = j->r.is_gru ? 2 * j->r.hidden : j->wide;
-    float *products = j->products + of.first * j->wide, *turned = j->turned + of.first * j->wide;
+    const int64_t apart = j->r.steps * j->r.stride;
+    float *products = j->products + of.first * j->wide, *sums = at(j, of.first, t);
     multiply(j, &(tdm_dnnl_sgemm){'N', 'T', j->wide, count, j->r.hidden, j->param[1], j->r.hidden,
-                                  at(j, of.first, t - 1) + j->r.h, j->r.steps * j->r.stride, products, count, false});
-    passes->transpose(turned, products, j->wide, count, count);
-    for (int64_t n = of.first; n < of.end; n++, turned += j->wide) {
-        passes->add(at(j, n, t), turned, shared);
-        if (j->r.is_gru) passes->add(at(j, n, t) + j->wide, turned + shared, j->r.hidden);
-    }
+                                  at(j, of.first, t - 1) + j->r.h, apart, products, count, false});
+    passes->add_transposed(sums, apart, products, shared, count);
+    if (j->r.is_gru) passes->add_transposed(sums + j->wide, apart, products + shared * count, j->r.hidden, count);
 }
 
 static void forward_rows(job *j, rows of) {
@@ -144,6 +149,7 @@ static void forward_parts(void *data, int64_t begin, int64_t end) {
 static tdm_status run_forward(job *j) {
     for (int64_t layer = 0; layer < j->r.layers; layer++) {
         set_layer(j, layer);
+        set_biases(j);
         TDM_MODULE_TRY(share(j, forward_parts));
     }
     tdm__recurrent_give_y(j->args, &j->r, j->kept);

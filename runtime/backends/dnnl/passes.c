@@ -17,25 +17,38 @@ static void add(float *restrict sum, const float *restrict x, int64_t count) {
 
 enum { BLOCK = 8 };
 
-/* Eight columns of eight rows: each column is a vector. */
-static void transpose_block(float *restrict to, const float *restrict from, int64_t rows, int64_t stride) {
-    for (int c = 0; c < BLOCK; c++, from++, to += rows) {
-        const floats_8 column = {from[0],          from[stride],     from[2 * stride], from[3 * stride],
-                                 from[4 * stride], from[5 * stride], from[6 * stride], from[7 * stride]};
+/* Eight columns of eight rows: each column is a vector. `apart`: numbers from column to column of `to`. */
+static inline __attribute__((always_inline)) void
+transpose_block(float *restrict to, int64_t apart, const float *restrict from, int64_t stride, bool adds) {
+    for (int c = 0; c < BLOCK; c++, from++, to += apart) {
+        floats_8 column = {from[0],          from[stride],     from[2 * stride], from[3 * stride],
+                           from[4 * stride], from[5 * stride], from[6 * stride], from[7 * stride]};
+        if (adds) column += load_8(to);
         memcpy(to, &column, sizeof column);
     }
 }
 
-static void transpose(float *restrict to, const float *restrict from, int64_t rows, int64_t columns, int64_t stride) {
+static inline __attribute__((always_inline)) void transpose_all(float *restrict to, int64_t apart,
+                                                                const float *restrict from, int64_t rows,
+                                                                int64_t columns, int64_t stride, bool adds) {
     const int64_t in_blocks = rows / BLOCK * BLOCK, across = columns / BLOCK * BLOCK;
-    for (int64_t r = 0; r < in_blocks; r += BLOCK) {
+    for (int64_t r = 0; r < in_blocks; r += BLOCK)
         for (int64_t c = 0; c < across; c += BLOCK)
-            transpose_block(to + c * rows + r, from + r * stride + c, rows, stride);
-        for (int64_t c = across; c < columns; c++)
-            for (int64_t k = r; k < r + BLOCK; k++) to[c * rows + k] = from[k * stride + c];
+            transpose_block(to + c * apart + r, apart, from + r * stride + c, stride, adds);
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = r < in_blocks ? across : 0; c < columns; c++) {
+            float *at = to + c * apart + r;
+            *at = adds ? *at + from[r * stride + c] : from[r * stride + c];
+        }
     }
-    for (int64_t r = in_blocks; r < rows; r++)
-        for (int64_t c = 0; c < columns; c++) to[c * rows + r] = from[r * stride + c];
+}
+
+static void transpose(float *to, const float *from, int64_t rows, int64_t columns, int64_t stride) {
+    transpose_all(to, rows, from, rows, columns, stride, false);
+}
+
+static void add_transposed(float *sum, int64_t apart, const float *x, int64_t rows, int64_t columns) {
+    transpose_all(sum, apart, x, rows, columns, columns, true);
 }
 
 /* A number in bf16 is negative or -0 from 0x8000 on, and NaN above 0xff80. */
@@ -56,6 +69,7 @@ const tdm_dnnl_passes TDM_ISA_NAME(tdm__dnnl_passes) = {
     .mask = mask,
     .add = add,
     .transpose = transpose,
+    .add_transposed = add_transposed,
     .relu_bf16 = relu_bf16,
     .mask_bf16 = mask_bf16,
 };
