@@ -56,10 +56,18 @@ static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, i
 }
 
 /* Adds the bias and applies the relu, in place. */
-static void finish(const tdm_kernel_args *args, const offsets *at, const float *bias) {
+static void finish_rows(void *data, int64_t begin, int64_t end) {
+    const tdm_kernel_args *args = data;
     const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
-    for (int64_t n = 0; bias != NULL && n < at->rows; n++) passes->add(args->y + n * at->out, bias, at->out);
-    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) passes->relu(args->y, at->rows * at->out);
+    const int64_t out = offsets_of(args->desc, args->rows).out;
+    for (int64_t n = begin; args->desc->param_count > 1 && n < end; n++)
+        passes->add(args->y + n * out, args->param[1], out);
+    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) passes->relu(args->y + begin * out, (end - begin) * out);
+}
+
+static tdm_status finish(const tdm_kernel_args *args, const offsets *at) {
+    tdm_kernel_args shared = *args;
+    return tdm__dnnl_share(tdm__dnnl_threads(args->desc->threads, at->rows * at->out), at->rows, finish_rows, &shared);
 }
 
 /* ---- forward and backward ---- */
@@ -68,7 +76,7 @@ static tdm_status multiply(const tdm_kernel_args *args, const tdm_dnnl_sgemm *pr
     return tdm__dnnl_sgemm_share(product, args->desc->threads, "linear");
 }
 
-static tdm_status forward_transposed(const tdm_kernel_args *args, const offsets *at, const float *bias) {
+static tdm_status forward_transposed(const tdm_kernel_args *args, const offsets *at) {
     float *x = (float *)((char *)args->scratch + at->x), *y = (float *)((char *)args->scratch + at->y);
     const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
     passes->transpose(x, args->x[0], at->rows, at->in, at->in);
@@ -76,26 +84,23 @@ static tdm_status forward_transposed(const tdm_kernel_args *args, const offsets 
                               at->in, x,   at->rows, y,        at->rows, false};
     TDM_MODULE_TRY(multiply(args, &p));
     passes->transpose(args->y, y, at->out, at->rows, at->rows);
-    finish(args, at, bias);
-    return TDM_OK;
+    return finish(args, at);
 }
 
-static tdm_status forward_straight(const tdm_kernel_args *args, const offsets *at, const float *bias) {
+static tdm_status forward_straight(const tdm_kernel_args *args, const offsets *at) {
     const tdm_dnnl_sgemm p = {'N',    'T',     at->rows, at->out, at->in, args->x[0], at->in, args->param[0],
                               at->in, args->y, at->out,  false};
     TDM_MODULE_TRY(multiply(args, &p));
-    finish(args, at, bias);
-    return TDM_OK;
+    return finish(args, at);
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
     const offsets at = offsets_of(args->desc, args->rows);
-    const float *bias = args->desc->param_count > 1 ? args->param[1] : NULL;
     const bool transposed = at.rows >= LEAST_TRANSPOSED && at.rows <= MOST_TRANSPOSED;
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     const tdm_status status = args->desc->precision == TDM_BF16 ? tdm__linear_bf16_forward(args)
-                              : transposed                      ? forward_transposed(args, &at, bias)
-                                                                : forward_straight(args, &at, bias);
+                              : transposed                      ? forward_transposed(args, &at)
+                                                                : forward_straight(args, &at);
     tdm__dnnl_leave(&caller);
     return status;
 }
