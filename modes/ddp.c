@@ -1,12 +1,13 @@
 /* ddp: torch.nn.parallel.DistributedDataParallel. One process per device; this one is rank `rank` of `world`.
  *
-  * After initialisation or a load, before an evaluation, and after one of averaged weights, `sync` copies rank 0's
- * parameters, buffers and (if asked) optimizer state to all ranks. A step is:
+ * After initialisation, a load or a `tdm_run_write`, before an evaluation, and after one of averaged weights, `sync`
+ * copies rank 0's parameters, buffers and (if asked) optimizer state to all ranks. A step is:
  *
  *   broadcast    rank 0's buffers go to all ranks (broadcast_buffers)
- *   denominator  ranks learn what the mean of the loss divides by: the samples that count, of all ranks (average: ranks:
- *                this rank's, times the number of ranks), so the sum of the gradients needs no division
- *   forward      this rank's part of the batch; with sync_batchnorm ranks exchange statistics on the way, and in
+ *   denominator  what the mean of the loss divides by: what counts on all ranks (labels by their weights, or numbers), which
+ *                ranks exchange only where labels may be ignored or have weights; with `average: ranks` what counts
+ *                on this rank, times the number of ranks. So the sum of the gradients needs no division
+ *   forward      this rank's shard of the batch; with sync_batchnorm ranks exchange statistics on the way, and in
  *                backward
  *   loss         and its gradient, divided by the denominator
  *   backward     each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on
@@ -16,14 +17,14 @@
  *   results      losses, hits and requests to stop are added over ranks, in rank order
  *
  * With `accumulate` the gradients of all micro-batches are added locally and reduced once, during the last (PyTorch:
- * no_sync for the others). How gradients are reduced depends on the memory they lie in: see reducer.h. The broadcast of
- * buffers depends on it, too. Step results always go through host memory. */
+ * no_sync for the others). How gradients are reduced depends on the memory they lie in, and on `compress`: see
+ * reducers/reducer.h. The broadcast of buffers does so, too. Step results always go through host memory. */
 #include <math.h>
 
 #include "modes/compress/compress.h"
 #include "modes/exchange.h"
 #include "modes/pipeline.h"
-#include "modes/reducer.h"
+#include "modes/reducers/reducer.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/comm.h"
@@ -133,7 +134,7 @@ static tdm_status exchange(void *user, char *blocks, size_t bytes) {
     return reducer->ops->exchange(reducer, blocks, bytes);
 }
 
-/* The part of a rank without rows in the sums of the others. */
+/* What a rank without rows adds to the sums. */
 static tdm_status add_nothing(ddp *d) {
     tdm_device *device = d->replica->device;
     const tdm_plan *plan = d->base.params.plan;
@@ -292,7 +293,7 @@ static tdm_status share_buffers(ddp *d, tdm_times *times) {
     return TDM_OK;
 }
 
-/* Bytes that all ranks together send in a step. In a sliced all-reduce each of n ranks sends 2(n-1)/n of what it adds,
+/* Bytes that all ranks together send in a step. In an all-reduce by segments each of n ranks sends 2(n-1)/n of what it adds,
  * as in a ring. Buffers go to every rank but the first. */
 static int64_t sent_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t added) {
     return (replicas - 1) * (2 * added + (job->parallel.ddp.broadcast_buffers ? (int64_t)plan->buffer_bytes : 0)) +

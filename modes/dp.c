@@ -1,17 +1,17 @@
 /* dp: torch.nn.DataParallel. One process, a thread per device. A step is:
  *
- *   scatter    the batch's parts go to the replicas (the loader has cut them as `scatter` says)
+ *   scatter    the batch's shards go to the replicas (the loader has cut them as `scatter` says)
  *   replicate  replica 0's parameters and buffers are copied to the others
  *   forward    all replicas in parallel
  *   gather     outputs, in replica order, on output_device
  *   loss       there, over the whole batch, with its gradient
- *   backward   all replicas in parallel, each with its part of that gradient
- *   comm       gradients are added in replica order on replica 0
+ *   backward   all replicas in parallel, each with its rows of that gradient
+ *   comm       gradients are added in replica order into replica 0's (each device adds a slice where it can)
  *   optimizer  one update there
  *
- * With `loss: replica` each replica computes the loss of its own part, and only numbers are gathered. With `update:
+ * With `loss: replica` each replica computes the loss of its own shard, and only numbers are gathered. With `update:
  * all` every replica gets the sum of the gradients and makes the update, and nothing is replicated. With `accumulate`
- * forward to backward are done for each micro-batch. Replica 0 is the module: only its batch-norm statistics are kept.
+ * forward to backward are done for each micro-batch. Replica 0 is the module: only its running statistics are kept.
  * parallel_apply.h runs a function on all replicas in parallel. */
 #include <math.h>
 
@@ -34,7 +34,7 @@ static size_t dp_gathered_bytes(const tdm_plan *plan, const tdm_job *job, int re
     return 2 * tdm__dp_output_bytes(plan, rows) + (gathers_targets ? (size_t)rows * tdm__target_bytes(plan) : 0);
 }
 
-/* Rows, outputs and their gradient, parameters and gradients, buffers. */
+/* Rows, outputs and their gradient, statistics, gradients, parameters or sums back, buffers. */
 static int64_t dp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
     int64_t arena = (int64_t)(plan->trained_floats * sizeof(float));
     int64_t bytes = rows * 4 * tdm__shape_count(&plan->graph->values[plan->graph->input].shape);

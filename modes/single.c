@@ -4,10 +4,10 @@
  * work there; collecting it waits for the loss. Three more cases:
  *
  *   accumulate           the rows go through the model in micro-batches whose gradients add up
- *   stages               the replica has a device for each; its micro-batches are in several of them at once
+ *   stages               the replica has a device for each stage; its micro-batches are in several of them at once
  *                        (pipeline.h)
  *   several device_ids   the device computes the parts of a data-parallel job one after another. Gradients are added
- *                        in replica order, and the batch-norm statistics of part 0 are kept. So single gives the bits
+ *                        in replica order, and the running statistics of part 0 are kept. So single gives the bits
  *                        of dp and ddp on that many devices. With sync_batchnorm the parts go in stretches
  *                        (single_stretches.c)
  */

@@ -1,6 +1,6 @@
 #include "modes/compress/compress.h"
 
-#include "modes/reducer.h"
+#include "modes/reducers/reducer.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"

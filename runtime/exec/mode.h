@@ -91,8 +91,8 @@ typedef struct tdm_mode_ops {
      * in host memory and valid until the next call. */
     tdm_status (*evaluate)(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs);
     /* Copies the first replica's parameters and buffers, and with_state the optimizer's state, to all other replicas:
-     * after initialisation or a load, before an evaluation, and after one of averaged weights. Collective in ddp.
-     * NULL: there is one replica. */
+     * after initialisation, a load or a tdm_run_write, before an evaluation, and after one of averaged weights.
+     * Collective in ddp. NULL: there is one replica. */
     tdm_status (*sync)(tdm_mode *mode, bool with_state);
     /* ---- tensors of the mode's own: what compressed gradients have kept back. NULL: there are none. ---- */
     /* On rank 0: where they are, those of all ranks together. *count 0: this job has none, or (`saves`) not yet. */

@@ -1,7 +1,7 @@
 /* Reduces in host memory, for a device whose memory no communicator reduces: after backward the gradients are copied to
  * the host, reduced there, and copied back. So backward and the update are two pieces of work, and the host waits for
  * the first. */
-#include "modes/reducer.h"
+#include "modes/reducers/reducer.h"
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"

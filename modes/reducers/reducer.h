@@ -4,8 +4,8 @@
  *   reducer_cpu.c     the CPU: a thread of each rank reduces gradients where they lie; the ranks share that memory if the
  *                     communicator has some
  *   reducer_device.c  a device with a communicator for its memory (NCCL): its calls are work on the replica's queue
- *   reducer_host.c    a device without one: after backward the gradients are copied to host memory, reduced there and
- *                     copied back
+ *   reducer_host.c    a device without one, and PowerSGD on a device: after backward the gradients are copied to host
+ *                     memory, reduced there and copied back
  *
  * A bucket is a range of the gradient arena that is reduced together. Its reduction starts when backward has written
  * the bucket's last gradient, and runs while backward goes on with the layers below.

@@ -1,5 +1,5 @@
 /* What the reducers share. */
-#include "modes/reducer.h"
+#include "modes/reducers/reducer.h"
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"

@@ -1,6 +1,6 @@
 /* Reduces in host memory, in place: a thread reduces buckets while backward runs. If the communicator has memory that the
  * ranks share (shm), the gradient arena lies there; otherwise the communicator copies. */
-#include "modes/reducer.h"
+#include "modes/reducers/reducer.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"

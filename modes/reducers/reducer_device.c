@@ -2,7 +2,7 @@
  * the replica's queue and this one order with events. The calls are part of the step's work and are captured with it.
  */
 #include "modes/compress/compress.h"
-#include "modes/reducer.h"
+#include "modes/reducers/reducer.h"
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"

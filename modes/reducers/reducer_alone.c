@@ -1,5 +1,5 @@
 /* One rank: its gradients are the sums, and its arenas are rank 0's. */
-#include "modes/reducer.h"
+#include "modes/reducers/reducer.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 
