@@ -23,6 +23,17 @@ try() { # FOLDER
     done <"$text"
 }
 
+# DataParallel's outputs are the same on any number of devices; with 8 the last batch has fewer rows than devices.
+last() { # NAME ARGUMENT...
+    code 0 "$tandem" train samples/tutorials/data_parallel.yaml --quiet --run-dir "$@"
+    sed -nE 's/.*"step":4,.*"epoch":0,"loss":([0-9.]{6}).*"samples":([0-9]+).*/\1 of \2/p' "$1/metrics.jsonl"
+}
+one=$(last on1 'parallel.device_ids=[0]')
+same "$(last on2)" "$one" "the last loss on 2 devices"
+same "$(last on3 'parallel.device_ids=[0, 1, 2]')" "$one" "the last loss on 3 devices"
+one=$(last wide1 'parallel.device_ids=[0]' 'train.batch={global: 32}')
+same "$(last wide8 'parallel.device_ids=[0, 1, 2, 3, 4, 5, 6, 7]' 'train.batch={global: 32}')" "$one" "the last loss on 8 devices"
+
 try toy
 try toy_mp
 try tutorials
