@@ -135,7 +135,8 @@ static void note_ignored(tdm_run *run) {
 
 void tdm__run_report_ignored(const tdm_run *run) {
     if (run->ignored_steps < 2 || run->rank != 0) return;
-    TDM_WARN(run->host, "train", "in %lld steps every label was loss.ignore_index", (long long)run->ignored_steps);
+    TDM_WARN(run->host, "train", "in %lld steps every label was loss.ignore_index%s", (long long)run->ignored_steps,
+             run->job->loss.weight.count > 0 ? " or weighed 0" : "");
 }
 
 tdm_status tdm__run_check_loss(tdm_run *run, const tdm_step_result *result, const tdm_batch *batch) {
