@@ -22,20 +22,75 @@ typedef struct starter {
     const tdm_table_seen *seen;
     const char *path;
     int64_t numbers, categories, ignored, gaps;
-    int64_t classes; /* 0: the target is a number */
+    int64_t classes;   /* 0: the target is a number */
+    bool takes_counts; /* a column that counts rows is a number, for there is no other */
 } starter;
 
 static use use_of(const starter *s, int64_t i) {
     const tdm_column_seen *column = &s->seen->column[i];
     if (i == s->seen->target) return USE_TARGET;
     if (column->different == 0) return USE_IGNORED; /* all gaps */
-    if (column->is_number) return column->is_whole && column->rises && s->seen->rows > 2 ? USE_IGNORED : USE_NUMBER;
+    if (column->is_number) {
+        const bool counts_rows = column->is_whole && column->rises && s->seen->rows > 2;
+        return counts_rows && !s->takes_counts ? USE_IGNORED : USE_NUMBER;
+    }
     const bool names_rows = column->different > CATEGORIES_MOST || 2 * column->different > s->seen->rows;
     return names_rows ? USE_IGNORED : USE_CATEGORY;
 }
 
-static tdm_status choose(starter *s) {
-    const tdm_column_seen *target = &s->seen->column[s->seen->target];
+/* A column, as the keys of data.train name it. */
+static void put_column(const starter *s, int64_t i) {
+    if (s->seen->column[i].name != NULL)
+        tdm__text_json_string(s->common.out, s->seen->column[i].name);
+    else
+        tdm__text_printf(s->common.out, "\"%lld\"", (long long)i);
+}
+
+/* Why a column is of no use. A word among numbers is rather a slip of the pen. */
+static void explain_ignored(const starter *s, int64_t i, tdm_text *out) {
+    const tdm_column_seen *column = &s->seen->column[i];
+    const bool chinese = s->common.chinese;
+    if (column->different == 0)
+        tdm__text_puts(out, chinese ? "全部缺失" : "all gaps");
+    else if (column->is_number)
+        tdm__text_puts(out, chinese ? "逐行加 1，视为行号"
+                                    : "each row has 1 more than the row before, as numbers of rows have");
+    else if (2 * column->words < s->seen->rows)
+        tdm__text_printf(out,
+                         chinese ? "第 %lld 行不是数值"
+                                 : "no number in line %lld: correct it, and take the column out of `ignore`",
+                         (long long)column->word_line);
+    else
+        tdm__text_printf(out, chinese ? "%lld 行中有 %s%lld 个不同的词" : "in %lld rows %s%lld different words",
+                         (long long)s->seen->rows,
+                         column->different > TDM_SEEN_MOST ? (chinese ? "超过 " : "more than ") : "",
+                         (long long)tdm__starter_clamp(column->different, 0, TDM_SEEN_MOST));
+}
+
+static tdm_status fail_without_columns(const starter *s, const tdm_host *host) {
+    starter english = *s;
+    tdm_text why;
+    english.common.chinese = false;
+    english.common.out = &why;
+    tdm__text_init(&why, host);
+    const char *comma = "";
+    for (int64_t i = 0; i < s->seen->columns && why.length < 300; i++) {
+        if (i == s->seen->target) continue;
+        tdm__text_puts(&why, comma);
+        put_column(&english, i);
+        tdm__text_puts(&why, ": ");
+        explain_ignored(&english, i, &why);
+        comma = "; ";
+    }
+    (void)tdm__fail(TDM_E_DATA, __FILE__, __LINE__, NULL,
+                    "csv '%s': beside the target there is no column of numbers or of kinds%s%s", s->path,
+                    why.failed || why.length == 0 ? "" : "; ", why.failed || why.length == 0 ? "" : why.data);
+    tdm__text_deinit(&why);
+    return TDM_E_DATA;
+}
+
+static void count_uses(starter *s) {
+    s->numbers = s->categories = s->ignored = s->gaps = 0;
     for (int64_t i = 0; i < s->seen->columns; i++) {
         const use how = use_of(s, i);
         s->numbers += how == USE_NUMBER;
@@ -43,11 +98,17 @@ static tdm_status choose(starter *s) {
         s->ignored += how == USE_IGNORED;
         if (how == USE_NUMBER) s->gaps += s->seen->column[i].gaps;
     }
+}
+
+static tdm_status choose(starter *s, const tdm_host *host) {
+    const tdm_column_seen *target = &s->seen->column[s->seen->target];
+    count_uses(s);
+    s->takes_counts = s->numbers + s->categories == 0;
+    if (s->takes_counts) count_uses(s);
     if (target->gaps > 0)
         TDM_FAIL(TDM_E_DATA, "csv '%s': %lld rows have no label in the target's column; fill them in or remove them",
                  s->path, (long long)target->gaps);
-    if (s->numbers + s->categories == 0)
-        TDM_FAIL(TDM_E_DATA, "csv '%s': beside the target there is no column of numbers or of kinds", s->path);
+    if (s->numbers + s->categories == 0) return fail_without_columns(s, host);
     if (s->categories > TDM_LIST_MAX || s->ignored > TDM_LIST_MAX)
         TDM_FAIL(TDM_E_DATA, "csv '%s': %lld columns of words and %lld without use; a file has at most %d of each",
                  s->path, (long long)s->categories, (long long)s->ignored, TDM_LIST_MAX);
@@ -61,14 +122,6 @@ static tdm_status choose(starter *s) {
                  (long long)tdm__starter_clamp(s->classes, 0, TDM_SEEN_MOST), (long long)s->seen->rows);
     tdm__starter_choose(&s->common, s->seen->rows, &limits);
     return TDM_OK;
-}
-
-/* A column, as the keys of data.train name it. */
-static void put_column(const starter *s, int64_t i) {
-    if (s->seen->column[i].name != NULL)
-        tdm__text_json_string(s->common.out, s->seen->column[i].name);
-    else
-        tdm__text_printf(s->common.out, "\"%lld\"", (long long)i);
 }
 
 static void put_list(const starter *s, const char *key, use wanted) {
@@ -129,6 +182,14 @@ static void put_data(const starter *s) {
     tdm__text_puts(s->common.out, "\n    label: ");
     put_column(s, s->seen->target);
     tdm__text_puts(s->common.out, "\n");
+    for (int64_t i = 0; i < s->seen->columns; i++) {
+        if (use_of(s, i) != USE_IGNORED) continue;
+        tdm__text_puts(s->common.out, "    # ");
+        put_column(s, i);
+        tdm__text_puts(s->common.out, s->common.chinese ? "：" : ": ");
+        explain_ignored(s, i, s->common.out);
+        tdm__text_puts(s->common.out, "\n");
+    }
     put_list(s, "ignore", USE_IGNORED);
     put_list(s, "categories", USE_CATEGORY);
     if (s->categories > 0) {
@@ -164,7 +225,7 @@ static void put_all(const starter *s) {
 static tdm_status write(starter *s, const tdm_host *host, char **out) {
     tdm_text text;
     TDM_TRY(tdm__starter_check_path(s->path, "file"));
-    TDM_TRY(choose(s));
+    TDM_TRY(choose(s, host));
     tdm__text_init(&text, host);
     s->common.out = &text;
     put_all(s);

@@ -101,6 +101,19 @@ has "$err" "was trained on the columns of a table"
 code 0 "$tandem" init --task table --data homes.csv -o looked.yaml
 has looked.yaml 'categories: ["city"]'
 has looked.yaml 'ignore: ["id"]'
+has looked.yaml '# "id": each row has 1 more than the row before'
+{ echo age,size,mark,price && for i in $(seq 30); do echo "$i,$((i * i)),m$i,$((3 * i))"; done; } >ages.csv
+sed 's/^7,49,/7,"$1,234",/' ages.csv >slip.csv
+code 0 "$tandem" init --task table --data slip.csv -o slip.yaml
+has slip.yaml '# "size": no number in line 8'
+has slip.yaml '# "mark": in 30 rows 30 different words'
+cut -d, -f1,4 ages.csv >age.csv # a column that counts rows is better than none
+code 0 "$tandem" init --task table --data age.csv -o age.yaml
+code 0 "$tandem" check age.yaml
+hasnt age.yaml ignore
+cut -d, -f3,4 ages.csv >marks.csv
+code 4 "$tandem" init --task table --data marks.csv
+has "$err" 'no column of numbers or of kinds; "mark": in 30 rows 30 different words'
 code 0 "$tandem" check looked.yaml
 code 0 "$tandem" train looked.yaml --run-dir looked train.epochs=30
 same "$(grep -o '"eval_loss": *[0-9.e-]*' looked/summary.json | awk -F: '{ print ($2 < 0.2) }')" 1 "the price is learned"

@@ -45,10 +45,12 @@ static tdm_status look_at_cell(looking *l) {
     TDM_TRY(tdm__table_check_size(&l->build));
     const bool is_first = column->different == 0;
     count_text(l, column);
-    if (column->is_number && tdm__table_number(&l->build, &number))
+    if (tdm__table_number(&l->build, &number)) {
         look_at_number(column, (double)number, is_first);
-    else
-        column->is_number = false;
+        return TDM_OK;
+    }
+    if (column->words++ == 0) column->word_line = l->build.csv.line;
+    column->is_number = false;
     return TDM_OK;
 }
 

@@ -10,7 +10,8 @@ typedef struct tdm_column_seen {
     bool is_whole, rises; /* whole numbers; each is 1 more than the one before, as in a column of row numbers */
     double least, last;   /* smallest, that of the last row */
     double most;
-    int64_t gaps, different; /* different: at most TDM_SEEN_MOST + 1 are counted */
+    int64_t gaps, different;  /* different: at most TDM_SEEN_MOST + 1 are counted */
+    int64_t words, word_line; /* cells that are no number, and the first one's line */
 } tdm_column_seen;
 
 enum { TDM_SEEN_MOST = 2000 };
