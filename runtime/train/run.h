@@ -204,9 +204,9 @@ tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped);
 /* ---- what follows from an evaluation ---- */
 /* TDM_E_CONFIG if checkpoint.keep_best or train.stop_early needs a number that the job's evaluations do not have. */
 tdm_status tdm__run_check_metrics(const tdm_run *run);
-/* Judges run->scores: sets run->best and run->early, and run->end_reason if train.stop_early ends the run here. The
- * same on all ranks. */
-void tdm__run_judge(tdm_run *run);
+/* Judges run->scores: sets run->best and, if the evaluation is one of eval.every (`due`), run->early, the schedule, and
+ * run->end_reason if train.stop_early ends the run here. The same on all ranks. */
+void tdm__run_judge(tdm_run *run, bool due);
 /* Is this step's checkpoint to be saved because it is the best? */
 bool tdm__run_is_best(const tdm_run *run);
 /* To and from the state of a checkpoint. A best by another metric than the job's is forgotten. */

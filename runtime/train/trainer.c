@@ -214,13 +214,14 @@ static tdm_status falls_due(tdm_run *run, const tdm_interval *every, int64_t *la
     return every->kind == TDM_INTERVAL_SECONDS ? time_is_up(run, every->amount, last_ns, due) : TDM_OK;
 }
 
-/* If a stop is requested meanwhile, the run that continues from here makes the evaluation. */
-static tdm_status evaluate_now(tdm_run *run, bool *stopped) {
+/* If a stop is requested meanwhile, the run that continues from here makes the evaluation. `due`: it is one of
+ * eval.every, not made only because the run ends. */
+static tdm_status evaluate_now(tdm_run *run, bool due, bool *stopped) {
     TDM_TRY(tdm__run_evaluate(run, &run->scores, stopped));
     run->eval_due = *stopped;
     if (*stopped) atomic_store(&run->stop, 0);
     if (*stopped) return TDM_OK;
-    tdm__run_judge(run);
+    tdm__run_judge(run, due);
     TDM_TRY(tdm__folder_eval_line(run));
     TDM_TRY(tdm__folder_evaluation(run));
     send_event(run, TDM_EVENT_EVAL, NULL, run->schedules.own.lr, NULL);
@@ -290,14 +291,14 @@ static tdm_status log_step(tdm_run *run, const tdm_step_result *result, double l
 static tdm_status between_steps(tdm_run *run, bool last, bool *stopped) {
     bool due = false;
     TDM_TRY(falls_due(run, &run->job->eval.every, &run->eval_ns, &due));
-    run->eval_waits = run->eval_waits || (run->eval != NULL && (due || last));
+    run->eval_waits = run->eval_waits || (run->eval != NULL && due);
     TDM_TRY(falls_due(run, &run->job->checkpoint.every, &run->save_ns, &due));
     run->save_waits = run->save_waits || due || last;
     TDM_TRY(falls_due(run, &run->job->parallel.verify, &run->verify_ns, &due));
     run->verify_waits = run->verify_waits || due;
     if (!tdm__run_has_steps_in_flight(run)) {
         if (run->verify_waits) TDM_TRY(tdm__run_verify(run));
-        if (run->eval_waits) TDM_TRY(evaluate_now(run, stopped));
+        if (run->eval_waits || (run->eval != NULL && last)) TDM_TRY(evaluate_now(run, run->eval_waits, stopped));
         bool ends = last || *stopped || run->end_reason != NULL;
         if (run->save_waits || ends || tdm__run_is_best(run)) TDM_TRY(save_now(run, ends));
         run->eval_waits = run->save_waits = run->verify_waits = false;
@@ -381,7 +382,9 @@ static tdm_status stop_before_first_step(tdm_run *run) {
 /* The evaluation that the run before this one left out. Its checkpoint is saved again if it is the best, or the last.
  */
 static tdm_status evaluate_late(tdm_run *run, bool *stopped) {
-    TDM_TRY(evaluate_now(run, stopped));
+    const tdm_interval *every = &run->job->eval.every;
+    const bool due = every->kind == TDM_INTERVAL_SECONDS || is_due_after(run, every, run->step);
+    TDM_TRY(evaluate_now(run, due, stopped));
     bool ends = run->end_reason != NULL && !*stopped;
     return ends || (!*stopped && tdm__run_is_best(run)) ? save_now(run, ends) : TDM_OK;
 }

@@ -207,6 +207,37 @@ TEST(plateau_is_equal_in_all_modes_and_after_interruptions) {
     tdm_graph_free(graph);
 }
 
+/* With an evaluation at every third step, the one at the end of a part is not one of the whole run's. */
+TEST(evaluations_because_a_part_ends_do_not_count) {
+    tdm_job job;
+    tdm_graph *graph = law_graph(1, 1);
+    make_plateau(&job);
+    job.run.dir = NULL;
+    job.eval.every.amount = 3;
+    const law_result straight = law_run_ok(&job, graph);
+    for (int at = 1; at < STEPS; at++) {
+        make_plateau(&job);
+        job.eval.every.amount = 3;
+        fresh_folder();
+        job.train.steps = at;
+        set_mode(&job, at % 3, 1);
+        (void)law_run_ok(&job, graph);
+        job.train.steps = STEPS;
+        CHECK_TEXT(law_run_ok(&job, graph).params, straight.params);
+        make_early(&job);
+        job.eval.every.amount = 3;
+        job.train.stop_after = 2;
+        fresh_folder();
+        job.train.steps = at;
+        (void)law_run_ok(&job, graph);
+        job.train.steps = STEPS;
+        (void)law_run_ok(&job, graph);
+        CHECK(has_checkpoint(9)); /* one sets the best, at step 3, and two do not improve it */
+        CHECK(!has_checkpoint(STEPS));
+    }
+    tdm_graph_free(graph);
+}
+
 static void check_refused(const tdm_job *job, const tdm_graph *graph, const char *message) {
     law_result result = law_run(job, graph);
     CHECK_INT(result.status, TDM_E_CONFIG);
@@ -237,5 +268,5 @@ TEST(metrics_that_a_job_lacks) {
 
 TEST_MAIN(RUN(the_best_checkpoint_stays); RUN(interrupted_anywhere_the_best_is_the_same);
           RUN(a_run_without_improvement_ends); RUN(the_wait_survives_an_interruption);
-          RUN(plateau_is_equal_in_all_modes_and_after_interruptions); RUN(metrics_that_a_job_lacks);
-          if (folder[0] != '\0') test_folder_remove(folder);)
+          RUN(plateau_is_equal_in_all_modes_and_after_interruptions); RUN(evaluations_because_a_part_ends_do_not_count);
+          RUN(metrics_that_a_job_lacks); if (folder[0] != '\0') test_folder_remove(folder);)

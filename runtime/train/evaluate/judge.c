@@ -44,11 +44,14 @@ static void find_end(tdm_run *run) {
     run->end_reason = run->end_text;
 }
 
-void tdm__run_judge(tdm_run *run) {
+/* What ends the run or changes its learning rate looks at evaluations of eval.every only: a run in parts has others at
+ * the ends of its parts, and is to be the run in one go. */
+void tdm__run_judge(tdm_run *run, bool due) {
     const tdm_train_section *train = &run->job->train;
     int keep = run->job->checkpoint.keep_best;
     run->best_before = run->best;
     if (keep != TDM_METRIC_NONE) judge(run, &run->best, keep, 0);
+    if (!due) return;
     if (train->stop_after != TDM_INT_NULL) judge(run, &run->early, train->stop_metric, train->stop_min_delta);
     if (run->job->schedule.type == TDM_SCHEDULE_PLATEAU)
         tdm__schedules_measured(&run->schedules, number_of(&run->scores, run->job->schedule.metric));
