@@ -375,16 +375,29 @@ static void check_metric(tdm_config *config, const char *key, int metric) {
         TDM_WORDS(config, "%s needs samples with labels, and the loss compares with numbers; write loss", key));
 }
 
+/* Without data.train, a program provides the samples, those to evaluate on as well. */
+static void check_evaluates(tdm_config *config, const char *key, const char *name) {
+    const tdm_data_section *data = &config->settings.job.data;
+    if (data->train.format == TDM_DATA_NONE || data->eval.format != TDM_DATA_NONE) return;
+    tdm__conflict(
+        config, key, "data.eval.format",
+        TDM_WORDS(config, "%s judges evaluations, and the job has no data.eval; add it, or leave %s out", name, name));
+}
+
 static void check_metrics(tdm_config *config) {
     const tdm_job *job = &config->settings.job;
     check_metric(config, "checkpoint.keep_best", job->checkpoint.keep_best);
+    if (job->checkpoint.keep_best != TDM_METRIC_NONE)
+        check_evaluates(config, "checkpoint.keep_best", "checkpoint.keep_best");
     if (job->schedule.type == TDM_SCHEDULE_PLATEAU) {
+        check_evaluates(config, "schedule.type", "schedule: plateau");
         check_metric(config, "schedule.metric", job->schedule.metric);
         if (job->schedule.metric == TDM_METRIC_NONE)
             tdm__conflict(config, "schedule.metric", "schedule.type",
                           "schedule.type plateau needs a metric, got none; write accuracy, top5 or loss");
     }
     if (job->train.stop_after == TDM_INT_NULL) return;
+    check_evaluates(config, "train.stop_early.after", "train.stop_early");
     check_metric(config, "train.stop_early.metric", job->train.stop_metric);
     if (job->train.stop_metric == TDM_METRIC_NONE)
         tdm__conflict(config, "train.stop_early.metric", "train.stop_early.after",
