@@ -55,6 +55,23 @@ has "$out" "  dp is without parallel.ddp.average: ranks, which only ddp computes
 code 3 "$tandem" compare toy.yaml --steps 3 --modes single,dp --out none "$powersgd"
 has "$err" "parallel.ddp.compress: powersgd needs mode ddp or a single device"
 
+# dp has no stages: single takes its place, unless the modes are given.
+cat >stages.yaml <<'YAML'
+tandem: 1
+model: {input: 10, layers: [{linear: {out: 10, stage: 0}}, relu, {linear: {out: 5, stage: 1}}]}
+data: {train: {format: synthetic, samples: 40}}
+loss: mse
+train: {steps: 6, batch: {per_device: 8}, accumulate: 2}
+parallel: {mode: single, stages: 2, device_ids: [0, 1]}
+YAML
+code 0 "$tandem" compare stages.yaml --out staged
+has "$err" "dp is left out, which has no parallel.stages; single is compared with ddp"
+has "$out" "equal bits"
+has "$out" "  dp is left out, which has no parallel.stages"
+same "$(ls -d staged/*/ | tr -d '\n')" staged/ddp/staged/single/ "runs with stages"
+code 3 "$tandem" compare stages.yaml --modes dp,ddp --out refused
+has "$err" "parallel.stages above 1 needs mode single or ddp"
+
 # A bar of the page is as long as its step: communication that nothing hides counts, and so does what no phase measures.
 made_run() { # NAME MODE PHASES
     mkdir "$1"

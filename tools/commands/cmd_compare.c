@@ -180,6 +180,13 @@ static int compare(comparison *c) {
     return c->within ? TDM_OK : TDM_E_CHECK;
 }
 
+/* Of the two modes that are compared by default, dp has no replicas over several devices. */
+static void leave_out_dp(comparison *c) {
+    c->mode[0] = "single";
+    c->is_without_dp = true;
+    if (!c->t->quiet) term_line("tandem: dp is left out, which has no parallel.stages; single is compared with ddp");
+}
+
 /* The modes that are compared count, not that of the file: what needs ddp is no fault if ddp is one of them. */
 static int open_job(comparison *c, tdm_config **config) {
     const char *mode = c->mode[0];
@@ -191,6 +198,7 @@ static int open_job(comparison *c, tdm_config **config) {
     int code = job_open(c->t, extra, config);
     if (code != TDM_OK) return code;
     c->job = tdm_config_job(*config);
+    if (c->job->parallel.stages > 1 && !args_flag(c->t, "--modes")) leave_out_dp(c);
     const tdm_parallel_section *parallel = &c->job->parallel;
     const bool several = parallel->device_ids.count > 1,
                compresses = parallel->ddp.compress.type == TDM_COMPRESS_POWERSGD,
@@ -228,12 +236,14 @@ const tool_verb verb_compare = {
     "equal.\n\n"
     "Compression to bf16 and fp16 is the same in dp and ddp. What only ddp computes\n"
     "(compress: powersgd, average: ranks) is left out of the other modes, and they\n"
-    "differ by its effect on losses, parameters, bytes and time.\n\n"
+    "differ by its effect on losses, parameters, bytes and time. dp has no\n"
+    "parallel.stages: without --modes, such a job is compared in single and ddp.\n\n"
     "examples:\n"
     "  tandem compare job.yaml --steps 50\n"
     "  tandem compare job.yaml --modes single,dp,ddp parallel.device_ids='[0, 1]'\n"
     "  tandem compare job.yaml --tolerance loss=1e-5,params=1e-4 --out runs/compare",
-    {{"--modes", "LIST", "two or more of single, dp, ddp, separated by commas (dp,ddp)"},
+    {{"--modes", "LIST",
+      "two or more of single, dp, ddp, separated by commas (dp,ddp; with parallel.stages single,ddp)"},
      {"--steps", "N", "steps of each run (default: as in CONFIG)"},
      {"--tolerance", "T", "loss=F,params=F: the largest differences allowed; a part not given must be equal"},
      {"--out", "DIR", "a new folder for the runs, compare.json and report.html (-o)"}},

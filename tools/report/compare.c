@@ -155,8 +155,9 @@ static void loss_rows(table *rows, const comparison *c) {
     if (report_any(c->run, c->runs, "top5")) number_row(rows, c, "top-5 accuracy, %", "top5", 100);
 }
 
-/* Why bits may differ. */
+/* Why bits may differ, and which mode is not there. */
 static void print_left_out(const comparison *c) {
+    if (c->is_without_dp) term_print("  dp is left out, which has no parallel.stages");
     for (int i = 0; i < c->runs; i++) {
         if (compare_is_without(c, i))
             term_print("  %s is without %s, which only ddp computes", c->run[i].label, c->only_ddp);

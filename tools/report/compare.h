@@ -20,6 +20,7 @@ typedef struct comparison {
     int64_t steps;     /* of each run; 0: as in the file */
     /* Settings of the job that only ddp computes: runs in other modes are without them. NULL: there are none. */
     char *only_ddp;
+    bool is_without_dp;   /* dp is left out: the job has parallel.stages */
     bool tolerance_given; /* false: every bit must be equal */
     double loss_tolerance, param_tolerance;
     /* the results: each run against the first */
