@@ -77,7 +77,27 @@ static tdm_status open_devices(tdm_burnin *b) {
     return TDM_OK;
 }
 
-/* Samples spread over the data; all devices read the same memory. */
+/* Reads samples spread over the data, `b->samples` at most. The black pictures in place of those that cannot be read are
+ * none. */
+static tdm_status fill(tdm_burnin *b) {
+    const tdm_dataset *data = b->reader->eval;
+    const int64_t all = data->count, wanted = b->samples;
+    b->samples = 0;
+    for (int64_t i = 0; i < wanted; i++) {
+        int64_t label;
+        const int64_t index = (int64_t)((double)i * (double)all / (double)wanted);
+        TDM_TRY(tdm_run_eval_sample(b->reader, index, b->x + b->samples * b->inputs, &label));
+        b->samples += data->ops->is_left_out == NULL || !data->ops->is_left_out(data, index);
+    }
+    if (b->samples == 0)
+        TDM_FAIL_AT(&b->job.data.eval.origin, TDM_E_DATA,
+                    "burn-in: none of the %lld pictures that it takes can be read, and on_bad_sample: skip leaves them "
+                    "out; repair them, or name other pictures",
+                    (long long)wanted);
+    return TDM_OK;
+}
+
+/* All devices read the same memory. */
 static tdm_status read_samples(tdm_burnin *b) {
     tdm_run *run = b->reader;
     const int64_t all = tdm_run_eval_count(run), wanted = b->job.burnin.max_samples;
@@ -93,11 +113,7 @@ static tdm_status read_samples(tdm_burnin *b) {
     if (!tdm__mul_fits((size_t)b->samples, (size_t)b->inputs, &bytes))
         TDM_FAIL(TDM_E_CONFIG, "burn-in: burnin.max_samples is too large for samples of this size");
     TDM_TRY(tdm__new(b->host, &b->x, bytes, sizeof(*b->x), "samples of the burn-in; make burnin.max_samples smaller"));
-    for (int64_t i = 0; i < b->samples; i++) {
-        int64_t label;
-        const int64_t index = (int64_t)((double)i * (double)all / (double)b->samples);
-        TDM_TRY(tdm_run_eval_sample(run, index, b->x + i * b->inputs, &label));
-    }
+    TDM_TRY(fill(b));
     for (int i = 0; i < b->count; i++) {
         tdm_burnin_worker *w = &b->worker[i];
         TDM_TRY(tdm__new(b->host, &w->first, (size_t)(b->samples * b->outputs), sizeof(float), "burn-in"));

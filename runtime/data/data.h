@@ -84,6 +84,8 @@ typedef struct tdm_dataset_ops {
                           int64_t size[2]); /* height, width in the file */
     /* The file of a sample that has one of its own, relative to the data's folder; borrowed. NULL: none has. */
     const char *(*file)(const tdm_dataset *dataset, int64_t index);
+    /* Was the sample left out (on_bad_sample: skip) when it was read? NULL: none is. */
+    bool (*is_left_out)(const tdm_dataset *dataset, int64_t index);
     void (*close)(tdm_dataset *dataset); /* NULL: nothing but its blocks is to be released */
 } tdm_dataset_ops;
 enum { TDM_DATASET_BLOCKS = 8 };

@@ -51,7 +51,7 @@ static tdm_status take_indices(tdm_run *run, tdm_data_wanted *wanted) {
 /* For checkpoints: a run that continues from one learns that the samples have changed. */
 static tdm_status note_data(tdm_run *run) {
     char found[TDM_DATA_FOUND], hash[TDM_HASH_TEXT];
-    if (run->options.train != NULL || run->rank != 0) return TDM_OK;
+    if (run->options.train != NULL || run->options.predicts || run->rank != 0) return TDM_OK;
     tdm__data_print(run->train, found);
     TDM_TRY(tdm__dataset_hash(run->train, hash));
     snprintf(run->data, sizeof(run->data), "%s, some of them hash to %s", found, hash);
@@ -158,7 +158,7 @@ static tdm_status open_loader(tdm_run *run) {
                                   .scatter = run->mode->scatter,
                                   .first_replica = ops->process_per_device ? run->rank : 0,
                                   .replicas_here = ops->process_per_device ? 1 : run->replicas,
-                                  .workers = job->data.workers,
+                                  .workers = run->options.predicts ? 0 : job->data.workers, /* reads none ahead */
                                   .ahead = TDM_TRAIN_AHEAD,
                                   .held = run->mode->depth,
                                   .transform = &job->data.transform,

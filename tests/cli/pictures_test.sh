@@ -85,7 +85,16 @@ has skipped/report.html "a PNG that is cut off"
 for i in 1 2 3 4 5; do cp digits/four/cut.png "digits/four/cut$i.png"; done # those of both ranks are listed
 code 0 "$tandem" train job.yaml --quiet --mode ddp --run-dir ranks data.train.on_bad_sample=skip data.eval.on_bad_sample=skip
 same "$(grep -oE 'four/cut[1-5]*.png' ranks/summary.json | sort -u | wc -l)" 6 "bad samples of both ranks"
-rm digits/four/cut*.png
+# The burn-in has neither batches nor counts of them.
+code 0 "$tandem" burnin job.yaml --iterations 2 parallel.device_ids=[0] data.eval=null data.train.holdout=0 data.train.on_bad_sample=skip
+has "$err" "1 device, 240 samples in batches of"
+same "$(grep -c 'cut.png.*it is left out' "$err")" 1 "warnings of a picture"
+for class in a b; do mkdir -p allbad/$class && cp digits/four/cut.png allbad/$class/; done
+allbad=(data.eval=null 'data.train={format: image_folder, path: allbad, on_bad_sample: skip}')
+code 4 "$tandem" burnin job.yaml --iterations 2 parallel.device_ids=[0] "${allbad[@]}"
+has "$err" "burn-in: none of the 2 pictures that it takes can be read"
+same "$(grep -c 'it is left out' "$err")" 2 "warnings of two pictures"
+rm -r allbad digits/four/cut*.png
 ln -s /etc/hostname digits/four/out.png
 code 4 "$tandem" train job.yaml --quiet --run-dir bad --steps 8 train.epochs=null
 has "$err" "four/out.png': a link that leads out of the folder"

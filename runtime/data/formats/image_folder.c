@@ -66,6 +66,10 @@ static const char *image_folder_file(const tdm_dataset *dataset, int64_t index) 
     return tdm__picture_path(&((const picture_dataset *)dataset)->list, tdm__dataset_row(dataset, index));
 }
 
+static bool image_folder_is_left_out(const tdm_dataset *dataset, int64_t index) {
+    return atomic_load(&((const picture_dataset *)dataset)->warned[tdm__dataset_row(dataset, index)]) != 0;
+}
+
 /* ---- opening ---- */
 
 static tdm_status take_names(picture_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
@@ -162,4 +166,5 @@ const tdm_dataset_ops tdm__image_folder_data = {.name = "image_folder",
                                                 .picture = image_folder_picture,
                                                 .measure = image_folder_measure,
                                                 .file = image_folder_file,
+                                                .is_left_out = image_folder_is_left_out,
                                                 .close = image_folder_close};

@@ -71,6 +71,7 @@ typedef struct tdm_burnin_total {
     { sizeof(tdm_burnin_total), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Opens the model on every device of the job, and reads the samples: of data.eval, or of data.train if there is none.
+ * Pictures that cannot be read are left out with on_bad_sample: skip; TDM_E_DATA if that leaves no sample.
  * The job, the graph and what `options` points to are borrowed until tdm_burnin_close. options NULL:
  * TDM_BURNIN_OPTIONS_INIT. A device that cannot be opened is judged as failed; if there is no other, its error is
  * returned. */
