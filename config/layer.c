@@ -20,7 +20,7 @@ static const char *hint_for_kind(tdm_config *config, const char *kind) {
         return TDM_WORDS(config, "write `- block: {use: %s, name: ...}`", kind);
     const char *other = tdm__foreign_layer(kind);
     if (other != NULL) return TDM_WORDS(config, "tandem calls it `%s`", other);
-    if (strcasecmp(kind, "softmax") == 0 || strcasecmp(kind, "log_softmax") == 0)
+    if (strcasecmp(kind, "softmax") == 0)
         return "remove it: the loss cross_entropy expects the outputs before softmax";
     const char *near = tdm__hint_nearest(config, kind, names, count);
     return near[0] != '\0' ? near : TDM_WORDS(config, "kinds: %s", tdm__fault_list_of(&config->faults, names, count));

@@ -102,6 +102,7 @@ TEST(output_shapes) {
     check_output("upsample", "scale=0.5", IMAGE(3, 5, 4), "3x2x2");
     check_output("upsample", "scale=1.7", IMAGE(3, 5, 4), "3x8x6");
     check_output("upsample", "size=7x2 mode=bilinear align_corners=true", IMAGE(3, 5, 4), "3x7x2");
+    check_output("log_softmax", "", FLAT(10), "10");
     check_output("layernorm", "", IMAGE(3, 5, 4), "3x5x4");
     check_output("layernorm", "normalized_shape=[5,4]", IMAGE(3, 5, 4), "3x5x4");
     check_output("groupnorm", "groups=3", FLAT(9), "9");
@@ -288,6 +289,12 @@ TEST(refusals_of_series) {
     check_refused("transpose", "", IMAGE(1, 8, 8), "transpose 'body.0' needs an input of two dimensions, got 1x8x8");
 }
 
+TEST(log_softmax_wants_classes) {
+    check_refused("log_softmax", "", IMAGE(3, 5, 4),
+                  "log_softmax 'body.0' needs an input of one number for each class, got 3x5x4; put `flatten` and "
+                  "`linear: <classes>` in front of it");
+}
+
 TEST(add_wants_one_shape) {
     layer l;
     tdm_shape input[3] = {IMAGE(64, 8, 8), IMAGE(64, 8, 8), IMAGE(64, 4, 4)};
@@ -324,4 +331,4 @@ TEST(concat_wants_one_shape_but_for_dim) {
 }
 
 TEST_MAIN(RUN(output_shapes); RUN(parameters); RUN(parameters_of_series); RUN(refusals); RUN(refusals_of_series);
-          RUN(add_wants_one_shape); RUN(concat_wants_one_shape_but_for_dim);)
+          RUN(log_softmax_wants_classes); RUN(add_wants_one_shape); RUN(concat_wants_one_shape_but_for_dim);)

@@ -1,0 +1,25 @@
+/* log_softmax: definition. torch.nn.LogSoftmax(1), over a number for each class. */
+#include "ops/ops.h"
+
+static tdm_status infer(tdm_infer *infer) {
+    const tdm_shape *in = &infer->input[0];
+    if (in->ndim != 1)
+        TDM_INFER_FAIL(
+            infer,
+            "%s needs an input of one number for each class, got %s; put `flatten` and `linear: <classes>` in front of it",
+            infer->layer, tdm__shape_text(in).text);
+    infer->output = *in;
+    infer->flops = 4.0 * (double)tdm__shape_count(in); /* difference, exp, sum, difference */
+    return TDM_OK;
+}
+
+const tdm_op_def tdm__log_softmax_op = {
+    .name = "log_softmax",
+    .also_called = "LogSoftmax logsoftmax",
+    .doc = "y = x - log(sum of exp(x)) over the classes: log-probabilities, for the loss nll (torch.nn.LogSoftmax(1))",
+    .doc_zh = "y = x - log(各类别 exp(x) 之和)：对数概率，供损失 nll 使用（torch.nn.LogSoftmax(1)）",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* a row is read before it is written, and backward needs y alone */
+    .infer = infer,
+};
