@@ -5,12 +5,23 @@
 #include "config/object.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/loss_use.h"
 
 const char *tdm__layer_key(tdm_config *config, int index, const char *key) {
     return TDM_WORDS(config, "model.layers[%d]%s%s", index, key[0] != '\0' ? "." : "", key);
 }
 
 /* ---- the kind ---- */
+
+/* "": the loss has nothing to do with it. */
+static const char *hint_for_softmax(tdm_config *config) {
+    const tdm_loss_def *loss = tdm_builtin_losses[config->settings.job.loss.type];
+    const tdm_loss_use *use = tdm__loss_use(loss);
+    if (use->contains != NULL)
+        return TDM_WORDS(config, "remove it: the loss %s expects the outputs before softmax", loss->name);
+    if (use->needs == NULL) return "";
+    return TDM_WORDS(config, "write `- %s`: the loss %s expects log-probabilities", use->needs, loss->name);
+}
 
 static const char *hint_for_kind(tdm_config *config, const char *kind) {
     const char *names[128];
@@ -20,9 +31,8 @@ static const char *hint_for_kind(tdm_config *config, const char *kind) {
         return TDM_WORDS(config, "write `- block: {use: %s, name: ...}`", kind);
     const char *other = tdm__foreign_layer(kind);
     if (other != NULL) return TDM_WORDS(config, "tandem calls it `%s`", other);
-    if (strcasecmp(kind, "softmax") == 0)
-        return "remove it: the loss cross_entropy expects the outputs before softmax";
-    const char *near = tdm__hint_nearest(config, kind, names, count);
+    const char *near = strcasecmp(kind, "softmax") == 0 ? hint_for_softmax(config) : "";
+    if (near[0] == '\0') near = tdm__hint_nearest(config, kind, names, count);
     return near[0] != '\0' ? near : TDM_WORDS(config, "kinds: %s", tdm__fault_list_of(&config->faults, names, count));
 }
 

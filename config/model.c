@@ -7,6 +7,7 @@
 #include "config/object.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/loss_use.h"
 
 /* "conv2d 'features.0' (line 12)" */
 static const char *layer_words(tdm_config *config, const tdm_layer *layer) {
@@ -237,10 +238,8 @@ static tdm_status check_output(tdm_config *config) {
     const tdm_loss_def *loss = tdm_builtin_losses[config->settings.job.loss.type];
     tdm_origin origin = tdm__position_origin(last->at);
     int64_t classes = 0;
-    tdm_shape shape;
-    shape.ndim = tdm_graph_shape(config->graph, last->value, shape.dim);
     tdm_status status =
-        loss->infer != NULL ? loss->infer(&config->settings.job.loss, &shape, &origin, &classes) : TDM_OK;
+        tdm__loss_take_output(loss, &config->settings.job.loss, config->graph, last->value, &origin, &classes);
     if (status != TDM_OK)
         return add_engine_fault(config, status, last->at, tdm__layer_key(config, config->layer_count - 1, ""),
                                 TDM_WORDS(config, "the model's output is the output of %s: %s",

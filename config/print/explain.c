@@ -80,6 +80,13 @@ static void add_owners(const help_page *page, const tdm_section *section, const 
     add_text(page, &names, page->words->only, NULL);
 }
 
+/* Each loss, where the row chooses one. */
+static void add_losses(const help_page *page, const char *path, const tdm_field *row) {
+    if (strcmp(path, "loss") != 0 || strcmp(row->key, "type") != 0) return;
+    for (const tdm_loss_def *const *loss = tdm_builtin_losses; *loss != NULL; loss++)
+        add_item(page, (*loss)->name, "", page->chinese ? (*loss)->doc_zh : (*loss)->doc);
+}
+
 static void explain_row(const help_page *page, const tdm_section *section, const char *path, const tdm_field *row) {
     tdm_text type;
     tdm__text_init(&type, page->out->host);
@@ -89,6 +96,7 @@ static void explain_row(const help_page *page, const tdm_section *section, const
     add_pair(page, page->words->initial, row->initial != NULL ? row->initial : page->words->needed);
     if (row->unit != NULL) add_pair(page, page->words->unit, row->unit);
     add_owners(page, section, row);
+    add_losses(page, path, row);
     if (!tdm__lacks(row)) return;
     tdm__text_puts(page->out, "  ");
     tdm__lack_print(row, page->chinese, page->out);

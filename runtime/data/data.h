@@ -39,9 +39,10 @@ enum { TDM_DATA_INDICES = 64 };
 typedef struct tdm_data_wanted {
     tdm_shape input;
     tdm_target_kind target_kind;
-    int64_t classes;      /* TDM_TARGET_CLASS */
-    int64_t target_width; /* TDM_TARGET_VALUES */
-    int64_t seed;         /* the job's */
+    const char *loss_of_values; /* the loss that takes float targets instead of labels; NULL: none */
+    int64_t classes;            /* TDM_TARGET_CLASS */
+    int64_t target_width;       /* TDM_TARGET_VALUES */
+    int64_t seed;               /* the job's */
     int rng_profile;
     int64_t ignore_index;
     const tdm_classes *class_names;      /* of the data trained on; NULL or count 0: unknown */

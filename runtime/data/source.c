@@ -36,8 +36,10 @@ tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, con
         TDM_FAIL(TDM_E_USAGE, "tdm_source.count must be at least 1, got %lld", (long long)source->count);
     if (!tdm__shape_elements(&wanted->input, &elements)) TDM_FAIL(TDM_E_USAGE, "the model has no input shape");
     if ((source->has_labels != 0) != (wanted->target_kind == TDM_TARGET_CLASS))
-        TDM_FAIL(TDM_E_USAGE, "tdm_source.has_labels is %d, but the loss needs %s", source->has_labels,
-                 wanted->target_kind == TDM_TARGET_CLASS ? "class labels" : "float targets");
+        TDM_FAIL(TDM_E_USAGE, "tdm_source.has_labels is %d, but the loss needs %s%s%s", source->has_labels,
+                 wanted->target_kind == TDM_TARGET_CLASS ? "class labels" : "float targets",
+                 wanted->loss_of_values != NULL ? "; probabilities of the classes are for the loss " : "",
+                 wanted->loss_of_values != NULL ? wanted->loss_of_values : "");
     TDM_TRY(tdm__dataset_new(out, host, &callback_ops));
     callback_dataset *own = (callback_dataset *)*out;
     own->source = *source;

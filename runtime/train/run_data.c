@@ -5,6 +5,7 @@
 #include "runtime/base/status.h"
 #include "runtime/data/transforms/mixing.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/loss_use.h"
 #include "runtime/train/run.h"
 
 void tdm__data_print(const tdm_dataset *dataset, char out[TDM_DATA_FOUND]) {
@@ -20,9 +21,10 @@ tdm_status tdm__data_wanted_of(const tdm_job *job, const tdm_graph *graph, const
     const tdm_origin *origin = output->producer >= 0 ? &graph->nodes[output->producer].origin : NULL;
     int64_t classes = 0;
     *loss = tdm_builtin_losses[job->loss.type];
-    if ((*loss)->infer != NULL) TDM_TRY((*loss)->infer(&job->loss, &output->shape, origin, &classes));
+    TDM_TRY(tdm__loss_take_output(*loss, &job->loss, graph, graph->output, origin, &classes));
     *wanted = (tdm_data_wanted){.input = graph->values[graph->input].shape,
                                 .target_kind = (*loss)->target,
+                                .loss_of_values = tdm__loss_use(*loss)->of_values,
                                 .classes = classes,
                                 .target_width = tdm__shape_count(&output->shape),
                                 .seed = job->seed,

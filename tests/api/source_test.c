@@ -33,9 +33,9 @@ static void source_job(tdm_job *job) {
     job->train.steps = TDM_INT_NULL, job->train.epochs = 2;
 }
 
-static tdm_status train_on(const tdm_source *train, const tdm_source *eval, const tdm_job *job, double *loss,
-                           char hash[40]) {
-    tdm_graph *graph = api_linear_graph(4);
+/* Frees the graph. */
+static tdm_status train_graph(tdm_graph *graph, const tdm_source *train, const tdm_source *eval, const tdm_job *job,
+                              double *loss, char hash[40]) {
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     tdm_run *run = NULL;
     tdm_run_state state = {0};
@@ -49,6 +49,11 @@ static tdm_status train_on(const tdm_source *train, const tdm_source *eval, cons
     tdm_run_close(run);
     tdm_graph_free(graph);
     return status;
+}
+
+static tdm_status train_on(const tdm_source *train, const tdm_source *eval, const tdm_job *job, double *loss,
+                           char hash[40]) {
+    return train_graph(api_linear_graph(4), train, eval, job, loss, hash);
 }
 
 TEST(every_sample_once_an_epoch_and_threads_change_nothing) {
@@ -99,6 +104,37 @@ TEST(failing_read_ends_the_run_and_names_the_sample) {
     }
 }
 
+/* linear, log_softmax and another shape of that */
+static void build_log_probabilities(tdm_graph **out) {
+    tdm_value v;
+    const int64_t width = 4;
+    REQUIRE_OK(tdm_graph_new(out, NULL));
+    REQUIRE_OK(tdm_graph_input(*out, 1, &width, &v));
+    REQUIRE_OK(tdm_graph_add(*out, "linear", "fc", &v, 1, &(tdm_attr){"out", "3", {0}}, 1, &v));
+    REQUIRE_OK(tdm_graph_add(*out, "log_softmax", "log", &v, 1, NULL, 0, &v));
+    REQUIRE_OK(tdm_graph_add(*out, "flatten", "flat", &v, 1, NULL, 0, &v));
+    REQUIRE_OK(tdm_graph_finish(*out, v));
+}
+
+TEST(nll_behind_log_softmax_is_cross_entropy) {
+    samples s = {.fails_at = -1, .bad_label_at = -1};
+    tdm_source train = {sizeof(train), 32, 1, read_labelled, &s};
+    tdm_graph *graph = NULL;
+    tdm_job job;
+    double loss[2];
+    char hash[40];
+    source_job(&job);
+    CHECK_OK(train_on(&train, &train, &job, &loss[0], hash));
+    job.loss.type = TDM_NLL;
+    build_log_probabilities(&graph);
+    CHECK_OK(train_graph(graph, &train, &train, &job, &loss[1], hash));
+    CHECK_NEAR(loss[1], loss[0], 1e-6);
+    CHECK_STATUS(train_on(&train, &train, &job, &loss[1], hash), TDM_E_CONFIG);
+    CHECK_HAS(tdm_error_message(),
+              "the loss nll needs a model that ends in the layer log_softmax, but it ends in linear 'fc'; add "
+              "`- log_softmax` as the last layer, or use the loss cross_entropy, which contains it");
+}
+
 TEST(labels_beyond_the_outputs_are_named) {
     static const int64_t labels[] = {3, -1, INT64_MAX, INT64_MIN};
     for (int i = 0; i < 4; i++) {
@@ -145,5 +181,6 @@ TEST(non_finite_samples_are_a_numeric_error) {
 }
 
 TEST_MAIN(RUN(every_sample_once_an_epoch_and_threads_change_nothing); RUN(float_targets);
-          RUN(failing_read_ends_the_run_and_names_the_sample); RUN(labels_beyond_the_outputs_are_named);
-          RUN(failing_read_in_evaluation); RUN(non_finite_samples_are_a_numeric_error);)
+          RUN(nll_behind_log_softmax_is_cross_entropy); RUN(failing_read_ends_the_run_and_names_the_sample);
+          RUN(labels_beyond_the_outputs_are_named); RUN(failing_read_in_evaluation);
+          RUN(non_finite_samples_are_a_numeric_error);)

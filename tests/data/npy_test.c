@@ -200,6 +200,12 @@ TEST(label_types) {
     write_file(y_path, file, build_array("<f8", "4,", large, sizeof(large)));
     CHECK_STATUS(open_now(), TDM_E_DATA);
     CHECK_HAS(tdm_error_message(), "class labels");
+    tdm_data_spec spec = spec_now();
+    tdm_data_wanted wanted = wanted_classes(2, shape, 4);
+    wanted.loss_of_values = "soft_cross_entropy";
+    CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "found <f8; save labels as integers, or, if these are the probabilities of the "
+                                   "classes, use the loss soft_cross_entropy");
 }
 
 TEST(float_targets) {

@@ -36,8 +36,8 @@ static tdm_status run(const tdm_loss_args *args) {
 const tdm_loss_def tdm__nll_loss = {
     .name = "nll",
     .also_called = "NLLLoss nll_loss",
-    .doc = "negative log-likelihood of the labels; outputs are log-probabilities (torch.nn.NLLLoss)",
-    .doc_zh = "标签的负对数似然；输出为对数概率（torch.nn.NLLLoss）",
+    .doc = "negative log-likelihood of the labels; the model ends in log_softmax (torch.nn.NLLLoss)",
+    .doc_zh = "标签的负对数似然；模型以 log_softmax 层结尾（torch.nn.NLLLoss）",
     .target = TDM_TARGET_CLASS,
     .keys = {"ignore_index", "weight"},
     .infer = infer,

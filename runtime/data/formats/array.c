@@ -14,13 +14,19 @@ typedef struct side {
     const char *types;   /* that it may have */
     const char *dims;    /* "[n, rows, columns]" */
     int least_dims, most_dims;
-    bool as_integers; /* labels: the elements are kept as they are */
+    bool as_integers;           /* labels: the elements are kept as they are */
+    const char *loss_of_values; /* of labels: the loss that takes floats in their place; NULL: none */
 } side;
 
 enum { READ_AT_ONCE = 16 * 1024 };
 
 static tdm_status check_type(const tdm_reader *reader, const side *s, const tdm_array *array) {
     const tdm_cell_type *type = &array->type;
+    if (!tdm__cell_type_is(type, s->types) && s->loss_of_values != NULL && type->kind == 'f')
+        TDM_FAIL_READ(reader,
+                      "%s of one of the types %s, found %c%c%zu; save labels as integers, or, if these are the "
+                      "probabilities of the classes, use the loss %s",
+                      s->purpose, s->types, type->order, type->kind, type->bytes, s->loss_of_values);
     if (!tdm__cell_type_is(type, s->types))
         TDM_FAIL_READ(reader, "%s of one of the types %s, found %c%c%zu", s->purpose, s->types, type->order, type->kind,
                       type->bytes);
@@ -181,6 +187,7 @@ tdm_status tdm__arrays_open(tdm_dataset *dataset, const tdm_array_format *format
                     .purpose = is_class ? "the loss needs class labels" : "the loss needs float targets",
                     .types = is_class ? TDM_CELLS_INTEGERS : TDM_CELLS_ALL,
                     .as_integers = is_class,
+                    .loss_of_values = wanted->loss_of_values,
                     .dims = format->is_images ? "[n]" : "[n, ...]",
                     .least_dims = 1,
                     .most_dims = format->is_images ? 1 : TDM_ARRAY_MAX_DIMS};
