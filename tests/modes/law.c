@@ -16,7 +16,7 @@ static void must(tdm_status status) {
     exit(1);
 }
 
-tdm_graph *law_graph(int with_batchnorm, int with_dropout) {
+static tdm_graph *picture_net(int with_batchnorm, int with_dropout, tdm_value *out) {
     tdm_graph *g = NULL;
     tdm_value x, a, b, y;
     must(tdm_graph_new(&g, NULL));
@@ -34,7 +34,21 @@ tdm_graph *law_graph(int with_batchnorm, int with_dropout) {
     if (with_dropout) must(tdm_graph_add(g, "dropout", "drop", &y, 1, (tdm_attr[]){{"p", "0.3", {0}}}, 1, &y));
     must(tdm_graph_add(g, "linear", "fc1", &y, 1, (tdm_attr[]){{"out", "24", {0}}}, 1, &y));
     must(tdm_graph_add(g, "relu", "relu3", &y, 1, NULL, 0, &y));
-    must(tdm_graph_add(g, "linear", "fc2", &y, 1, (tdm_attr[]){{"out", "5", {0}}}, 1, &y));
+    must(tdm_graph_add(g, "linear", "fc2", &y, 1, (tdm_attr[]){{"out", "5", {0}}}, 1, out));
+    return g;
+}
+
+tdm_graph *law_graph(int with_batchnorm, int with_dropout) {
+    tdm_value y;
+    tdm_graph *g = picture_net(with_batchnorm, with_dropout, &y);
+    must(tdm_graph_finish(g, y));
+    return g;
+}
+
+tdm_graph *law_log_softmax(void) {
+    tdm_value y;
+    tdm_graph *g = picture_net(1, 1, &y);
+    must(tdm_graph_add(g, "log_softmax", "scores", &y, 1, NULL, 0, &y));
     must(tdm_graph_finish(g, y));
     return g;
 }

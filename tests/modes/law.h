@@ -20,6 +20,7 @@ typedef struct law_result {
 
 /* A convolutional net with batch norm, dropout and a residual join, over random images. */
 tdm_graph *law_graph(int with_batchnorm, int with_dropout);
+tdm_graph *law_log_softmax(void); /* the same with both, and log_softmax behind it, for the loss nll */
 /* Of conv1d, layernorm and gru, over random series. */
 tdm_graph *law_series(void);
 void law_job(tdm_job *job);
