@@ -264,7 +264,7 @@ class Box:
 
     def trials(self, few, many):
         if self.options.few:
-            few = (few + 2) // 3
+            few = (few + 5) // 6
         return self.options.trials or (many if self.options.long else few)
 
     def path(self, *names):
@@ -508,7 +508,7 @@ def parse():
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
     parser.add_argument("--tandem", default=os.environ.get("TANDEM"), help="the command (default: $TANDEM)")
     parser.add_argument("--long", action="store_true", help="many more trials")
-    parser.add_argument("--few", action="store_true", help="a third of the trials, one of several modes: for slow builds")
+    parser.add_argument("--few", action="store_true", help="a sixth of the trials, one of several modes: for slow builds")
     parser.add_argument("--trials", type=int, default=0, help="how many trials of what is drawn by chance")
     parser.add_argument("--seed", type=int, default=1, help="of the drawn instants; another one draws others")
     parser.add_argument("--dir", default=None, help="where the runs are kept while they last")
