@@ -31,11 +31,16 @@ static unsigned char *at(void *base, size_t offset) {
     return (unsigned char *)base + offset;
 }
 
-static bool all_reachable(const tdm_group *group) {
-    for (int r = 0; r < group->comm.world; r++) {
+/* The ranks from `first` on. */
+static bool are_reachable(const tdm_group *group, int first, int count) {
+    for (int r = first; r < first + count; r++) {
         if (tdm__group_entry(group, r)->address.region == 0) return false;
     }
     return true;
+}
+
+static bool all_reachable(const tdm_group *group) {
+    return are_reachable(group, 0, group->comm.world);
 }
 
 /* Member r's span, from the entry of the current round. Must be called before the next round. */
@@ -83,23 +88,31 @@ static void reduce_entries(const tdm_group *group, void *to, size_t count, const
     tdm__reduce_sources(to, source, group->comm.world, count, how->dtype, how->op);
 }
 
-/* Reduces this rank's segment over all spans, block by block. A block fits in the cache; from there its result is
- * copied into the spans of the ranks that get it. */
-static void reduce_segment(const tdm_group *group, unsigned char *const *span, size_t count, const reduction *how) {
+/* Reduces `count` elements of every rank's span and copies the result to `tos` places, block by block. A block fits in
+ * the cache. So a place may be one of the spans. */
+static void reduce_blocks(const void *const *span, int world, size_t count, unsigned char *const *to, int tos,
+                          const reduction *how) {
     _Alignas(TDM_LINE) unsigned char block[TDM_REDUCE_BLOCK];
     const void *source[TDM_COMM_WORLD_MAX];
-    int world = group->comm.world;
     size_t width = tdm_dtype_bytes(how->dtype);
-    size_t end = segment_start(count, width, group->comm.rank + 1, world);
-    for (size_t i = segment_start(count, width, group->comm.rank, world); i < end;) {
-        size_t n = end - i < TDM_REDUCE_BLOCK / width ? end - i : TDM_REDUCE_BLOCK / width;
-        for (int r = 0; r < world; r++) source[r] = span[r] + i * width;
+    for (size_t i = 0; i < count;) {
+        size_t n = count - i < TDM_REDUCE_BLOCK / width ? count - i : TDM_REDUCE_BLOCK / width;
+        for (int r = 0; r < world; r++) source[r] = (const unsigned char *)span[r] + i * width;
         tdm__reduce_sources(block, source, world, n, how->dtype, how->op);
-        for (int r = 0; r < world; r++) {
-            if (gets_result(how, r)) memcpy(span[r] + i * width, block, n * width);
-        }
+        for (int t = 0; t < tos; t++) memcpy(to[t] + i * width, block, n * width);
         i += n;
     }
+}
+
+/* Reduces this rank's segment over all spans, into the spans of the ranks that get the result. */
+static void reduce_segment(const tdm_group *group, unsigned char *const *span, size_t count, const reduction *how) {
+    const void *segment[TDM_COMM_WORLD_MAX];
+    unsigned char *to[TDM_COMM_WORLD_MAX];
+    const int world = group->comm.world, rank = group->comm.rank;
+    const size_t width = tdm_dtype_bytes(how->dtype);
+    const size_t start = segment_start(count, width, rank, world), end = segment_start(count, width, rank + 1, world);
+    for (int r = 0; r < world; r++) segment[r] = to[r] = span[r] + start * width;
+    reduce_blocks(segment, world, end - start, how->root < 0 ? to : &to[how->root], how->root < 0 ? world : 1, how);
 }
 
 static tdm_status reduce_in_place(tdm_group *group, size_t count, const reduction *how) {
@@ -213,33 +226,89 @@ static tdm_status gather(tdm_group *group, tdm_span in, void *out, bool gets) {
     return TDM_OK;
 }
 
-/* ---- scatter ---- */
+/* ---- reduce_scatter ---- */
 
-static tdm_status scatter(tdm_group *group, tdm_span in, tdm_span out, int root) {
-    size_t bytes = span_bytes(out), world = (size_t)group->comm.world, rank = (size_t)group->comm.rank;
-    bool is_root = group->comm.rank == root;
-    TDM_TRY(tdm__group_meet(group, is_root ? in : out, is_root ? in.data : NULL, bytes * world));
-    if (bytes * world <= TDM_ENTRY_BYTES) {
-        if (bytes > 0) memcpy(out.data, tdm__group_entry(group, root)->data + rank * bytes, bytes);
-        return TDM_OK;
-    }
-    if (tdm__group_entry(group, root)->address.region != 0) {
-        TDM_TRY(tdm__group_touch(group));
-        memcpy(out.data, at(peer_span(group, root), rank * bytes), bytes);
-        tdm__group_untouch(group);
-        return tdm__group_round(group);
-    }
+/* A chunk is the same range of every part, one range after another. */
+static tdm_status reduce_scatter_staged(tdm_group *group, tdm_span in, tdm_span out, const reduction *how) {
+    const void *span[TDM_COMM_WORLD_MAX];
+    unsigned char *to = out.data;
+    const size_t width = tdm_dtype_bytes(out.dtype), world = (size_t)group->comm.world;
+    const size_t rank = (size_t)group->comm.rank, most = TDM_STAGING_BYTES / world / TDM_LINE * TDM_LINE / width;
     TDM_TRY(tdm__group_stage(group));
-    size_t most = TDM_STAGING_BYTES / world / TDM_LINE * TDM_LINE;
-    for (size_t done = 0; done < bytes;) {
-        size_t n = bytes - done < most ? bytes - done : most;
-        for (size_t r = 0; is_root && r < world; r++)
-            memcpy(own_stage(group) + r * n, at(in.data, r * bytes + done), n);
+    for (size_t done = 0; done < out.count;) {
+        const size_t n = out.count - done < most ? out.count - done : most;
+        for (size_t r = 0; r < world; r++)
+            memcpy(own_stage(group) + r * n * width, at(in.data, (r * out.count + done) * width), n * width);
         TDM_TRY(tdm__group_round(group));
-        memcpy(at(out.data, done), peer_stage(group, root) + rank * n, n);
+        for (size_t r = 0; r < world; r++) span[r] = peer_stage(group, (int)r) + rank * n * width;
+        reduce_blocks(span, (int)world, n, &to, 1, how);
+        to += n * width;
         done += n;
     }
     return TDM_OK;
+}
+
+static tdm_status reduce_scatter(tdm_group *group, tdm_span in, tdm_span out, const reduction *how) {
+    const void *span[TDM_COMM_WORLD_MAX];
+    unsigned char *to = out.data;
+    const int world = group->comm.world;
+    const size_t bytes = span_bytes(out), own = (size_t)group->comm.rank * bytes;
+    TDM_TRY(tdm__group_meet(group, in, in.data, bytes * (size_t)world));
+    if (bytes * (size_t)world <= TDM_ENTRY_BYTES) {
+        for (int r = 0; r < world; r++) span[r] = tdm__group_entry(group, r)->data + own;
+        if (bytes > 0) reduce_blocks(span, world, out.count, &to, 1, how);
+        return TDM_OK;
+    }
+    if (!all_reachable(group)) return reduce_scatter_staged(group, in, out, how);
+    TDM_TRY(tdm__group_touch(group));
+    for (int r = 0; r < world; r++) span[r] = at(peer_span(group, r), own);
+    reduce_blocks(span, world, out.count, &to, 1, how);
+    tdm__group_untouch(group);
+    return tdm__group_round(group);
+}
+
+/* ---- scatter and all_to_all ---- */
+
+/* The ranks whose `in` is distributed: the root, or (root < 0) all. */
+typedef struct senders {
+    int first, count;
+} senders;
+
+/* A chunk is the same range of every part, one range after another. */
+static tdm_status distribute_staged(tdm_group *group, const void *in, unsigned char *out, size_t bytes, senders from) {
+    const size_t world = (size_t)group->comm.world, rank = (size_t)group->comm.rank;
+    const size_t most = TDM_STAGING_BYTES / world / TDM_LINE * TDM_LINE;
+    TDM_TRY(tdm__group_stage(group));
+    for (size_t done = 0; done < bytes;) {
+        const size_t n = bytes - done < most ? bytes - done : most;
+        for (size_t r = 0; in != NULL && r < world; r++)
+            memcpy(own_stage(group) + r * n, (const unsigned char *)in + r * bytes + done, n);
+        TDM_TRY(tdm__group_round(group));
+        for (int i = 0; i < from.count; i++)
+            memcpy(out + (size_t)i * bytes + done, peer_stage(group, from.first + i) + rank * n, n);
+        done += n;
+    }
+    return TDM_OK;
+}
+
+/* `bytes` is the size of a part. `in` of a rank that sends nothing is not used. */
+static tdm_status distribute(tdm_group *group, tdm_span in, tdm_span out, size_t bytes, int root) {
+    const size_t world = (size_t)group->comm.world, own = (size_t)group->comm.rank * bytes;
+    const senders from = root < 0 ? (senders){0, group->comm.world} : (senders){root, 1};
+    const bool sends = root < 0 || root == group->comm.rank;
+    TDM_TRY(tdm__group_meet(group, sends ? in : out, sends ? in.data : NULL, bytes * world));
+    if (bytes * world <= TDM_ENTRY_BYTES) {
+        for (int i = 0; bytes > 0 && i < from.count; i++)
+            memcpy(at(out.data, (size_t)i * bytes), tdm__group_entry(group, from.first + i)->data + own, bytes);
+        return TDM_OK;
+    }
+    if (!are_reachable(group, from.first, from.count))
+        return distribute_staged(group, sends ? in.data : NULL, out.data, bytes, from);
+    TDM_TRY(tdm__group_touch(group));
+    for (int i = 0; i < from.count; i++)
+        memcpy(at(out.data, (size_t)i * bytes), at(peer_span(group, from.first + i), own), bytes);
+    tdm__group_untouch(group);
+    return tdm__group_round(group);
 }
 
 /* ---- the call ---- */
@@ -256,11 +325,15 @@ static tdm_status run(tdm_group *group, const tdm_comm_call *call) {
     case TDM_COMM_ALL_GATHER:
         return gather(group, in, out.data, call->rank < 0 || call->rank == group->comm.rank);
     case TDM_COMM_SCATTER:
-        return scatter(group, in, out, call->rank);
+        return distribute(group, in, out, span_bytes(out), call->rank);
+    case TDM_COMM_REDUCE_SCATTER:
+        return reduce_scatter(group, in, out, &(reduction){in.dtype, call->op, -1});
+    case TDM_COMM_ALL_TO_ALL:
+        return distribute(group, in, out, span_bytes(out) / (size_t)group->comm.world, -1);
     case TDM_COMM_SEND:
         return tdm__group_send(group, in);
     case TDM_COMM_RECEIVE:
-        return tdm__group_receive(group, out);
+        return tdm__group_receive(group, out, call->from);
     case TDM_COMM_BARRIER:
         return tdm__group_meet(group, in, NULL, 0);
     default:

@@ -16,15 +16,16 @@ static const struct {
     [TDM_DTYPE_F16] = {"f16", 2},
 };
 
-static const char *const op_names[] = {
-    [TDM_REDUCE_SUM] = "sum", [TDM_REDUCE_PRODUCT] = "product", [TDM_REDUCE_MIN] = "min", [TDM_REDUCE_MAX] = "max"};
+static const char *const op_names[TDM_REDUCE_OPS] = {
+    [TDM_REDUCE_SUM] = "sum", [TDM_REDUCE_PRODUCT] = "product", [TDM_REDUCE_MIN] = "min", [TDM_REDUCE_MAX] = "max",
+    [TDM_REDUCE_AVG] = "avg", [TDM_REDUCE_BAND] = "band",       [TDM_REDUCE_BOR] = "bor", [TDM_REDUCE_BXOR] = "bxor"};
 
 static bool is_dtype(tdm_dtype dtype) {
     return (unsigned)dtype < TDM_DTYPE_COUNT;
 }
 
 static bool is_op(tdm_reduce_op op) {
-    return (unsigned)op < sizeof(op_names) / sizeof(op_names[0]);
+    return (unsigned)op < TDM_REDUCE_OPS;
 }
 
 size_t tdm_dtype_bytes(tdm_dtype dtype) {
@@ -75,18 +76,39 @@ static tdm_status check_parts(const tdm_comm *comm, tdm_span all, tdm_span part,
     return TDM_OK;
 }
 
+static tdm_status check_reduction(tdm_reduce_op op, tdm_dtype dtype, const char *call) {
+    const bool is_integer = dtype == TDM_DTYPE_I32 || dtype == TDM_DTYPE_I64 || dtype == TDM_DTYPE_U8;
+    if (!is_op(op)) TDM_FAIL(TDM_E_USAGE, "%s: unknown reduction %d", call, (int)op);
+    if (op == TDM_REDUCE_AVG && is_integer)
+        TDM_FAIL(TDM_E_USAGE, "%s: avg needs floats, got %s; take sum and divide", call, tdm_dtype_name(dtype));
+    if (op >= TDM_REDUCE_BAND && !is_integer)
+        TDM_FAIL(TDM_E_USAGE, "%s: %s needs integers, got %s", call, op_names[op], tdm_dtype_name(dtype));
+    return TDM_OK;
+}
+
+/* `in` and `out` hold one part for each rank. */
+static tdm_status check_exchange(const tdm_comm *comm, tdm_span in, tdm_span out, const char *call) {
+    tdm_span part = in;
+    if (in.count % (size_t)comm->world != 0)
+        TDM_FAIL(TDM_E_USAGE, "%s: in must hold equal parts for %d ranks, got %zu elements", call, comm->world,
+                 in.count);
+    part.count = in.count / (size_t)comm->world;
+    return check_parts(comm, out, part, call, "out");
+}
+
 /* The names of a call's arguments in messages; NULL: it has no such argument. `part` is tdm_comm_call_span, `whole` the
  * other span, with a part for each rank. */
 static const struct {
     const char *part, *whole, *rank;
-    bool reduces;
 } arguments[] = {
-    [TDM_COMM_ALL_REDUCE] = {.part = "io", .reduces = true},
+    [TDM_COMM_ALL_REDUCE] = {.part = "io"},
     [TDM_COMM_BROADCAST] = {.part = "io", .rank = "root"},
-    [TDM_COMM_REDUCE] = {.part = "io", .rank = "root", .reduces = true},
+    [TDM_COMM_REDUCE] = {.part = "io", .rank = "root"},
     [TDM_COMM_GATHER] = {.part = "in", .whole = "out", .rank = "root"},
     [TDM_COMM_ALL_GATHER] = {.part = "in", .whole = "out"},
     [TDM_COMM_SCATTER] = {.part = "out", .whole = "in", .rank = "root"},
+    [TDM_COMM_REDUCE_SCATTER] = {.part = "out", .whole = "in"},
+    [TDM_COMM_ALL_TO_ALL] = {.part = "in"},
     [TDM_COMM_BARRIER] = {0},
     [TDM_COMM_SEND] = {.part = "data", .rank = "peer"},
     [TDM_COMM_RECEIVE] = {.part = "data", .rank = "peer"},
@@ -102,8 +124,10 @@ static tdm_status check_comm(const tdm_comm *comm, const char *call) {
 }
 
 static tdm_status check_call(const tdm_comm *comm, const tdm_comm_call *call) {
-    const tdm_span part = tdm_comm_call_span(call), whole = call->kind == TDM_COMM_SCATTER ? call->in : call->out;
-    const char *name = tdm_comm_kind_name(call->kind), *rank = arguments[call->kind].rank;
+    const bool scatters = call->kind == TDM_COMM_SCATTER || call->kind == TDM_COMM_REDUCE_SCATTER;
+    const bool any = call->kind == TDM_COMM_RECEIVE && call->rank == TDM_COMM_ANY;
+    const tdm_span part = tdm_comm_call_span(call), whole = scatters ? call->in : call->out;
+    const char *name = tdm_comm_kind_name(call->kind), *rank = any ? NULL : arguments[call->kind].rank;
     TDM_TRY(check_comm(comm, name));
     if (arguments[call->kind].part != NULL) TDM_TRY(check_span(part, name, arguments[call->kind].part));
     if (rank != NULL) TDM_TRY(check_rank(comm, call->rank, name, rank));
@@ -111,8 +135,8 @@ static tdm_status check_call(const tdm_comm *comm, const tdm_comm_call *call) {
         TDM_FAIL(TDM_E_USAGE, "%s: the peer is rank %d itself; it must be another rank", name, call->rank);
     if (arguments[call->kind].whole != NULL && (rank == NULL || call->rank == comm->rank))
         TDM_TRY(check_parts(comm, whole, part, name, arguments[call->kind].whole));
-    if (arguments[call->kind].reduces && !is_op(call->op))
-        TDM_FAIL(TDM_E_USAGE, "%s: unknown reduction %d", name, (int)call->op);
+    if (call->kind == TDM_COMM_ALL_TO_ALL) TDM_TRY(check_exchange(comm, call->in, call->out, name));
+    if (tdm_comm_kind_reduces(call->kind)) TDM_TRY(check_reduction(call->op, part.dtype, name));
     return TDM_OK;
 }
 

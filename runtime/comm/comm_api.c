@@ -56,9 +56,13 @@ CALL(reduce, REDUCE, PARAMETERS(tdm_span io, int root, tdm_reduce_op op), .rank 
 CALL(gather, GATHER, PARAMETERS(tdm_span in, tdm_span out, int root), .rank = root, .in = in, .out = out)
 CALL(all_gather, ALL_GATHER, PARAMETERS(tdm_span in, tdm_span out), .rank = -1, .in = in, .out = out)
 CALL(scatter, SCATTER, PARAMETERS(tdm_span in, tdm_span out, int root), .rank = root, .in = in, .out = out)
+CALL(reduce_scatter, REDUCE_SCATTER, PARAMETERS(tdm_span in, tdm_span out, tdm_reduce_op op), .rank = -1, .in = in,
+     .out = out, .op = op)
+CALL(all_to_all, ALL_TO_ALL, PARAMETERS(tdm_span in, tdm_span out), .rank = -1, .in = in, .out = out)
 CALL(barrier, BARRIER, , .rank = -1)
 CALL(send, SEND, PARAMETERS(tdm_span in, int to), .rank = to, .in = in)
 CALL(receive, RECEIVE, PARAMETERS(tdm_span out, int from), .rank = from, .out = out)
+CALL(receive_any, RECEIVE, PARAMETERS(tdm_span out, int *from), .rank = TDM_COMM_ANY, .out = out, .from = from)
 
 /* ---- memory and groups ---- */
 

@@ -220,7 +220,7 @@ static inline void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call
 
 tdm_status tdm__group_run(tdm_comm *comm, const tdm_comm_call *call);
 tdm_status tdm__group_send(tdm_group *group, tdm_span in);
-tdm_status tdm__group_receive(tdm_group *group, tdm_span out);
+tdm_status tdm__group_receive(tdm_group *group, tdm_span out, int *sender);
 tdm_status tdm__group_allocate(tdm_comm *comm, size_t bytes, void **out);
 tdm_status tdm__group_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
 void tdm__group_abort(tdm_comm *comm, const char *why);

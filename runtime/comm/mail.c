@@ -32,12 +32,27 @@ static bool no_free_half(const tdm_group *group, int r) {
     return r == group->call.root && atomic_load(&own->filled) - atomic_load(&own->drained) >= HALVES;
 }
 
-static bool no_message(const tdm_group *group, int r) {
-    if (r != group->call.root) return false;
-    const tdm_mail *mail = mail_of(group, r);
+static bool has_message(const tdm_group *group, int from) {
+    const tdm_mail *mail = mail_of(group, from);
     uint64_t offer = atomic_load(&mail->offer);
-    return (int)(offer & ((1u << NUMBER_SHIFT) - 1)) != group->comm.rank ||
-           message_number(offer) == atomic_load(&mail->taken);
+    return (int)(offer & ((1u << NUMBER_SHIFT) - 1)) == group->comm.rank &&
+           message_number(offer) != atomic_load(&mail->taken);
+}
+
+static bool no_message(const tdm_group *group, int r) {
+    return r == group->call.root && !has_message(group, r);
+}
+
+/* No message from anyone. A rank that has left sends none, and is missing only if all have left. */
+static bool no_message_from_any(const tdm_group *group, int r) {
+    bool others = false;
+    if (r == group->comm.rank) return false;
+    for (int from = 0; from < group->comm.world; from++) {
+        if (from == group->comm.rank) continue;
+        if (has_message(group, from)) return false;
+        others = others || atomic_load(&group->seat[from].left) == 0;
+    }
+    return !others || atomic_load(&group->seat[r].left) == 0;
 }
 
 static bool no_full_half(const tdm_group *group, int r) {
@@ -68,9 +83,19 @@ tdm_status tdm__group_send(tdm_group *group, tdm_span in) {
     return tdm__group_wait(group, not_taken);
 }
 
-tdm_status tdm__group_receive(tdm_group *group, tdm_span out) {
-    int from = group->call.root;
+/* Makes the lowest rank that has sent something the peer of this call. */
+static tdm_status choose_sender(tdm_group *group) {
+    TDM_TRY(tdm__group_wait(group, no_message_from_any));
+    group->call.root = 0;
+    while (group->call.root == group->comm.rank || !has_message(group, group->call.root)) group->call.root++;
+    return TDM_OK;
+}
+
+tdm_status tdm__group_receive(tdm_group *group, tdm_span out, int *sender) {
+    if (group->call.root == TDM_COMM_ANY) TDM_TRY(choose_sender(group));
+    const int from = group->call.root;
     tdm_mail *mail = mail_of(group, from);
+    if (sender != NULL) *sender = from;
     TDM_TRY(tdm__group_wait(group, no_message));
     if (mail->count != out.count || mail->dtype != (int32_t)out.dtype)
         TDM_FAIL(TDM_E_USAGE, "receive from rank %d: expected %zu %s, but it sends %llu %s", group->job_rank[from],

@@ -48,6 +48,10 @@
         }                                                                                        \
     }
 
+#define AND(a, b) ((a) & (b))
+#define OR(a, b) ((a) | (b))
+#define XOR(a, b) ((a) ^ (b))
+
 REDUCTION(sum_f32, float, float, SUM)
 REDUCTION(product_f32, float, float, PRODUCT)
 REDUCTION(min_f32, float, float, MIN_FLOAT)
@@ -69,9 +73,29 @@ REDUCTION(product_u8, uint8_t, uint32_t, PRODUCT)
 REDUCTION(min_u8, uint8_t, uint8_t, MIN)
 REDUCTION(max_u8, uint8_t, uint8_t, MAX)
 
-/* Of 16 bits: a block is widened, reduced as floats over all sources, and rounded once. */
+REDUCTION(band_32, uint32_t, uint32_t, AND)
+REDUCTION(bor_32, uint32_t, uint32_t, OR)
+REDUCTION(bxor_32, uint32_t, uint32_t, XOR)
+REDUCTION(band_64, uint64_t, uint64_t, AND)
+REDUCTION(bor_64, uint64_t, uint64_t, OR)
+REDUCTION(bxor_64, uint64_t, uint64_t, XOR)
+REDUCTION(band_8, uint8_t, uint8_t, AND)
+REDUCTION(bor_8, uint8_t, uint8_t, OR)
+REDUCTION(bxor_8, uint8_t, uint8_t, XOR)
+
+/* The sum in rank order, divided once. */
+#define AVERAGE(name, type, sum)                                                                 \
+    static void name(void *restrict to_, const void *const *source, int sources, size_t count) { \
+        type *restrict to = to_;                                                                 \
+        sum(to, source, sources, count);                                                         \
+        for (size_t i = 0; i < count; i++) to[i] /= (type)sources;                               \
+    }
+AVERAGE(avg_f32, float, sum_f32)
+AVERAGE(avg_f64, double, sum_f64)
+
+/* Of 16 bits: a block is widened, reduced as floats over all sources, divided and rounded once. */
 enum { NARROW_BLOCK = 64 };
-#define NARROW_REDUCTION(name, widen, narrow, op)                                                    \
+#define NARROW_REDUCTION(name, widen, narrow, op, divisor)                                           \
     static void name(void *restrict to_, const void *const *source, int sources, size_t count) {     \
         uint16_t *restrict to = to_;                                                                 \
         for (size_t first = 0; first < count; first += NARROW_BLOCK) {                               \
@@ -85,29 +109,33 @@ enum { NARROW_BLOCK = 64 };
                     sum[i] = op(x, y);                                                               \
                 }                                                                                    \
             }                                                                                        \
-            for (size_t i = 0; i < n; i++) to[first + i] = narrow(sum[i]);                           \
+            for (size_t i = 0; i < n; i++) to[first + i] = narrow(sum[i] / (divisor));               \
         }                                                                                            \
     }
 
-NARROW_REDUCTION(sum_bf16, tdm__bf16_float, tdm__bf16_of, SUM)
-NARROW_REDUCTION(product_bf16, tdm__bf16_float, tdm__bf16_of, PRODUCT)
-NARROW_REDUCTION(min_bf16, tdm__bf16_float, tdm__bf16_of, MIN_FLOAT)
-NARROW_REDUCTION(max_bf16, tdm__bf16_float, tdm__bf16_of, MAX_FLOAT)
-NARROW_REDUCTION(sum_f16, tdm__f16_float, tdm__f16_of, SUM)
-NARROW_REDUCTION(product_f16, tdm__f16_float, tdm__f16_of, PRODUCT)
-NARROW_REDUCTION(min_f16, tdm__f16_float, tdm__f16_of, MIN_FLOAT)
-NARROW_REDUCTION(max_f16, tdm__f16_float, tdm__f16_of, MAX_FLOAT)
+NARROW_REDUCTION(sum_bf16, tdm__bf16_float, tdm__bf16_of, SUM, 1.0F)
+NARROW_REDUCTION(product_bf16, tdm__bf16_float, tdm__bf16_of, PRODUCT, 1.0F)
+NARROW_REDUCTION(min_bf16, tdm__bf16_float, tdm__bf16_of, MIN_FLOAT, 1.0F)
+NARROW_REDUCTION(max_bf16, tdm__bf16_float, tdm__bf16_of, MAX_FLOAT, 1.0F)
+NARROW_REDUCTION(sum_f16, tdm__f16_float, tdm__f16_of, SUM, 1.0F)
+NARROW_REDUCTION(product_f16, tdm__f16_float, tdm__f16_of, PRODUCT, 1.0F)
+NARROW_REDUCTION(min_f16, tdm__f16_float, tdm__f16_of, MIN_FLOAT, 1.0F)
+NARROW_REDUCTION(max_f16, tdm__f16_float, tdm__f16_of, MAX_FLOAT, 1.0F)
+
+NARROW_REDUCTION(avg_bf16, tdm__bf16_float, tdm__bf16_of, SUM, (float)sources)
+NARROW_REDUCTION(avg_f16, tdm__f16_float, tdm__f16_of, SUM, (float)sources)
 
 typedef void reduction(void *restrict to, const void *const *source, int sources, size_t count);
 
-static reduction *const reductions[TDM_DTYPE_COUNT][4] = {
-    [TDM_DTYPE_F32] = {sum_f32, product_f32, min_f32, max_f32},
-    [TDM_DTYPE_F64] = {sum_f64, product_f64, min_f64, max_f64},
-    [TDM_DTYPE_I32] = {sum_i32, product_i32, min_i32, max_i32},
-    [TDM_DTYPE_I64] = {sum_i64, product_i64, min_i64, max_i64},
-    [TDM_DTYPE_U8] = {sum_u8, product_u8, min_u8, max_u8},
-    [TDM_DTYPE_BF16] = {sum_bf16, product_bf16, min_bf16, max_bf16},
-    [TDM_DTYPE_F16] = {sum_f16, product_f16, min_f16, max_f16},
+/* In the order of tdm_reduce_op. Averages of integers and bits of floats are refused before they come here. */
+static reduction *const reductions[TDM_DTYPE_COUNT][TDM_REDUCE_OPS] = {
+    [TDM_DTYPE_F32] = {sum_f32, product_f32, min_f32, max_f32, avg_f32},
+    [TDM_DTYPE_F64] = {sum_f64, product_f64, min_f64, max_f64, avg_f64},
+    [TDM_DTYPE_I32] = {sum_i32, product_i32, min_i32, max_i32, NULL, band_32, bor_32, bxor_32},
+    [TDM_DTYPE_I64] = {sum_i64, product_i64, min_i64, max_i64, NULL, band_64, bor_64, bxor_64},
+    [TDM_DTYPE_U8] = {sum_u8, product_u8, min_u8, max_u8, NULL, band_8, bor_8, bxor_8},
+    [TDM_DTYPE_BF16] = {sum_bf16, product_bf16, min_bf16, max_bf16, avg_bf16},
+    [TDM_DTYPE_F16] = {sum_f16, product_f16, min_f16, max_f16, avg_f16},
 };
 
 void tdm__reduce_sources(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,

@@ -8,7 +8,8 @@
 enum { TDM_REDUCE_BLOCK = 4096 };
 
 /* to[i] = ((source[0][i] op source[1][i]) op source[2][i]) ... `to` overlaps no source. Integers wrap. The minimum and
- * maximum of floats are NaN if any source is. Floats of 16 bits are computed with as floats, and rounded once. */
+ * maximum of floats are NaN if any source is. Floats of 16 bits are computed with as floats, and rounded once.
+ * An average is the sum divided by `sources`, before rounding; only of floats. Bits: only of integers. */
 void tdm__reduce_sources(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,
                          tdm_reduce_op op);
 

@@ -409,6 +409,9 @@ TEST(communicators) {
     MISUSE(tdm_comm_scatter(NULL, span, span, 0));
     MISUSE(tdm_comm_send(NULL, span, 1));
     MISUSE(tdm_comm_receive(NULL, span, 1));
+    MISUSE(tdm_comm_receive_any(NULL, span, NULL));
+    MISUSE(tdm_comm_reduce_scatter(NULL, span, span, TDM_REDUCE_SUM));
+    MISUSE(tdm_comm_all_to_all(NULL, span, span));
     MISUSE(tdm_comm_allocate(NULL, 64, &memory));
     MISUSE(tdm_comm_split(NULL, (int[]){0}, 1, &out));
     MISUSE(tdm_comm_start_barrier(NULL, &request));
@@ -420,6 +423,9 @@ TEST(communicators) {
     MISUSE(tdm_comm_start_scatter(NULL, span, span, 0, &request));
     MISUSE(tdm_comm_start_send(NULL, span, 1, &request));
     MISUSE(tdm_comm_start_receive(NULL, span, 1, &request));
+    MISUSE(tdm_comm_start_receive_any(NULL, span, NULL, &request));
+    MISUSE(tdm_comm_start_reduce_scatter(NULL, span, span, TDM_REDUCE_SUM, &request));
+    MISUSE(tdm_comm_start_all_to_all(NULL, span, span, &request));
     MISUSE(tdm_comm_wait(NULL, NULL));
     CHECK_INT(tdm_comm_done(NULL), 1);
     REQUIRE_OK(tdm_comm_open_threads(two, 1, NULL, 1000));

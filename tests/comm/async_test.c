@@ -59,6 +59,18 @@ static void every_call_rank(rank_context *c) {
     CHECK_INT(part, c->rank + 1);
     REQUIRE_OK(tdm_comm_start_gather(c->comm, own, many, 3, &request[0]));
     CHECK_OK(tdm_comm_wait(request[0], NULL));
+    int32_t mine[4] = {c->rank, c->rank + 10, c->rank + 20, c->rank + 30}, from_all[4];
+    tdm_span parts = {mine, (size_t)c->world, TDM_DTYPE_I32}, exchanged = {from_all, (size_t)c->world, TDM_DTYPE_I32};
+    REQUIRE_OK(tdm_comm_start_all_to_all(c->comm, parts, exchanged, &request[0]));
+    REQUIRE_OK(tdm_comm_start_reduce_scatter(c->comm, parts, got, TDM_REDUCE_BOR, &request[1]));
+    for (int i = 0; i < 2; i++) CHECK_OK(tdm_comm_wait(request[i], NULL));
+    for (int r = 0; r < c->world; r++) CHECK_INT(from_all[r], r + 10 * c->rank);
+    CHECK_INT(part, (0 + 10 * c->rank) | (1 + 10 * c->rank) | (2 + 10 * c->rank) | (3 + 10 * c->rank));
+    int sender = -1;
+    if (c->rank == 3) REQUIRE_OK(tdm_comm_start_send(c->comm, own, 0, &request[0]));
+    if (c->rank == 0) REQUIRE_OK(tdm_comm_start_receive_any(c->comm, got, &sender, &request[0]));
+    if (c->rank == 3 || c->rank == 0) CHECK_OK(tdm_comm_wait(request[0], NULL));
+    if (c->rank == 0) CHECK(sender == 3 && part == 4);
     bool first = c->rank % 2 == 0;
     if (first) REQUIRE_OK(tdm_comm_start_send(c->comm, own, next, &request[0]));
     REQUIRE_OK(tdm_comm_start_receive(c->comm, got, before, &request[1]));

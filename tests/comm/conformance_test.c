@@ -17,6 +17,15 @@ static double input(int r, size_t i, tdm_reduce_op op) {
     return op == TDM_REDUCE_PRODUCT ? (double)(1 + ((size_t)r + i) % 2) : (double)(r + 1) + (double)(i % 7);
 }
 
+static double expected_bits(int world, size_t i, tdm_reduce_op op) {
+    int bits = (int)input(0, i, op);
+    for (int r = 1; r < world; r++) {
+        const int next = (int)input(r, i, op);
+        bits = op == TDM_REDUCE_BAND ? bits & next : op == TDM_REDUCE_BOR ? bits | next : bits ^ next;
+    }
+    return bits;
+}
+
 static double expected(int world, size_t i, tdm_reduce_op op) {
     double low = 1 + (double)(i % 7);
     int twos = (int)(((size_t)world + i % 2) / 2);
@@ -29,8 +38,11 @@ static double expected(int world, size_t i, tdm_reduce_op op) {
         return low;
     case TDM_REDUCE_MAX:
         return low + world - 1;
+    case TDM_REDUCE_AVG:
+        return expected(world, i, TDM_REDUCE_SUM) / world;
+    default:
+        return expected_bits(world, i, op);
     }
-    return 0;
 }
 
 static void put(void *data, size_t i, tdm_dtype dtype, double value) {
@@ -77,12 +89,26 @@ static double get(const void *data, size_t i, tdm_dtype dtype) {
     }
 }
 
-/* First element that differs from wanted(world, i), or `count`. */
-static size_t first_wrong(const void *data, size_t count, tdm_dtype dtype, int world, tdm_reduce_op op) {
+/* The first element i that is not that of element first + i of all ranks, or `count`. */
+static size_t first_wrong_from(const void *data, size_t first, size_t count, tdm_dtype dtype, int world,
+                               tdm_reduce_op op) {
     for (size_t i = 0; i < count; i++) {
-        if (get(data, i, dtype) != expected(world, i, op)) return i;
+        uint64_t wanted;
+        put(&wanted, 0, dtype, expected(world, first + i, op));
+        if (get(data, i, dtype) != get(&wanted, 0, dtype)) return i;
     }
     return count;
+}
+
+static size_t first_wrong(const void *data, size_t count, tdm_dtype dtype, int world, tdm_reduce_op op) {
+    return first_wrong_from(data, 0, count, dtype, world, op);
+}
+
+/* Averages are of floats, bits of integers, and NCCL has none. */
+static bool is_reduction(const rank_context *c, tdm_dtype dtype, tdm_reduce_op op) {
+    const bool is_integer = dtype == TDM_DTYPE_I32 || dtype == TDM_DTYPE_I64 || dtype == TDM_DTYPE_U8;
+    if (op >= TDM_REDUCE_BAND) return is_integer && strcmp(tdm_comm_backend(c->comm), "nccl") != 0;
+    return op != TDM_REDUCE_AVG || !is_integer;
 }
 
 static void *buffer(size_t bytes) {
@@ -111,8 +137,8 @@ static void all_reduce_rank(rank_context *c) {
     REQUIRE(heap != NULL);
     REQUIRE_OK(tdm__comm_allocate(c->comm, (MOST + 64) * 8, &symmetric));
     for (int dtype = 0; dtype < TDM_DTYPE_COUNT; dtype++) {
-        for (int op = TDM_REDUCE_SUM; op <= TDM_REDUCE_MAX; op++) {
-            for (int n = 0; n < COUNTS; n++) {
+        for (int op = TDM_REDUCE_SUM; op < TDM_REDUCE_OPS; op++) {
+            for (int n = 0; n < COUNTS && is_reduction(c, (tdm_dtype)dtype, (tdm_reduce_op)op); n++) {
                 if (counts[n] > 10000 && dtype != TDM_DTYPE_F32 && op != TDM_REDUCE_SUM) continue;
                 size_t shift = (size_t)(n + op) % 3;
                 all_reduce_once(c, heap, counts[n], (tdm_dtype)dtype, (tdm_reduce_op)op, shift);
@@ -256,7 +282,95 @@ TEST(rooted_collectives) {
         ranks_run(BACKEND, world, TIMEOUT_MS, rooted_rank, NULL);
 }
 
+/* ---- reduce_scatter and all_to_all ---- */
+
+static void reduce_scatter_once(rank_context *c, unsigned char *in, unsigned char *out, size_t count, tdm_dtype dtype,
+                                tdm_reduce_op op) {
+    const size_t width = tdm_dtype_bytes(dtype), world = (size_t)c->world, own = (size_t)c->rank * count;
+    memset(out, 0xA5, (count + GUARD) * width);
+    for (size_t i = 0; i < world * count; i++) put(in, i, dtype, input(c->rank, i, op));
+    CHECK_OK(tdm_comm_reduce_scatter(c->comm, (tdm_span){in, world * count, dtype}, (tdm_span){out, count, dtype}, op));
+    CHECK_INT(first_wrong_from(out, own, count, dtype, c->world, op), count);
+    for (size_t i = 0; i < GUARD * width; i++) CHECK(out[count * width + i] == 0xA5);
+    for (size_t i = 0; i < world * count; i++) put(in, i, dtype, input(c->rank, i, op));
+    tdm_span part = {in + own * width, count, dtype};
+    CHECK_OK(tdm_comm_reduce_scatter(c->comm, (tdm_span){in, world * count, dtype}, part, op));
+    CHECK_INT(first_wrong_from(part.data, own, count, dtype, c->world, op), count);
+}
+
+static void all_to_all_once(rank_context *c, int32_t *in, int32_t *out, size_t count) {
+    const size_t world = (size_t)c->world;
+    for (size_t r = 0; r < world; r++) fill(in + r * count, c->rank * 16 + (int)r, count);
+    memset(out, 0x5A, world * count * sizeof(*out));
+    CHECK_OK(tdm_comm_all_to_all(c->comm, i32(in, world * count), i32(out, world * count)));
+    for (size_t r = 0; r < world; r++) {
+        CHECK_INT(wrong_marks(out + r * count, (int)r * 16 + c->rank, count), 0);
+        CHECK_INT(wrong_marks(in + r * count, c->rank * 16 + (int)r, count), 0);
+    }
+}
+
+static void exchanges_rank(rank_context *c) {
+    enum { COUNT = 90001 };
+    static const size_t sizes[] = {0, 1, 61, 65, 513, COUNT};
+    const size_t bytes = ((size_t)c->world * COUNT + GUARD) * sizeof(int32_t);
+    void *symmetric;
+    unsigned char *heap = buffer(bytes), *out = buffer(bytes);
+    REQUIRE_OK(tdm__comm_allocate(c->comm, bytes, &symmetric));
+    for (int n = 0; n < 6; n++) {
+        for (int where = 0; where < 2; where++) {
+            unsigned char *in = where == 0 ? heap : symmetric;
+            reduce_scatter_once(c, in, out, sizes[n], TDM_DTYPE_F32, TDM_REDUCE_SUM);
+            reduce_scatter_once(c, in, out, sizes[n], TDM_DTYPE_BF16, TDM_REDUCE_AVG);
+            reduce_scatter_once(c, in, out, sizes[n], TDM_DTYPE_U8, TDM_REDUCE_MAX);
+            all_to_all_once(c, (int32_t *)in, (int32_t *)out, sizes[n]);
+        }
+    }
+    /* In shared memory on some ranks only. */
+    reduce_scatter_once(c, c->rank % 2 ? symmetric : heap, out, COUNT, TDM_DTYPE_F32, TDM_REDUCE_SUM);
+    all_to_all_once(c, c->rank % 2 ? symmetric : (int32_t *)heap, (int32_t *)out, COUNT);
+    free(heap);
+    free(out);
+}
+
+TEST(reduce_scatter_and_all_to_all) {
+    for (int world = 1; world <= 7; world = world < 3 ? world + 1 : world + 4)
+        ranks_run(BACKEND, world, TIMEOUT_MS, exchanges_rank, NULL);
+}
+
 /* ---- send and receive ---- */
+
+static void receive_any_rank(rank_context *c) {
+    enum { COUNT = 30001, MESSAGES = 4 };
+    static const size_t sizes[MESSAGES] = {1, COUNT, 0, 700};
+    int32_t *data = buffer(COUNT * sizeof(*data));
+    if (strcmp(tdm_comm_backend(c->comm), "nccl") == 0) {
+        CHECK_STATUS(tdm_comm_receive_any(c->comm, i32(data, 1), NULL), TDM_E_UNSUPPORTED);
+        CHECK_STATUS(tdm_comm_all_reduce(c->comm, i32(data, 1), TDM_REDUCE_BOR), TDM_E_UNSUPPORTED);
+        free(data);
+        return;
+    }
+    for (int n = 0; n < MESSAGES; n++) {
+        int seen = 0, from;
+        for (int r = 1; c->rank == 0 && r < c->world; r++) {
+            CHECK_OK(tdm_comm_receive_any(c->comm, i32(data, sizes[n]), &from));
+            CHECK_INT(wrong_marks(data, from + n, sizes[n]), 0);
+            CHECK(from > 0 && (seen & 1 << from) == 0);
+            seen |= 1 << from;
+        }
+        fill(data, c->rank + n, sizes[n]);
+        if (c->rank != 0) CHECK_OK(tdm_comm_send(c->comm, i32(data, sizes[n]), 0));
+        CHECK_OK(tdm_comm_barrier(c->comm));
+    }
+    /* A rank that has left sends no more; another one still does. */
+    if (c->rank == c->world - 1) CHECK_OK(tdm_comm_send(c->comm, i32(data, 1), 0));
+    if (c->rank == 0) CHECK_OK(tdm_comm_receive_any(c->comm, i32(data, 1), NULL));
+    free(data);
+}
+
+TEST(messages_from_any_rank) {
+    ranks_run(BACKEND, 2, TIMEOUT_MS, receive_any_rank, NULL);
+    ranks_run(BACKEND, 5, TIMEOUT_MS, receive_any_rank, NULL);
+}
 
 static void ring_rank(rank_context *c) {
     enum { COUNT = 100003 };
@@ -450,6 +564,8 @@ TEST_MAIN({
     RUN(all_reduce_is_exact);
     RUN(sums_are_in_rank_order);
     RUN(rooted_collectives);
+    RUN(reduce_scatter_and_all_to_all);
+    RUN(messages_from_any_rank);
     RUN(messages_around_a_ring);
     RUN(any_sequence_of_calls);
     RUN(barriers_and_small_calls);

@@ -152,7 +152,7 @@ static tdm_status wrong_call(tdm_comm *comm, int which) {
     case 3:
         return tdm_comm_all_reduce(comm, (tdm_span){x, 8, (tdm_dtype)9}, TDM_REDUCE_SUM);
     case 4:
-        return tdm_comm_all_reduce(comm, f32(x, 8), (tdm_reduce_op)7);
+        return tdm_comm_all_reduce(comm, f32(x, 8), TDM_REDUCE_OPS);
     case 5:
         return tdm_comm_all_reduce(comm, (tdm_span){(char *)x + 2, 4, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
     case 6:
@@ -171,11 +171,23 @@ static tdm_status wrong_call(tdm_comm *comm, int which) {
         return tdm__comm_split(comm, twice, 0, &group);
     case 13:
         return tdm_comm_scatter(comm, f32(x, 8), f32(x, 3), comm->rank);
+    case 14:
+        return tdm_comm_all_reduce(comm, f32(x, 8), TDM_REDUCE_BXOR);
+    case 15:
+        return tdm_comm_all_reduce(comm, (tdm_span){y, 4, TDM_DTYPE_I64}, TDM_REDUCE_AVG);
+    case 16:
+        return tdm_comm_reduce_scatter(comm, f32(x, 7), f32(x, 4), TDM_REDUCE_SUM);
+    case 17:
+        return tdm_comm_all_to_all(comm, f32(x, 7), f32(x, 7));
+    case 18:
+        return tdm_comm_all_to_all(comm, f32(x, 4), f32(x, 6));
+    case 19:
+        return tdm_comm_receive(comm, f32(x, 8), -2);
     default:
         return tdm__comm_allocate(comm, (size_t)-1 / 3, &memory);
     }
 }
-enum { WRONG_CALLS = 15 };
+enum { WRONG_CALLS = 21 };
 
 static void refused_rank(rank_context *c) {
     int which = *(int *)c->user;
@@ -219,7 +231,34 @@ static void deaf_rank(rank_context *c) {
     }
 }
 
+static void silent_rank(rank_context *c) {
+    char why[200];
+    float x[8] = {0};
+    if (c->rank == 0) {
+        CHECK_STATUS(tdm_comm_receive_any(c->comm, f32(x, 8), NULL), TDM_E_COMM);
+        CHECK_HAS(tdm_error_message(), "receive (from any rank, 8 f32): rank 0");
+        CHECK_HAS(tdm_error_message(), "waited 4000 ms for rank 1");
+        CHECK_HAS(tdm_error_message(), ", rank 2");
+    } else {
+        await_end(c, why, sizeof(why));
+    }
+}
+
+/* Whoever waits for any rank fails when the last of them has left. */
+static void deserted_rank(rank_context *c) {
+    float x[8] = {0};
+    if (c->rank != 0) {
+        tdm_comm_close(c->comm);
+        c->comm = NULL;
+        return;
+    }
+    CHECK_STATUS(tdm_comm_receive_any(c->comm, f32(x, 8), NULL), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "has left: it closed its communicator");
+}
+
 TEST(messages_that_do_not_fit) {
+    ranks_run(BACKEND, 3, LIMIT_MS, silent_rank, NULL);
+    ranks_run(BACKEND, 3, TIMEOUT_MS, deserted_rank, NULL);
     ranks_run(BACKEND, 2, TIMEOUT_MS, message_rank, NULL);
     ranks_run(BACKEND, 3, LIMIT_MS, deaf_rank, NULL);
 }

@@ -85,6 +85,9 @@ static tdm_status run(tdm_comm *comm, const tdm_comm_call *call) {
     tdm_comm_call there_call = *call;
     there_call.out = there(s, 0, out);
     there_call.in = there(s, round_up(bytes_of(out)), in);
+    /* `out` is a part of `in`, as reduce_scatter allows */
+    const bool holds = to >= from && to < from + bytes_of(in) && !inside;
+    if (holds) there_call.out.data = (char *)there_call.in.data + (to - from);
     if (inside) there_call.in.data = (char *)there_call.out.data + (from - to);
     TDM_TRY(copy(s, there_call.out.data, out.data, bytes_of(out)));
     TDM_TRY(copy(s, there_call.in.data, in.data, bytes_of(in)));

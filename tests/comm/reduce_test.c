@@ -46,22 +46,22 @@ static void fill(void *data, size_t count, tdm_dtype dtype, uint64_t *state) {
     }
 }
 
-#define STEP_FLOAT(type)                   \
-    do {                                   \
-        type x, y, z;                      \
-        memcpy(&x, a, sizeof(x));          \
-        memcpy(&y, b, sizeof(y));          \
-        if (op == TDM_REDUCE_SUM)          \
-            z = x + y;                     \
-        else if (op == TDM_REDUCE_PRODUCT) \
-            z = x * y;                     \
-        else if (isnan(x) || isnan(y))     \
-            z = isnan(y) ? y : x;          \
-        else if (op == TDM_REDUCE_MIN)     \
-            z = y < x ? y : x;             \
-        else                               \
-            z = y > x ? y : x;             \
-        memcpy(a, &z, sizeof(z));          \
+#define STEP_FLOAT(type)                                  \
+    do {                                                  \
+        type x, y, z;                                     \
+        memcpy(&x, a, sizeof(x));                         \
+        memcpy(&y, b, sizeof(y));                         \
+        if (op == TDM_REDUCE_SUM || op == TDM_REDUCE_AVG) \
+            z = x + y;                                    \
+        else if (op == TDM_REDUCE_PRODUCT)                \
+            z = x * y;                                    \
+        else if (isnan(x) || isnan(y))                    \
+            z = isnan(y) ? y : x;                         \
+        else if (op == TDM_REDUCE_MIN)                    \
+            z = y < x ? y : x;                            \
+        else                                              \
+            z = y > x ? y : x;                            \
+        memcpy(a, &z, sizeof(z));                         \
     } while (0)
 #define STEP_INT(type, wide)               \
     do {                                   \
@@ -72,6 +72,12 @@ static void fill(void *data, size_t count, tdm_dtype dtype, uint64_t *state) {
             z = (type)((wide)x + (wide)y); \
         else if (op == TDM_REDUCE_PRODUCT) \
             z = (type)((wide)x * (wide)y); \
+        else if (op == TDM_REDUCE_BAND)    \
+            z = (type)(x & y);             \
+        else if (op == TDM_REDUCE_BOR)     \
+            z = (type)(x | y);             \
+        else if (op == TDM_REDUCE_BXOR)    \
+            z = (type)(x ^ y);             \
         else if (op == TDM_REDUCE_MIN)     \
             z = x < y ? x : y;             \
         else                               \
@@ -117,8 +123,21 @@ static void reduce_narrow(void *out, const void *const *list, int sources, size_
         const float next = widened((const uint16_t *)list[s] + i, dtype);
         step(&all, &next, TDM_DTYPE_F32, op);
     }
+    if (op == TDM_REDUCE_AVG) all /= (float)sources;
     const uint16_t bits = dtype == TDM_DTYPE_BF16 ? tdm__bf16_of(all) : tdm__f16_of(all);
     memcpy(out, &bits, sizeof(bits));
+}
+
+/* An average ends with one division. */
+static void divide(void *x, int sources, tdm_dtype dtype) {
+    float f;
+    double d;
+    if (dtype == TDM_DTYPE_F32) memcpy(&f, x, sizeof(f)), f /= (float)sources, memcpy(x, &f, sizeof(f));
+    if (dtype == TDM_DTYPE_F64) memcpy(&d, x, sizeof(d)), d /= (double)sources, memcpy(x, &d, sizeof(d));
+}
+
+static bool is_integer(tdm_dtype dtype) {
+    return dtype == TDM_DTYPE_I32 || dtype == TDM_DTYPE_I64 || dtype == TDM_DTYPE_U8;
 }
 
 static bool is_nan(const void *x, tdm_dtype dtype) {
@@ -135,7 +154,8 @@ TEST(every_loop_in_source_order) {
     static _Alignas(64) unsigned char source[SOURCES][(COUNT + 1) * 8], got[(COUNT + 1) * 8], want[8];
     for (int dtype = 0; dtype < TDM_DTYPE_COUNT; dtype++) {
         size_t width = tdm_dtype_bytes((tdm_dtype)dtype);
-        for (int op = TDM_REDUCE_SUM; op <= TDM_REDUCE_MAX; op++) {
+        for (int op = TDM_REDUCE_SUM; op < TDM_REDUCE_OPS; op++) {
+            if (is_integer((tdm_dtype)dtype) ? op == TDM_REDUCE_AVG : op >= TDM_REDUCE_BAND) continue;
             for (int sources = 1; sources <= SOURCES; sources++) {
                 const void *list[SOURCES];
                 for (int s = 0; s < sources; s++) {
@@ -151,6 +171,7 @@ TEST(every_loop_in_source_order) {
                         reduce_narrow(want, list, sources, i, (tdm_dtype)dtype, (tdm_reduce_op)op);
                     for (int s = 1; s < sources && !is_narrow((tdm_dtype)dtype); s++)
                         step(want, source[s] + i * width, (tdm_dtype)dtype, (tdm_reduce_op)op);
+                    if (op == TDM_REDUCE_AVG) divide(want, sources, (tdm_dtype)dtype);
                     bool both_nan = is_nan(want, (tdm_dtype)dtype) && is_nan(got + i * width, (tdm_dtype)dtype);
                     wrong += !both_nan && memcmp(want, got + i * width, width) != 0;
                 }

@@ -19,20 +19,39 @@ static const struct {
     [TDM_DTYPE_F16] = {"f16", 2, ncclFloat16},
 };
 
+#define NOT_OF_NCCL ncclNumOps
+
 static const struct {
     const char *name;
     ncclRedOp_t op;
-} reductions[] = {
-    [TDM_REDUCE_SUM] = {"sum", ncclSum},
-    [TDM_REDUCE_PRODUCT] = {"product", ncclProd},
-    [TDM_REDUCE_MIN] = {"min", ncclMin},
-    [TDM_REDUCE_MAX] = {"max", ncclMax},
+} reductions[TDM_REDUCE_OPS] = {
+    [TDM_REDUCE_SUM] = {"sum", ncclSum},     [TDM_REDUCE_PRODUCT] = {"product", ncclProd},
+    [TDM_REDUCE_MIN] = {"min", ncclMin},     [TDM_REDUCE_MAX] = {"max", ncclMax},
+    [TDM_REDUCE_AVG] = {"avg", ncclAvg},     [TDM_REDUCE_BAND] = {"band", NOT_OF_NCCL},
+    [TDM_REDUCE_BOR] = {"bor", NOT_OF_NCCL}, [TDM_REDUCE_BXOR] = {"bxor", NOT_OF_NCCL},
 };
 
 /* ---- the calls of NCCL ---- */
 
 static char *part(tdm_span all, tdm_span one, int rank) {
     return (char *)all.data + (size_t)rank * one.count * dtypes[one.dtype].bytes;
+}
+
+/* Without the own part: messages in one group, in any order. */
+static ncclResult_t exchange_all(const tdm_nccl_comm *c, const tdm_comm_call *call, void *stream) {
+    const tdm_nccl_library *nccl = c->site->nccl;
+    tdm_span one = call->in;
+    one.count /= (size_t)c->base.world;
+    ncclResult_t result = nccl->GroupStart();
+    if (result != ncclSuccess) return result;
+    for (int r = 0; r < c->base.world && (result == ncclSuccess || result == ncclInProgress); r++) {
+        if (r == c->base.rank) continue;
+        result = nccl->Send(part(call->in, one, r), one.count, dtypes[one.dtype].type, r, c->handle, stream);
+        if (result == ncclSuccess || result == ncclInProgress)
+            result = nccl->Recv(part(call->out, one, r), one.count, dtypes[one.dtype].type, r, c->handle, stream);
+    }
+    ncclResult_t ended = nccl->GroupEnd();
+    return result == ncclSuccess || result == ncclInProgress ? ended : result;
 }
 
 /* A gather or scatter without the root's own part: messages in one group, in any order. */
@@ -72,6 +91,10 @@ static ncclResult_t issue(const tdm_nccl_comm *c, const tdm_comm_call *call) {
                             reductions[call->op].op, call->rank, c->handle, stream);
     case TDM_COMM_ALL_GATHER:
         return nccl->AllGather(in.data, out.data, in.count, type, c->handle, stream);
+    case TDM_COMM_REDUCE_SCATTER:
+        return nccl->ReduceScatter(in.data, out.data, out.count, type, reductions[call->op].op, c->handle, stream);
+    case TDM_COMM_ALL_TO_ALL:
+        return exchange_all(c, call, stream);
     case TDM_COMM_SEND:
         return nccl->Send(in.data, in.count, type, call->rank, c->handle, stream);
     case TDM_COMM_RECEIVE:
@@ -93,9 +116,15 @@ static tdm_status follow_device(tdm_nccl_comm *c) {
     return TDM_OK;
 }
 
-/* Copies the root's own part of a gather or scatter, which is not sent. */
+/* Copies the own part of an all_to_all, and of the root's gather or scatter: it is not sent. */
 static tdm_status copy_own_part(tdm_nccl_comm *c, const tdm_comm_call *call) {
     tdm_device *device = c->site->device;
+    if (call->kind == TDM_COMM_ALL_TO_ALL) {
+        tdm_span own = call->in;
+        own.count /= (size_t)c->base.world;
+        return device->ops->queues->copy(device, c->queue, part(call->out, own, c->base.rank),
+                                         part(call->in, own, c->base.rank), own.count * dtypes[own.dtype].bytes);
+    }
     if ((call->kind != TDM_COMM_GATHER && call->kind != TDM_COMM_SCATTER) || c->base.rank != call->rank) return TDM_OK;
     const bool gather = call->kind == TDM_COMM_GATHER;
     const tdm_span one = gather ? call->in : call->out, all = gather ? call->out : call->in;
@@ -110,6 +139,12 @@ tdm_status tdm__nccl_run(tdm_comm *comm, const tdm_comm_call *call) {
     const tdm_span span = tdm_comm_call_span(call);
     tdm_comm_call_print(c->call, sizeof(c->call), call->kind, comm->sequence, span.count, dtypes[span.dtype].name,
                         reductions[call->op].name, call->rank);
+    if (tdm_comm_kind_reduces(call->kind) && reductions[call->op].op == NOT_OF_NCCL)
+        TDM_MODULE_FAIL(TDM_E_UNSUPPORTED, "%s: NCCL has no %s; a communicator in host memory has it",
+                        tdm_comm_kind_name(call->kind), reductions[call->op].name);
+    if (call->rank == TDM_COMM_ANY)
+        TDM_MODULE_FAIL(TDM_E_UNSUPPORTED, "receive: NCCL has no receive from any rank; name the rank, or use a "
+                                           "communicator in host memory");
     tdm__nccl_begin(c);
     if (span.count == 0 && call->kind != TDM_COMM_BARRIER) return TDM_OK;
     tdm_status status = follow_device(c);

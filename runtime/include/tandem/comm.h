@@ -37,7 +37,17 @@ typedef enum tdm_dtype {
     TDM_DTYPE_F16,  /* uint16_t: IEEE half precision */
     TDM_DTYPE_COUNT
 } tdm_dtype;
-typedef enum tdm_reduce_op { TDM_REDUCE_SUM, TDM_REDUCE_PRODUCT, TDM_REDUCE_MIN, TDM_REDUCE_MAX } tdm_reduce_op;
+typedef enum tdm_reduce_op {
+    TDM_REDUCE_SUM,
+    TDM_REDUCE_PRODUCT,
+    TDM_REDUCE_MIN,
+    TDM_REDUCE_MAX,
+    TDM_REDUCE_AVG,  /* the sum divided by the number of ranks; floats only */
+    TDM_REDUCE_BAND, /* and, or, exclusive or of the bits; integers only */
+    TDM_REDUCE_BOR,
+    TDM_REDUCE_BXOR,
+    TDM_REDUCE_OPS
+} tdm_reduce_op;
 
 /* `count` elements of `dtype` at `data`. */
 typedef struct tdm_span {
@@ -88,6 +98,12 @@ TDM_API tdm_status tdm_comm_all_gather(tdm_comm *comm, tdm_span in, tdm_span out
 /* Distributes the root's `in`: rank r gets the part that begins at r * out.count. in.count = world * out.count. Only
  * the root's `in` is used. */
 TDM_API tdm_status tdm_comm_scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root);
+/* Reduces the `in` of all ranks and distributes the result: rank r gets the part that begins at r * out.count. in.count
+ * = world * out.count. `out` may be this rank's own part of `in`. */
+TDM_API tdm_status tdm_comm_reduce_scatter(tdm_comm *comm, tdm_span in, tdm_span out, tdm_reduce_op op);
+/* Every rank sends part r of its `in` to rank r, and gets the part from rank r as part r of its `out`. The parts are
+ * equal: in.count = out.count, a multiple of the number of ranks. */
+TDM_API tdm_status tdm_comm_all_to_all(tdm_comm *comm, tdm_span in, tdm_span out);
 /* Returns when every rank has called it. */
 TDM_API tdm_status tdm_comm_barrier(tdm_comm *comm);
 
@@ -95,6 +111,9 @@ TDM_API tdm_status tdm_comm_barrier(tdm_comm *comm);
  * send first. Messages from one rank to another arrive in order. Count and type must be equal at both ends. */
 TDM_API tdm_status tdm_comm_send(tdm_comm *comm, tdm_span in, int to);
 TDM_API tdm_status tdm_comm_receive(tdm_comm *comm, tdm_span out, int from);
+/* As receive, from whichever rank sends first. *from is set to its rank; NULL: is not asked for. Of several that wait,
+ * the lowest rank is taken. Not over NCCL. */
+TDM_API tdm_status tdm_comm_receive_any(tdm_comm *comm, tdm_span out, int *from);
 
 /* Allocates `bytes` zeroed bytes on every rank, aligned to 64, that peers can access directly: collectives on spans
  * within them make no extra copy. The memory lives until this process closes its last communicator of the job.
@@ -120,9 +139,14 @@ TDM_API tdm_status tdm_comm_start_gather(tdm_comm *comm, tdm_span in, tdm_span o
 TDM_API tdm_status tdm_comm_start_all_gather(tdm_comm *comm, tdm_span in, tdm_span out, tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root,
                                           tdm_comm_request **request);
+TDM_API tdm_status tdm_comm_start_reduce_scatter(tdm_comm *comm, tdm_span in, tdm_span out, tdm_reduce_op op,
+                                                 tdm_comm_request **request);
+TDM_API tdm_status tdm_comm_start_all_to_all(tdm_comm *comm, tdm_span in, tdm_span out, tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_barrier(tdm_comm *comm, tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_send(tdm_comm *comm, tdm_span in, int to, tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_receive(tdm_comm *comm, tdm_span out, int from, tdm_comm_request **request);
+/* *from is written before the request is done. */
+TDM_API tdm_status tdm_comm_start_receive_any(tdm_comm *comm, tdm_span out, int *from, tdm_comm_request **request);
 /* Returns non-zero if the call has ended, with or without success. Never waits. */
 TDM_API int tdm_comm_done(tdm_comm_request *request);
 /* Waits for the end of the call, frees the request and returns the call's result; its error becomes this thread's. If

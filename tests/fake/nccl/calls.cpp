@@ -270,7 +270,7 @@ ncclResult_t submit(ncclComm_t comm, const group::part &part) {
 }
 
 ncclResult_t start(ncclComm_t comm, cudaStream_t stream, const operation &what) {
-    if (type_bytes(what.type) == 0 || what.op > ncclMin) die("type %d, operator %d are not played", what.type, what.op);
+    if (type_bytes(what.type) == 0 || what.op > ncclAvg) die("type %d, operator %d are not played", what.type, what.op);
     if (open_group.depth == 0) return submit(comm, {{what}, stream});
     for (auto &one : open_group.parts) {
         if (one.first != comm) continue;
@@ -429,6 +429,11 @@ ncclResult_t ncclReduce(const void *send, void *receive, size_t count, ncclDataT
 ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
     return start(comm, stream, {kind::all_gather, send, receive, count, type, ncclSum, -1});
+}
+
+ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream) {
+    return start(comm, stream, {kind::reduce_scatter, send, receive, count, type, op, -1});
 }
 
 ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,

@@ -32,13 +32,17 @@ size_t type_bytes(ncclDataType_t type) {
 template <float WIDEN(uint16_t), uint16_t NARROW(float)> struct narrow {
     uint16_t bits;
     explicit narrow(float value) : bits(NARROW(value)) {}
+    explicit narrow(double value) : narrow(static_cast<float>(value)) {}
     narrow() = default;
-    operator float() const { return WIDEN(bits); }
+    operator float() const {
+        return WIDEN(bits);
+    }
 };
 
 template <class T> static T apply(T a, T b, ncclRedOp_t op) {
     switch (op) {
     case ncclSum:
+    case ncclAvg: /* divided at the end */
         return static_cast<T>(a + b);
     case ncclProd:
         return static_cast<T>(a * b);
@@ -51,34 +55,38 @@ template <class T> static T apply(T a, T b, ncclRedOp_t op) {
     }
 }
 
-template <class T> static void reduce(const member &m, unsigned half, void *out, size_t count, ncclRedOp_t op) {
+/* Of elements from byte `from` of the pieces on. */
+template <class T>
+static void reduce(const member &m, unsigned half, size_t from, void *out, size_t count, ncclRedOp_t op) {
     for (size_t i = 0; i < count; i++) {
         T sum;
         for (int r = 0; r < m.world; r++) {
             T next;
-            memcpy(&next, (*m.at)->rank[r].piece[half] + i * sizeof(T), sizeof(T));
+            memcpy(&next, (*m.at)->rank[r].piece[half] + from + i * sizeof(T), sizeof(T));
             sum = r == 0 ? next : apply(sum, next, op);
         }
+        if (op == ncclAvg) sum = static_cast<T>(static_cast<double>(sum) / m.world);
         memcpy(static_cast<char *>(out) + i * sizeof(T), &sum, sizeof(T));
     }
 }
 
-static void reduce_any(const member &m, unsigned half, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op) {
+static void reduce_any(const member &m, unsigned half, size_t from, void *out, size_t count, ncclDataType_t type,
+                       ncclRedOp_t op) {
     switch (type) {
     case ncclUint8:
-        return reduce<unsigned char>(m, half, out, count, op);
+        return reduce<unsigned char>(m, half, from, out, count, op);
     case ncclInt32:
-        return reduce<int32_t>(m, half, out, count, op);
+        return reduce<int32_t>(m, half, from, out, count, op);
     case ncclInt64:
-        return reduce<int64_t>(m, half, out, count, op);
+        return reduce<int64_t>(m, half, from, out, count, op);
     case ncclFloat32:
-        return reduce<float>(m, half, out, count, op);
+        return reduce<float>(m, half, from, out, count, op);
     case ncclFloat64:
-        return reduce<double>(m, half, out, count, op);
+        return reduce<double>(m, half, from, out, count, op);
     case ncclBfloat16:
-        return reduce<narrow<tdm__bf16_float, tdm__bf16_of>>(m, half, out, count, op);
+        return reduce<narrow<tdm__bf16_float, tdm__bf16_of>>(m, half, from, out, count, op);
     case ncclFloat16:
-        return reduce<narrow<tdm__f16_float, tdm__f16_of>>(m, half, out, count, op);
+        return reduce<narrow<tdm__f16_float, tdm__f16_of>>(m, half, from, out, count, op);
     default:
         return;
     }
@@ -116,16 +124,28 @@ static void put_piece(member &m, progress &p, size_t bytes) {
     p.here = true;
 }
 
+/* Of a reduce_scatter the pieces hold bytes from p.done on of all parts, one part after another. */
+static void take_own_part(const member &m, const progress &p, size_t bytes) {
+    const operation &o = p.what;
+    const size_t width = type_bytes(o.type), part = o.count * width, own = static_cast<size_t>(m.rank) * part;
+    const size_t first = std::max(own, p.done), last = std::min(own + part, p.done + bytes);
+    if (first >= last) return;
+    reduce_any(m, m.round % 2, first - p.done, at_byte(o.receive, first - own), (last - first) / width, o.type, o.op);
+}
+
 static void take_pieces(member &m, progress &p, size_t bytes) {
     const operation &o = p.what;
     const unsigned half = m.round % 2;
     const size_t total = o.count * type_bytes(o.type), count = bytes / type_bytes(o.type);
     switch (o.what) {
     case kind::all_reduce:
-        reduce_any(m, half, at_byte(o.receive, p.done), count, o.type, o.op);
+        reduce_any(m, half, 0, at_byte(o.receive, p.done), count, o.type, o.op);
         break;
     case kind::reduce:
-        if (o.rank == m.rank) reduce_any(m, half, at_byte(o.receive, p.done), count, o.type, o.op);
+        if (o.rank == m.rank) reduce_any(m, half, 0, at_byte(o.receive, p.done), count, o.type, o.op);
+        break;
+    case kind::reduce_scatter:
+        take_own_part(m, p, bytes);
         break;
     case kind::broadcast:
         memcpy(at_byte(o.receive, p.done), (*m.at)->rank[o.rank].piece[half], bytes);
@@ -139,7 +159,8 @@ static void take_pieces(member &m, progress &p, size_t bytes) {
 
 /* true: done */
 static bool advance_collective(member &m, progress &p) {
-    const size_t total = p.what.count * type_bytes(p.what.type);
+    const size_t parts = p.what.what == kind::reduce_scatter ? static_cast<size_t>(m.world) : 1;
+    const size_t total = parts * p.what.count * type_bytes(p.what.type);
     while (p.done < total) {
         const size_t bytes = std::min<size_t>(piece_bytes, total - p.done);
         if (!p.here) put_piece(m, p, bytes);

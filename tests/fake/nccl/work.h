@@ -13,7 +13,7 @@
 
 namespace fake_nccl {
 
-enum class kind { all_reduce, broadcast, reduce, all_gather, send, receive };
+enum class kind { all_reduce, broadcast, reduce, all_gather, reduce_scatter, send, receive };
 
 struct operation {
     kind what;

@@ -9,6 +9,7 @@
 #ifndef TANDEM_SYS_COMM_H
 #define TANDEM_SYS_COMM_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,6 +31,8 @@ typedef enum tdm_comm_kind {
     TDM_COMM_GATHER,
     TDM_COMM_ALL_GATHER,
     TDM_COMM_SCATTER,
+    TDM_COMM_REDUCE_SCATTER,
+    TDM_COMM_ALL_TO_ALL,
     TDM_COMM_BARRIER,
     TDM_COMM_SEND,
     TDM_COMM_RECEIVE,
@@ -38,24 +41,33 @@ typedef enum tdm_comm_kind {
     TDM_COMM_KINDS
 } tdm_comm_kind;
 
+enum { TDM_COMM_ANY = INT_MIN }; /* the peer of a receive: whichever sends first */
+
 /* One call of tandem/comm.h as a value. Members that its kind does not use are 0. */
 typedef struct tdm_comm_call {
     tdm_comm_kind kind;
-    int rank;         /* the root or the peer; -1: none */
+    int rank;         /* the root or the peer; -1: none; TDM_COMM_ANY */
     tdm_span in, out; /* all_reduce, broadcast and reduce work in place, in `in` */
     tdm_reduce_op op;
+    int *from; /* receive: gets the sender's rank; NULL: is not asked for */
 } tdm_comm_call;
 
 static inline const char *tdm_comm_kind_name(tdm_comm_kind kind) {
-    static const char *const names[TDM_COMM_KINDS] = {"join",   "all_reduce", "broadcast", "reduce",
-                                                      "gather", "all_gather", "scatter",   "barrier",
-                                                      "send",   "receive",    "allocate",  "split"};
+    static const char *const names[TDM_COMM_KINDS] = {
+        "join",           "all_reduce", "broadcast", "reduce", "gather",  "all_gather", "scatter",
+        "reduce_scatter", "all_to_all", "barrier",   "send",   "receive", "allocate",   "split"};
     return (unsigned)kind < TDM_COMM_KINDS ? names[kind] : "an unknown call";
 }
 
-/* What a rank passes in or gets: `out` of scatter and receive, `in` of all other kinds. */
+static inline bool tdm_comm_kind_reduces(tdm_comm_kind kind) {
+    return kind == TDM_COMM_ALL_REDUCE || kind == TDM_COMM_REDUCE || kind == TDM_COMM_REDUCE_SCATTER;
+}
+
+/* What a rank passes in or gets: `out` of scatter, reduce_scatter and receive, `in` of all other kinds. */
 static inline tdm_span tdm_comm_call_span(const tdm_comm_call *call) {
-    return call->kind == TDM_COMM_SCATTER || call->kind == TDM_COMM_RECEIVE ? call->out : call->in;
+    const bool gets =
+        call->kind == TDM_COMM_SCATTER || call->kind == TDM_COMM_REDUCE_SCATTER || call->kind == TDM_COMM_RECEIVE;
+    return gets ? call->out : call->in;
 }
 
 /* Prints a call as messages name it: "all_reduce (call 17, 4 f32, sum)". `type` and `op` are names. */
@@ -63,7 +75,7 @@ static inline void tdm_comm_call_print(char *out, size_t bytes, tdm_comm_kind ki
                                        const char *type, const char *op, int rank) {
     const char *name = tdm_comm_kind_name(kind);
     const unsigned long long number = sequence, n = count;
-    const bool reduces = kind == TDM_COMM_ALL_REDUCE || kind == TDM_COMM_REDUCE;
+    const bool reduces = tdm_comm_kind_reduces(kind);
     char root[24] = "";
     if (rank >= 0) snprintf(root, sizeof(root), ", root %d", rank);
     if (kind == TDM_COMM_JOIN)
@@ -72,6 +84,8 @@ static inline void tdm_comm_call_print(char *out, size_t bytes, tdm_comm_kind ki
         snprintf(out, bytes, "%s (call %llu)", name, number);
     else if (kind == TDM_COMM_SPLIT || kind == TDM_COMM_ALLOCATE)
         snprintf(out, bytes, "%s (call %llu, %llu %s)", name, number, n, kind == TDM_COMM_SPLIT ? "ranks" : "bytes");
+    else if (kind == TDM_COMM_RECEIVE && rank == TDM_COMM_ANY)
+        snprintf(out, bytes, "%s (from any rank, %llu %s)", name, n, type);
     else if (kind == TDM_COMM_SEND || kind == TDM_COMM_RECEIVE)
         snprintf(out, bytes, "%s (%s %d, %llu %s)", name, kind == TDM_COMM_SEND ? "to" : "from", rank, n, type);
     else

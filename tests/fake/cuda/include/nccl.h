@@ -109,6 +109,9 @@ CUDA_EMULATED_API ncclResult_t ncclReduceScatter(const void *send, void *receive
                                                  cudaStream_t stream);
 CUDA_EMULATED_API ncclResult_t ncclAllGather(const void *send, void *receive, size_t send_count, ncclDataType_t type,
                                              ncclComm_t comm, cudaStream_t stream);
+CUDA_EMULATED_API ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t receive_count,
+                                                 ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                                 cudaStream_t stream);
 CUDA_EMULATED_API ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                                         cudaStream_t stream);
 CUDA_EMULATED_API ncclResult_t ncclRecv(void *receive, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
