@@ -1,11 +1,13 @@
-/* How much memory a plan needs: on a device, and in a process that trains on the CPU. */
+/* What `tandem plan` says beside the plan: how much memory it needs, on a device and in a process that trains on the
+ * CPU, and what the options of ddp do. */
 #ifndef TDM_TRAIN_PLAN_MEMORY_H
 #define TDM_TRAIN_PLAN_MEMORY_H
 
 #include <tandem/job.h>
 #include <tandem/sys/device.h>
 
-#include "runtime/exec/replica.h"
+#include "runtime/base/text/json_write.h"
+#include "runtime/exec/mode.h"
 
 /* What takes memory on a device. */
 typedef enum tdm_cost {
@@ -58,5 +60,9 @@ typedef struct tdm_process_memory {
  * on `device`, which is the CPU. */
 tdm_status tdm__process_memory(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_device_ops *device,
                                tdm_process_memory *out);
+
+/* A line, or an object in the array `ddp_options`, for each option of ddp that counts in the job's mode. */
+void tdm__plan_print_options(const tdm_plan *plan, const tdm_job *job, int replicas, tdm_text *text);
+void tdm__plan_put_options(const tdm_plan *plan, const tdm_job *job, int replicas, tdm_json_out *json);
 
 #endif

@@ -49,6 +49,7 @@ static void add_text(const tdm_plan *plan, const tdm_job *job, int replicas, tdm
     tdm__text_printf(text, "between devices   %10.2f MiB a step, %d bucket%s\n", (double)first.wire / 1048576.0,
                      plan->bucket_count, plan->bucket_count == 1 ? "" : "s");
     add_compression(&first, text);
+    tdm__plan_print_options(plan, job, replicas, text);
 }
 
 static void put_costs(tdm_json_out *json, const tdm_memory *c) {
@@ -81,6 +82,7 @@ static void add_json(const tdm_plan *plan, const tdm_job *job, int replicas, tdm
     }
     tdm__json_put(&json, "wire_bytes_per_step:%lld wire_bytes_uncompressed:%lld", (long long)most.wire,
                   (long long)most.wire_whole);
+    tdm__plan_put_options(plan, job, replicas, &json);
     tdm__plan_print_json(plan, &json, "plan");
     tdm__json_put(&json, "}\n");
 }

@@ -144,6 +144,43 @@ hasnt "$out" "act+"
 code 0 "$tandem" plan toy.yaml --json
 has "$out" '"memory_bytes"'
 
+# Each option of ddp has a line: what it adds to the bytes of a step, and what it does to numbers.
+cat >normed.yaml <<'YAML'
+tandem: 1
+name: normed
+model: {input: [2, 4, 4], layers: [conv2d: {out: 4, kernel: 3}, batchnorm2d, flatten, linear: 2]}
+data: {train: {format: synthetic, samples: 8}}
+optimizer: {type: sgd, lr: 0.1}
+train: {steps: 1, batch: {per_device: 2}}
+parallel: {mode: ddp, device_ids: [0, 1, 2]}
+YAML
+option() { # LINE ARGUMENT...: its bytes, and what follows
+    local key=$1
+    shift
+    code 0 "$tandem" plan normed.yaml "$@"
+    sed -n "s/^  $key  *//p" "$out" | tr -s ' '
+}
+same "$(option 'static_graph: true' parallel.ddp.static_graph=true)" "0 none: the graph is the same in each step" "static_graph"
+same "$(option 'broadcast_buffers: true')" "+384 each step begins with rank 0's batch-norm statistics" "broadcast_buffers"
+same "$(option 'broadcast_buffers: false' parallel.ddp.broadcast_buffers=false)" \
+    "0 each rank goes on with its own batch-norm statistics; rank 0's are saved" "no broadcast_buffers"
+same "$(option 'broadcast_buffers: true' 'parallel.device_ids=[0]')" "0 none: one rank" "broadcast_buffers of one rank"
+same "$(option 'join: false')" "0 the last batch of an epoch is filled up with samples from its beginning" "no join"
+same "$(option 'join: true' parallel.ddp.join=true)" \
+    "0 each sample counts once; in the last batch of an epoch replicas have fewer samples, or none" "join"
+same "$(option 'join: true' parallel.ddp.join=true data.drop_last=true)" \
+    "0 none: the last batch of an epoch is dropped" "join without a last batch"
+same "$(option 'compress: bf16' parallel.ddp.compress=bf16)" \
+    "-$((2 * 2 * 2 * $(grep -o 'grad\[[0-9]*,+[0-9]*)' "$out" | sed 's/.*+//; s/)//' | awk '{ n += $1 } END { print n }'))) each replica's gradient is rounded to 16 bits, and their sum once" "compress"
+code 0 "$tandem" plan normed.yaml parallel.mode=dp
+hasnt "$out" "options of ddp"
+code 0 "$tandem" plan normed.yaml parallel.mode=dp parallel.ddp.join=true # it counts in every mode
+same "$(grep -c '^  [a-z_]*: ' "$out")" 1 "options in dp"
+code 0 "$tandem" plan normed.yaml --json
+for key in bucket_cap_mb first_bucket_mb find_unused_parameters static_graph compress join average broadcast_buffers; do
+    has "$out" "\"option\":\"$key\""
+done
+
 for task in cifar mnist toy-mp; do
     for lang in en zh; do
         code 0 "$tandem" init --task $task --lang $lang -o "$task-$lang.yaml"
