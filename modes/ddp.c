@@ -134,15 +134,19 @@ static tdm_status exchange(void *user, char *blocks, size_t bytes) {
     return reducer->ops->exchange(reducer, blocks, bytes);
 }
 
+static tdm_status clear_stage(const ddp *d, const tdm_replica *stage) {
+    tdm_device *device = stage->device;
+    const size_t floats = tdm__replica_trained(stage);
+    if (d->nothing != NULL)
+        return device->ops->queues->copy(device, NULL, stage->grad, d->nothing, floats * sizeof(float));
+    fill_with_nothing(stage->grad, floats);
+    return TDM_OK;
+}
+
 /* What a rank without rows adds to the sums. */
 static tdm_status add_nothing(ddp *d) {
-    tdm_device *device = d->replica->device;
     const tdm_plan *plan = d->base.params.plan;
-    if (d->nothing == NULL)
-        fill_with_nothing(d->replica->grad, plan->trained_floats);
-    else
-        TDM_TRY(device->ops->queues->copy(device, NULL, d->replica->grad, d->nothing,
-                                          plan->trained_floats * sizeof(float)));
+    for (int k = 0; k < plan->stage_count; k++) TDM_TRY(clear_stage(d, d->replica->stages[k]));
     for (int i = 0; d->reducer->ops->start_bucket != NULL && i < plan->bucket_count; i++)
         TDM_TRY(bucket_ready(d->reducer, i));
     return TDM_OK;

@@ -18,7 +18,4 @@ void tdm__check_ddp_options(tdm_config *config) {
         tdm__conflict(
             config, "parallel.ddp.compress.type", "parallel.mode",
             "parallel.ddp.compress: powersgd needs mode ddp or a single device; single and dp do not compute it");
-    if (parallel->stages > 1 && (parallel->ddp.join || parallel->ddp.compress.type != TDM_COMPRESS_NONE))
-        tdm__conflict(config, parallel->ddp.join ? "parallel.ddp.join" : "parallel.ddp.compress.type",
-                      "parallel.stages", "parallel.ddp.join and parallel.ddp.compress are for replicas of one stage");
 }

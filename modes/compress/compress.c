@@ -19,16 +19,19 @@ tdm_status tdm__compress_round(const tdm_replica *replica, tdm_dtype type, float
 int64_t tdm__compressed_bytes(const tdm_plan *plan, const tdm_job *job, int replicas) {
     const tdm_compress_section *settings = &job->parallel.ddp.compress;
     const bool factors = settings->type == TDM_COMPRESS_POWERSGD && replicas > 1;
-    const size_t floats = factors ? tdm__powersgd_floats(plan, settings) : plan->trained_floats;
+    size_t floats = 0;
+    for (int k = 0; k < plan->stage_count; k++)
+        floats += factors ? tdm__powersgd_floats(plan, settings, k) : plan->stages[k].trained_floats;
     return (int64_t)(floats * tdm_dtype_bytes(tdm__compressed_type(job, replicas)));
 }
 
-/* On a GPU, PowerSGD works in host memory. */
-size_t tdm__compression_memory(const tdm_plan *plan, const tdm_job *job, int replicas) {
+/* On a GPU, PowerSGD works in host memory, and so do the stages of a replica. */
+size_t tdm__compression_memory(const tdm_plan *plan, const tdm_job *job, int replicas, int stage) {
     const tdm_compress_section *settings = &job->parallel.ddp.compress;
+    const bool factors = settings->type == TDM_COMPRESS_POWERSGD;
     if (replicas == 1 || settings->type == TDM_COMPRESS_NONE) return 0;
-    if (settings->type != TDM_COMPRESS_POWERSGD) return plan->trained_floats * sizeof(uint16_t);
-    return plan->options.ingests ? 0 : tdm__powersgd_bytes(plan, settings);
+    if (plan->options.ingests && (factors || plan->stage_count > 1)) return 0;
+    return factors ? tdm__powersgd_bytes(plan, settings, stage) : plan->stages[stage].trained_floats * sizeof(uint16_t);
 }
 
 /* ---- reducers in host memory ---- */
@@ -48,10 +51,10 @@ static tdm_status open_narrow(tdm_reducer *reducer) {
 
 tdm_status tdm__compression_open(tdm_reducer *reducer) {
     const tdm_mode_params *params = reducer->params;
-    if (!params->device->discrete) {
-        const size_t bytes = tdm__compression_memory(params->plan, params->job, params->replicas);
-        reducer->replica->memory_bytes += bytes;
-        reducer->replica->lent_bytes += bytes;
+    for (int k = 0; !params->device->discrete && k < params->plan->stage_count; k++) {
+        const size_t bytes = tdm__compression_memory(params->plan, params->job, params->replicas, k);
+        reducer->replica->stages[k]->memory_bytes += bytes;
+        reducer->replica->stages[k]->lent_bytes += bytes;
     }
     if (params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD)
         return tdm__powersgd_open(&reducer->power, params);
@@ -66,12 +69,10 @@ void tdm__compression_close(tdm_reducer *reducer) {
 tdm_status tdm__reduce_in_host(tdm_reducer *reducer, tdm_span span, int bucket) {
     const tdm_mode_params *params = reducer->params;
     const tdm_flat_kernels *flat = tdm_builtin_flat();
-    const size_t offset = params->plan->buckets[bucket].offset;
-    if (reducer->power != NULL)
-        return tdm__powersgd_reduce(reducer->power, (float *)span.data - offset, bucket, reducer->step);
+    if (reducer->power != NULL) return tdm__powersgd_reduce(reducer->power, span.data, bucket, reducer->step);
     if (reducer->narrow == NULL) return tdm_comm_all_reduce(params->comm, span, TDM_REDUCE_SUM);
     const tdm_dtype type = tdm__compressed_type(params->job, params->replicas);
-    uint16_t *narrow = reducer->narrow + offset;
+    uint16_t *narrow = reducer->narrow + params->plan->buckets[bucket].offset;
     (type == TDM_DTYPE_BF16 ? flat->to_bf16 : flat->to_f16)(narrow, span.data, span.count);
     TDM_TRY(tdm_comm_all_reduce(params->comm, (tdm_span){narrow, span.count, type}, TDM_REDUCE_SUM));
     (type == TDM_DTYPE_BF16 ? flat->from_bf16 : flat->from_f16)(span.data, narrow, span.count);

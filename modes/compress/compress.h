@@ -13,7 +13,7 @@ tdm_status tdm__compress_round(const tdm_replica *replica, tdm_dtype type, float
 /* Bytes that a rank puts into the sums of a step. */
 int64_t tdm__compressed_bytes(const tdm_plan *plan, const tdm_job *job, int replicas);
 
-/* Memory of a device for what is sent instead of gradients. */
-size_t tdm__compression_memory(const tdm_plan *plan, const tdm_job *job, int replicas);
+/* Memory of a stage's device for what is sent instead of gradients. */
+size_t tdm__compression_memory(const tdm_plan *plan, const tdm_job *job, int replicas, int stage);
 
 #endif

@@ -36,18 +36,19 @@ tdm_power_matrix tdm__power_matrix(const tdm_plan *plan, const tdm_compress_sect
     return m;
 }
 
-size_t tdm__powersgd_floats(const tdm_plan *plan, const tdm_compress_section *settings) {
+size_t tdm__powersgd_floats(const tdm_plan *plan, const tdm_compress_section *settings, int stage) {
     size_t floats = 0;
     for (int i = 0; i < plan->trained_count; i++) {
         const tdm_power_matrix m = tdm__power_matrix(plan, settings, i);
+        if (plan->nodes[plan->params[i].node].stage != stage) continue;
         floats += m.rank > 0 ? (m.rows + m.columns) * m.rank : (size_t)plan->params[i].stored;
     }
     return floats;
 }
 
-size_t tdm__powersgd_bytes(const tdm_plan *plan, const tdm_compress_section *settings) {
-    const size_t error = settings->error_feedback ? plan->trained_floats : 0;
-    return (error + tdm__plan_floats(tdm__powersgd_floats(plan, settings))) * sizeof(float);
+size_t tdm__powersgd_bytes(const tdm_plan *plan, const tdm_compress_section *settings, int stage) {
+    const size_t error = settings->error_feedback ? plan->stages[stage].trained_floats : 0;
+    return (error + tdm__plan_floats(tdm__powersgd_floats(plan, settings, stage))) * sizeof(float);
 }
 
 /* ---- opening ---- */
@@ -60,6 +61,7 @@ static void lay_out(tdm_powersgd *power) {
         tdm_power_bucket *bucket = &power->bucket[b];
         tdm_power_matrix *first = &power->matrix[range->first_param], *end = first + range->param_count;
         for (tdm_power_matrix *m = first; m < end; m++) {
+            m->at = plan->params[m->param].offset - range->offset;
             m->sum = bucket->sum_count, m->p = bucket->p_count, m->q = bucket->q_count;
             bucket->sum_count += m->rank > 0 ? 0 : (size_t)plan->params[m->param].stored;
             bucket->p_count += m->rows * m->rank;
@@ -115,10 +117,6 @@ void tdm__powersgd_close(tdm_powersgd *power) {
 
 /* ---- a step ---- */
 
-static float *gradient_of(const tdm_powersgd *power, float *grad, const tdm_power_matrix *m) {
-    return grad + power->params->plan->params[m->param].offset;
-}
-
 /* Normal numbers, by a seed of the parameter's own; the same on every rank, and in the order of PyTorch's columns. */
 static void draw(tdm_powersgd *power, const tdm_power_matrix *m, int64_t step) {
     const tdm_plan_param *param = &power->params->plan->params[m->param];
@@ -139,7 +137,7 @@ static void draw(tdm_powersgd *power, const tdm_power_matrix *m, int64_t step) {
 /* P of a matrix, or the matrix itself. */
 static void begin_one(tdm_powersgd *power, float *grad, const tdm_power_matrix *m, int64_t step) {
     const tdm_plan_param *param = &power->params->plan->params[m->param];
-    float *g = gradient_of(power, grad, m), *q = power->wire + m->q;
+    float *g = grad + m->at, *q = power->wire + m->q;
     if (m->rank == 0) {
         memcpy(power->wire + m->sum, g, (size_t)param->stored * sizeof(*g));
         return;
@@ -157,13 +155,13 @@ static void approximate(tdm_powersgd *power, float *grad, const tdm_power_matrix
     float *p = power->wire + m->p;
     if (m->rank == 0) return;
     tdm__power_orthogonalize(p, m->rows, m->rank);
-    tdm__power_right(power->wire + m->q, gradient_of(power, grad, m), p, m->rows, m->columns, m->rank);
+    tdm__power_right(power->wire + m->q, grad + m->at, p, m->rows, m->columns, m->rank);
 }
 
 static void end_one(tdm_powersgd *power, float *grad, const tdm_power_matrix *m) {
     const tdm_plan_param *param = &power->params->plan->params[m->param];
     const float share = 1.0f / (float)power->params->comm->world;
-    float *g = gradient_of(power, grad, m);
+    float *g = grad + m->at;
     if (m->rank == 0) {
         memcpy(g, power->wire + m->sum, (size_t)param->stored * sizeof(*g));
         return;
@@ -185,8 +183,7 @@ tdm_status tdm__powersgd_reduce(tdm_powersgd *power, float *grad, int index, int
     const tdm_power_bucket *bucket = &power->bucket[index];
     const tdm_power_matrix *first = &power->matrix[range->first_param], *end = first + range->param_count;
     if (step <= power->settings->start_step)
-        return tdm_comm_all_reduce(power->params->comm, (tdm_span){grad + range->offset, range->count, TDM_DTYPE_F32},
-                                   TDM_REDUCE_SUM);
+        return tdm_comm_all_reduce(power->params->comm, (tdm_span){grad, range->count, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
     for (const tdm_power_matrix *m = first; m < end; m++) begin_one(power, grad, m, step);
     TDM_TRY(sum(power, bucket->sum, bucket->sum_count + bucket->p_count));
     for (const tdm_power_matrix *m = first; m < end; m++) approximate(power, grad, m);

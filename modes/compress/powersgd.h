@@ -7,15 +7,15 @@
 
 typedef struct tdm_powersgd tdm_powersgd;
 
-/* Floats that a rank contributes to the sums of a step. */
-size_t tdm__powersgd_floats(const tdm_plan *plan, const tdm_compress_section *settings);
-/* Bytes that a rank keeps. */
-size_t tdm__powersgd_bytes(const tdm_plan *plan, const tdm_compress_section *settings);
+/* Floats of a stage's parameters that a rank contributes to the sums of a step. */
+size_t tdm__powersgd_floats(const tdm_plan *plan, const tdm_compress_section *settings, int stage);
+/* Bytes that a rank keeps for them. */
+size_t tdm__powersgd_bytes(const tdm_plan *plan, const tdm_compress_section *settings, int stage);
 
 /* Collective. After a failure, close *out unless it is NULL. */
 tdm_status tdm__powersgd_open(tdm_powersgd **out, const tdm_mode_params *params);
 void tdm__powersgd_close(tdm_powersgd *power); /* NULL is fine */
-/* Replaces a bucket of the gradient arena `grad` by its sum over ranks, approximately. Buckets one after another. */
+/* Replaces the gradients of a bucket by their sum over ranks, approximately. Buckets one after another. */
 tdm_status tdm__powersgd_reduce(tdm_powersgd *power, float *grad, int bucket, int64_t step);
 
 /* ---- its state in a checkpoint: as tdm_mode_ops.list_state, gather_state and share_state ---- */
@@ -33,6 +33,7 @@ typedef struct tdm_power_matrix {
     size_t columns;   /* of a row in the arena, filled up as the plan says */
     size_t plain;     /* columns of PyTorch's matrix */
     size_t rank;      /* of the approximation; 0: it is summed as it is */
+    size_t at;        /* of the gradient, in its bucket */
     size_t p, q, sum; /* where its factors are in `wire` and `q`; where its numbers are if it is not compressed */
 } tdm_power_matrix;
 

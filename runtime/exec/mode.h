@@ -73,8 +73,8 @@ typedef struct tdm_mode_ops {
     bool whole_replicas;     /* a replica has one device, so no stages */
     /* Memory for outputs, their gradient and targets of all replicas on one device. */
     size_t (*gathered_bytes)(const tdm_plan *plan, const tdm_job *job, int replicas);
-    /* Memory of a device for what is sent instead of gradients. */
-    size_t (*compression_memory)(const tdm_plan *plan, const tdm_job *job, int replicas);
+    /* Memory of a stage's device for what is sent instead of gradients. */
+    size_t (*compression_memory)(const tdm_plan *plan, const tdm_job *job, int replicas, int stage);
     /* Bytes between devices in a step, of all devices together. `rows`: of all replicas but the first. */
     int64_t (*wire_bytes)(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows);
     /* Sets the members of tdm_mode that open sets. After a failure the mode is closed. */

@@ -55,10 +55,10 @@ static size_t count_parts(const tdm_plan *plan, int parts, int stage) {
 }
 
 /* Of ddp, in the memory of the device or, on the CPU and for PowerSGD, of the process. */
-static size_t count_compressed(const tdm_plan *plan, const tdm_job *job, int replicas) {
+static size_t count_compressed(const tdm_plan *plan, const tdm_job *job, int replicas, int stage) {
     const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
     if (mode->compression_memory == NULL || !plan->options.training) return 0;
-    return mode->compression_memory(plan, job, replicas);
+    return mode->compression_memory(plan, job, replicas, stage);
 }
 
 static void count_wire(tdm_memory *c, const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
@@ -80,7 +80,7 @@ tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replic
                               [TDM_COST_NARROW] = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
                               [TDM_COST_GRADIENTS] = training ? trained : 0,
                               [TDM_COST_PARTS] = count_parts(plan, mode->takes_turns ? replicas : 1, stage),
-                              [TDM_COST_COMPRESSED] = count_compressed(plan, job, replicas),
+                              [TDM_COST_COMPRESSED] = count_compressed(plan, job, replicas, stage),
                               [TDM_COST_OPTIMIZER] = training ? trained * (size_t)tdm__optim_state_count(job) : 0,
                               [TDM_COST_AVERAGE] = training && !isnan(job->train.ema_decay) ? arena : 0,
                               [TDM_COST_ACTIVATIONS] = tdm__stage_activation_bytes(s),

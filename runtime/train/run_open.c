@@ -72,10 +72,6 @@ static tdm_status check_stages(const tdm_run *run) {
     const tdm_parallel_section *parallel = &run->job->parallel;
     const int devices = parallel->device_ids.count;
     if (parallel->stages == 1) return TDM_OK;
-    if (parallel->ddp.join || parallel->ddp.compress.type != TDM_COMPRESS_NONE)
-        TDM_FAIL(TDM_E_CONFIG,
-                 "parallel.ddp.join and parallel.ddp.compress are for replicas of one stage; leave them out, or write "
-                 "stages: 1");
     const tdm_mode_ops *mode = tdm_builtin_modes[parallel->mode];
     if (mode->whole_replicas)
         TDM_FAIL(TDM_E_CONFIG,

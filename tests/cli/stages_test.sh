@@ -65,6 +65,13 @@ run net22 net.yaml 'parallel.device_ids=[0, 1]'
 run netddp net.yaml --mode ddp parallel.stages=2 'parallel.device_ids=[0, 1, 2, 3]' --steps 1
 run netddp net.yaml --mode ddp parallel.stages=4 'parallel.device_ids=[0, 1, 2, 3, 4, 5, 6, 7]'
 same "$(fact netddp params_xxh3)" "$(fact net22 params_xxh3)" "ResNet-18 in ddp, in two stages and then in four"
+four=('parallel.device_ids=[0, 1, 2, 3]' parallel.stages=2 parallel.mode=ddp)
+for how in bf16 '{type: powersgd, start_step: 0}'; do # gradients that are sent in less, in the memory of each stage
+    run less net.yaml "${four[@]}" "parallel.ddp.compress=$how" --resume never
+    here=$(planned net.yaml "${four[@]}" "parallel.ddp.compress=$how")
+    same "$(fact less peak_memory_bytes)" "$here,$here" "memory of stages with $how"
+    rm -r less
+done
 code 0 "$tandem" eval net4
 four=$(cat "$out")
 code 0 "$tandem" eval net1

@@ -178,6 +178,13 @@ TEST(stages) {
         law_result ddp = run_stages(&job, graph, TDM_MODE_DDP, 2, 2);
         law_check_same(&one, &three);
         law_check_same(&one, &ddp);
+        job.parallel.ddp.compress.type = TDM_COMPRESS_BF16;
+        job.parallel.ddp.join = true;
+        one = run_as(&job, graph, TDM_MODE_SINGLE, 3);
+        three = run_stages(&job, graph, TDM_MODE_SINGLE, 3, 2);
+        ddp = run_stages(&job, graph, TDM_MODE_DDP, 3, 2);
+        law_check_same(&one, &three);
+        law_check_same(&one, &ddp);
         job.optimizer.type = TDM_LARS; /* norms of parameters */
         job.optimizer.lr = 4;
         job.optimizer.momentum = 0.9;

@@ -67,6 +67,75 @@ TEST(with_everything_that_follows_backward) {
     tdm_graph_free(graph);
 }
 
+/* ---- options of ddp ---- */
+
+TEST(gradients_of_16_bits) {
+    static const int types[] = {TDM_COMPRESS_BF16, TDM_COMPRESS_FP16};
+    tdm_graph *graph = law_graph(1, 1);
+    for (int i = 0; i < 2; i++) {
+        tdm_job job;
+        law_job(&job);
+        job.train.accumulate = 3;
+        job.train.clip_grad_norm = 0.5;
+        job.parallel.ddp.bucket_cap_mb = 0.001;
+        job.parallel.ddp.check_reduction = true;
+        const law_result plain = run_as(&job, graph, TDM_MODE_SINGLE, 2, 2);
+        job.parallel.ddp.compress.type = types[i];
+        check_stages(&job, graph, 2, 4);
+        const law_result rounded = run_as(&job, graph, TDM_MODE_SINGLE, 2, 2);
+        CHECK(strcmp(plain.params, rounded.params) != 0);
+    }
+    tdm_graph_free(graph);
+}
+
+static void powersgd_job(tdm_job *job) {
+    tdm_compress_section *compress = &job->parallel.ddp.compress;
+    law_job(job);
+    job->train.accumulate = 3;
+    compress->type = TDM_COMPRESS_POWERSGD;
+    compress->rank = 2;
+    compress->start_step = 2;
+    compress->min_rate = 1;
+}
+
+/* A parameter is approximated by itself, so a cut changes nothing. */
+TEST(gradients_as_two_factors) {
+    tdm_graph *graph = law_graph(1, 0);
+    tdm_job job;
+    powersgd_job(&job);
+    for (int i = 0; i < 3; i++) {
+        job.parallel.ddp.bucket_cap_mb = i == 1 ? 0.001 : 25;
+        job.parallel.ddp.compress.warm_start = i < 2;
+        const law_result one = run_as(&job, graph, TDM_MODE_DDP, 3, 1);
+        for (int stages = 2; stages <= 4; stages++) {
+            const law_result cut = run_as(&job, graph, TDM_MODE_DDP, 3, stages);
+            law_check_same(&one, &cut);
+        }
+    }
+    tdm_graph_free(graph);
+}
+
+/* 50 samples, 6 a rank: the last batch has 2 rows for 4 ranks, so two of them have none, and 14 for 3. */
+TEST(ranks_without_samples) {
+    static const int types[] = {TDM_COMPRESS_NONE, TDM_COMPRESS_FP16};
+    tdm_graph *graph = law_graph(0, 1), *normed = law_graph(1, 1);
+    for (int i = 0; i < 4; i++) {
+        tdm_job job;
+        law_job(&job);
+        job.train.steps = 10;
+        job.train.accumulate = 1 + i % 2 * 2;
+        job.train.clip_grad_norm = 0.5;
+        job.parallel.ddp.join = true;
+        job.parallel.ddp.compress.type = types[i / 2];
+        job.parallel.ddp.bucket_cap_mb = 0.001;
+        job.parallel.verify = (tdm_interval){TDM_INTERVAL_STEPS, 1};
+        check_stages(&job, graph, 4, 3);
+        check_stages(&job, normed, 3, 3);
+    }
+    tdm_graph_free(graph);
+    tdm_graph_free(normed);
+}
+
 /* A stage without anything to train sends forward, and gets no gradients back. */
 TEST(frozen_stages) {
     tdm_graph *graph = law_graph(1, 0);
@@ -124,6 +193,29 @@ TEST(a_run_goes_on_in_other_stages) {
     CHECK_TEXT(end.params, straight.params);
     CHECK(memcmp(end.buffers, straight.buffers, sizeof(straight.buffers)) == 0);
     CHECK(end.loss[8] == straight.loss[8] && end.eval_loss == straight.eval_loss);
+    test_folder_remove(folder);
+    tdm_graph_free(graph);
+}
+
+/* What compression has kept back belongs to parameters, not to stages. */
+TEST(a_compressed_run_goes_on_in_other_stages) {
+    tdm_graph *graph = law_graph(1, 1);
+    tdm_job job;
+    char folder[256];
+    powersgd_job(&job);
+    job.train.steps = 9;
+    const law_result straight = run_as(&job, graph, TDM_MODE_DDP, 2, 1);
+    test_folder_make(folder);
+    job.run.dir = folder;
+    job.checkpoint.resume = "auto";
+    job.train.steps = 4;
+    (void)run_as(&job, graph, TDM_MODE_DDP, 2, 3);
+    job.train.steps = 6;
+    (void)run_as(&job, graph, TDM_MODE_DDP, 2, 1);
+    job.train.steps = 9;
+    const law_result end = run_as(&job, graph, TDM_MODE_DDP, 2, 2);
+    CHECK_TEXT(end.params, straight.params);
+    CHECK(end.loss[8] == straight.loss[8]);
     test_folder_remove(folder);
     tdm_graph_free(graph);
 }
@@ -239,7 +331,8 @@ TEST(a_loss_that_is_not_finite) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(RUN(stages_have_the_bits_of_one_device); RUN(with_everything_that_follows_backward); RUN(frozen_stages);
-          RUN(outputs_made_again); RUN(numbers_of_16_bits); RUN(a_run_goes_on_in_other_stages);
-          RUN(stages_that_layers_name); RUN(jobs_that_cannot_be_cut); RUN(stages_of_a_graph);
-          RUN(a_loss_that_is_not_finite);)
+TEST_MAIN(RUN(stages_have_the_bits_of_one_device); RUN(with_everything_that_follows_backward);
+          RUN(gradients_of_16_bits); RUN(gradients_as_two_factors); RUN(ranks_without_samples);
+          RUN(a_compressed_run_goes_on_in_other_stages); RUN(frozen_stages); RUN(outputs_made_again);
+          RUN(numbers_of_16_bits); RUN(a_run_goes_on_in_other_stages); RUN(stages_that_layers_name);
+          RUN(jobs_that_cannot_be_cut); RUN(stages_of_a_graph); RUN(a_loss_that_is_not_finite);)
