@@ -113,7 +113,7 @@ void tdm__lack_print(const tdm_field *row, bool chinese,
 void tdm__row_help(const tdm_field *row, bool chinese, tdm_text *out);
 /* model.c: the layers. May leave config->graph NULL if there are faults. */
 tdm_status tdm__model_build(tdm_config *config);
-/* checks/rows.c: finds batches that are too small for a layer. Call only if the settings have no faults. */
+/* checks/batch_rows.c: finds batches that are too small for a layer. Call only if the settings have no faults. */
 void tdm__check_rows(tdm_config *config);
 /* checks/stages.c: parallel.stages and the settings beside it; layers with a stage where there is one; where a finished
  * graph is cut. */

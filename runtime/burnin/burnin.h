@@ -12,7 +12,7 @@ typedef struct tdm_burnin_worker {
     tdm_burnin *all;
     tdm_job job;            /* of the run */
     tdm_run *run;           /* NULL: it could not be opened */
-    tdm_burnin_device seen; /* name, times; verdict and why from judge.c, or of a failure */
+    tdm_burnin_device seen; /* name, times; verdict and why from verdict.c, or of a failure */
     float *first;           /* [samples, outputs]: the outputs of the first pass */
     float *again;           /* [batch, outputs]: of a later one */
     int64_t covered;        /* samples in `first` */
@@ -51,7 +51,7 @@ void *tdm__burnin_work(void *worker);
 /* The device's verdict is FAILED, for what the thread's error record says. */
 void tdm__burnin_fail(tdm_burnin_worker *worker);
 
-/* judge.c: compares the outputs of all devices, and gives each its verdict. TDM_E_NUMERIC as tdm_burnin_run. */
+/* verdict.c: compares the outputs of all devices, and gives each its verdict. TDM_E_NUMERIC as tdm_burnin_run. */
 tdm_status tdm__burnin_judge(tdm_burnin *burnin);
 
 /* arbiter.c: y[outputs] of a sample, computed by the host's processor with other kernels than the devices'. */
