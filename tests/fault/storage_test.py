@@ -36,7 +36,7 @@ def full_disk(box):
     """F56: every size of disk from nothing to enough. Half the trials in ddp."""
     sizes = list(range(4096, 131072, 4096)) + list(range(131072, 1 << 20, 32768))
     if not box.options.long:
-        sizes = sizes[:1] + sorted(box.random.sample(sizes[1:], 7))
+        sizes = sizes[:1] + sorted(box.random.sample(sizes[1:], box.trials(7, len(sizes) - 1)))
     codes = {}
     for size in sizes:
         mode, world = box.random.choice((("single", 1), ("ddp", 2)))
@@ -75,7 +75,7 @@ def failing_calls(box):
         raise Skipped("processes cannot be traced")
     count, failed, told = 0, 0, 0
     for call, (error, most) in CALLS.items():
-        numbers = range(1, most + 1) if box.options.long else box.random.sample(range(1, most + 1), 2)
+        numbers = box.random.sample(range(1, most + 1), min(most, box.trials(2, most)))
         for n in sorted(numbers):
             run_dir = box.new_dir()
             wrap = fault.strace("trace=" + call, "inject=%s:error=%s:when=%d" % (call, error, n))
