@@ -129,9 +129,16 @@ static tdm_status bucket_ready(void *user, int bucket) {
     return reducer->ops->start_bucket(reducer, bucket);
 }
 
-static tdm_status exchange(void *user, char *blocks, size_t bytes) {
+static tdm_status exchange(void *user, int stage, char *blocks, size_t bytes) {
     tdm_reducer *reducer = user;
-    return reducer->ops->exchange(reducer, blocks, bytes);
+    return reducer->ops->exchange(reducer, stage, blocks, bytes);
+}
+
+/* Other stages of this rank may wait for ranks in which a stage has failed, too: without a word from either, both would
+ * wait until the deadline. */
+static void stage_failed(void *user) {
+    const tdm_reducer *reducer = user;
+    tdm_comm_abort(reducer->params->comm, tdm_error_message());
 }
 
 static tdm_status clear_stage(const ddp *d, const tdm_replica *stage) {
@@ -156,7 +163,7 @@ static tdm_status forward_backward(void *user) {
     const ddp_step *s = user;
     ddp *d = s->ddp;
     const bool overlaps = d->reducer->ops->start_bucket != NULL;
-    const tdm_exec_hooks hooks = {overlaps ? bucket_ready : NULL, exchange, d->reducer};
+    const tdm_exec_hooks hooks = {overlaps ? bucket_ready : NULL, exchange, stage_failed, d->reducer};
     TDM_TRY(broadcast_queued(d));
     TDM_TRY(s->has_rows ? tdm__pipeline_pass(d->pipeline, 0, &hooks) : add_nothing(d));
     if (overlaps) TDM_TRY(d->reducer->ops->finish(d->reducer));

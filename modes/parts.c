@@ -79,14 +79,14 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
     return tdm__plan_converts(replica->plan) ? loss_in_floats(params, replica, args) : params->loss_run(&args);
 }
 
-/* *more: the pass, forward or backward, has stopped here for this exchange; else it has ended. */
-static tdm_status exchange(tdm_replica *replica, int step, tdm_phase phase, const tdm_exec_hooks *hooks, bool *more) {
+tdm_status tdm__pass_exchange(tdm_replica *replica, int step, tdm_phase phase, const tdm_exec_hooks *hooks,
+                              bool *more) {
     size_t bytes = 0;
     char *blocks = tdm__exec_statistics(replica, step, &bytes);
     TDM_TRY(tdm__replica_lap(replica, phase));
     *more = blocks != NULL;
     if (blocks == NULL) return TDM_OK;
-    TDM_TRY(hooks->exchange(hooks->user, blocks, bytes));
+    TDM_TRY(hooks->exchange(hooks->user, replica->stage, blocks, bytes));
     return tdm__replica_lap(replica, TDM_PHASE_COMM_EXPOSED);
 }
 
@@ -94,7 +94,7 @@ static tdm_status forward(tdm_replica *replica, const tdm_rows *rows, const tdm_
     int step = 0;
     for (bool more = true; more;) {
         TDM_TRY(tdm__exec_forward(replica, rows, &step));
-        TDM_TRY(exchange(replica, step, TDM_PHASE_FORWARD, hooks, &more));
+        TDM_TRY(tdm__pass_exchange(replica, step, TDM_PHASE_FORWARD, hooks, &more));
     }
     return TDM_OK;
 }
@@ -103,7 +103,7 @@ static tdm_status backward(tdm_replica *replica, const tdm_rows *rows, bool firs
     int step = replica->plan->forward_steps;
     for (bool more = true; more;) {
         TDM_TRY(tdm__exec_backward(replica, rows, first, hooks, &step));
-        TDM_TRY(exchange(replica, step, TDM_PHASE_BACKWARD, hooks, &more));
+        TDM_TRY(tdm__pass_exchange(replica, step, TDM_PHASE_BACKWARD, hooks, &more));
     }
     return TDM_OK;
 }

@@ -35,6 +35,7 @@ struct pipeline_work {
     int part;
     int64_t micro_batches; /* of the part */
     const tdm_exec_hooks *hooks;
+    tdm_exec_hooks early; /* of micro-batches but the last: no bucket is ready */
     const tdm_update *update;
     tdm_status (*run)(const pipeline_work *work, int stage);
 };
@@ -115,23 +116,35 @@ typedef struct stage_call {
     int stage;
 } stage_call;
 
-/* A stage that fails lets the others go: they end without a failure of their own. */
+/* This thread's error. */
+static void name_stage(const tdm_pipeline *p, int index) {
+    char prefix[64];
+    tdm_error error;
+    snprintf(prefix, sizeof(prefix), "stage %d (%s): ", index, p->stage[index].replica->device->name);
+    tdm__error_save(&error);
+    tdm__error_restore(&error, prefix);
+}
+
+/* A stage that fails lets the others go: they end without a failure of their own, or, where they wait for other ranks,
+ * with that of the communicator. */
 static tdm_status run_call(void *argument) {
     const stage_call *call = argument;
+    const tdm_exec_hooks *hooks = call->work->hooks;
     const tdm_status status = call->work->run(call->work, call->stage);
-    if (status != TDM_OK) tdm__gate_break(call->work->pipeline->gate);
+    if (status == TDM_OK) return TDM_OK;
+    name_stage(call->work->pipeline, call->stage);
+    if (hooks != NULL && hooks->stage_failed != NULL) hooks->stage_failed(hooks->user);
+    tdm__gate_break(call->work->pipeline->gate);
     return status;
 }
 
-static void name_stage(const tdm_pipeline *p, int index, tdm_error *error) {
-    char prefix[64];
-    snprintf(prefix, sizeof(prefix), "stage %d (%s): ", index, p->stage[index].replica->device->name);
-    tdm__error_save(error);
-    tdm__error_restore(error, prefix);
-    tdm__error_save(error);
+/* Keeps this thread's error. Of several stages the one with the lowest number counts, unless it failed because the
+ * communicator had ended. */
+static void keep_error(tdm_status status, tdm_error *error) {
+    const bool is_first = error->status == TDM_OK || (error->status == TDM_E_COMM && status != TDM_E_COMM);
+    if (status != TDM_OK && is_first) tdm__error_save(error);
 }
 
-/* Reports the failing stage with the lowest number. */
 static tdm_status run_all(const pipeline_work *work) {
     const tdm_pipeline *p = work->pipeline;
     stage_call call[TDM_STAGES_MAX];
@@ -140,15 +153,14 @@ static tdm_status run_all(const pipeline_work *work) {
     tdm__gate_reset(p->gate);
     for (int k = 0; k < p->count; k++) call[k] = (stage_call){work, k};
     for (int k = 1; k < p->count && error.status == TDM_OK; k++) {
-        if (tdm__worker_start(p->stage[k].worker, run_call, &call[k]) == TDM_OK) continue;
+        const tdm_status status = tdm__worker_start(p->stage[k].worker, run_call, &call[k]);
+        if (status == TDM_OK) continue;
+        name_stage(p, k);
+        keep_error(status, &error);
         tdm__gate_break(p->gate);
-        name_stage(p, k, &error);
     }
-    if (error.status == TDM_OK && run_call(&call[0]) != TDM_OK) name_stage(p, 0, &error);
-    for (int k = 1; k < p->count; k++) {
-        const tdm_status status = tdm__worker_wait(p->stage[k].worker);
-        if (status != TDM_OK && error.status == TDM_OK) name_stage(p, k, &error);
-    }
+    if (error.status == TDM_OK) keep_error(run_call(&call[0]), &error);
+    for (int k = 1; k < p->count; k++) keep_error(tdm__worker_wait(p->stage[k].worker), &error);
     return error.status == TDM_OK ? TDM_OK : tdm__error_restore(&error, NULL);
 }
 
@@ -177,6 +189,36 @@ static tdm_status loss(const pipeline_work *work, tdm_replica *replica, const td
                      tdm__exec_output_gradient(replica), work->part);
 }
 
+/* For statistics of all ranks, which have the same number of rows, and so of micro-batches. */
+static void find_rows(const pipeline_work *work, int index, int64_t micro_batch, tdm_rows *rows) {
+    const tdm_mode_params *params = work->pipeline->params;
+    (void)tdm__micro_batch(params, &work->pipeline->stage[index].rows[work->part], params->job->train.accumulate,
+                           micro_batch, rows);
+    rows->replica = params->rank;
+    rows->present = UINT64_MAX >> (TDM_REPLICAS_MAX - params->replicas);
+}
+
+static tdm_status run_forward(const pipeline_work *work, tdm_replica *replica, const tdm_rows *rows,
+                              int64_t micro_batch) {
+    int step = replica->plan->stages[replica->stage].forward;
+    for (bool more = true; more;) {
+        TDM_TRY(tdm__stage_forward(replica, rows, micro_batch, &step));
+        TDM_TRY(tdm__pass_exchange(replica, step, TDM_PHASE_FORWARD, work->hooks, &more));
+    }
+    return TDM_OK;
+}
+
+static tdm_status run_backward(const pipeline_work *work, tdm_replica *replica, const tdm_rows *rows,
+                               int64_t micro_batch) {
+    const tdm_exec_hooks *hooks = micro_batch + 1 == work->micro_batches ? work->hooks : &work->early;
+    int step = replica->plan->stages[replica->stage].backward;
+    for (bool more = true; more;) {
+        TDM_TRY(tdm__stage_backward(replica, rows, micro_batch, hooks, &step));
+        TDM_TRY(tdm__pass_exchange(replica, step, TDM_PHASE_BACKWARD, hooks, &more));
+    }
+    return TDM_OK;
+}
+
 /* *goes_on: false if another stage has failed. */
 static tdm_status send(const pipeline_work *work, int index, const tdm_rows *rows, int64_t micro_batch, bool *goes_on) {
     const tdm_pipeline *p = work->pipeline;
@@ -195,13 +237,13 @@ static tdm_status forward(const pipeline_work *work, int index, int64_t micro_ba
     const tdm_pipeline *p = work->pipeline;
     const stage *s = &p->stage[index], *before = s - 1;
     tdm_rows rows;
-    (void)tdm__micro_batch(p->params, &s->rows[work->part], p->params->job->train.accumulate, micro_batch, &rows);
+    find_rows(work, index, micro_batch, &rows);
     if (index > 0) {
         *goes_on = tdm__gate_wait(p->gate, counter(index, SENT), micro_batch + 1);
         if (!*goes_on) return TDM_OK;
         TDM_TRY(wait_for(s, before->sent, before->sent_count, micro_batch));
     }
-    TDM_TRY(tdm__stage_forward(s->replica, &rows, micro_batch));
+    TDM_TRY(run_forward(work, s->replica, &rows, micro_batch));
     if (index + 1 < p->count)
         TDM_TRY(send(work, index, &rows, micro_batch, goes_on));
     else
@@ -212,16 +254,15 @@ static tdm_status forward(const pipeline_work *work, int index, int64_t micro_ba
 static tdm_status backward(const pipeline_work *work, int index, int64_t micro_batch, bool *goes_on) {
     const tdm_pipeline *p = work->pipeline;
     const stage *s = &p->stage[index], *next = s + 1;
-    const bool is_last = micro_batch + 1 == work->micro_batches;
     tdm_rows rows;
-    (void)tdm__micro_batch(p->params, &s->rows[work->part], p->params->job->train.accumulate, micro_batch, &rows);
+    find_rows(work, index, micro_batch, &rows);
     if (index + 1 < p->count) {
         *goes_on = tdm__gate_wait(p->gate, counter(index, RETURNED), micro_batch + 1);
         if (!*goes_on) return TDM_OK;
         TDM_TRY(wait_for(s, next->returned, next->returned_count, micro_batch));
     }
-    TDM_TRY(tdm__stage_backward(s->replica, &rows, micro_batch, is_last ? work->hooks : NULL));
-    if (index == 0) return tdm__replica_lap(s->replica, TDM_PHASE_BACKWARD);
+    TDM_TRY(run_backward(work, s->replica, &rows, micro_batch));
+    if (index == 0) return TDM_OK;
     TDM_TRY(record(s, s->returned, s->returned_count, micro_batch));
     tdm__gate_raise(p->gate, counter(index, ENDED), micro_batch + 1);
     tdm__gate_raise(p->gate, counter(index - 1, RETURNED), micro_batch + 1);
@@ -241,24 +282,14 @@ static tdm_status run_pass(const pipeline_work *work, int index) {
     return TDM_OK;
 }
 
-/* For statistics of all ranks, which have the same number of rows, and so of micro-batches. */
-static void mark(const tdm_mode_params *params, tdm_rows *rows) {
-    rows->replica = params->rank;
-    rows->present = UINT64_MAX >> (TDM_REPLICAS_MAX - params->replicas);
-}
-
 static tdm_status pass_of_one(const pipeline_work *work) {
     const tdm_pipeline *p = work->pipeline;
     const stage *s = &p->stage[0];
-    tdm_exec_hooks early = {0}; /* of micro-batches but the last */
     tdm_rows rows;
-    if (work->hooks != NULL) early = *work->hooks;
-    early.bucket_ready = NULL;
     for (int64_t k = 0; k < work->micro_batches; k++) {
         const bool is_last = k + 1 == work->micro_batches;
-        (void)tdm__micro_batch(p->params, &s->rows[work->part], p->params->job->train.accumulate, k, &rows);
-        mark(p->params, &rows);
-        TDM_TRY(tdm__pass(p->params, s->replica, &rows, k == 0, work->part, is_last ? work->hooks : &early));
+        find_rows(work, 0, k, &rows);
+        TDM_TRY(tdm__pass(p->params, s->replica, &rows, k == 0, work->part, is_last ? work->hooks : &work->early));
     }
     return TDM_OK;
 }
@@ -266,6 +297,8 @@ static tdm_status pass_of_one(const pipeline_work *work) {
 tdm_status tdm__pipeline_pass(tdm_pipeline *p, int part, const tdm_exec_hooks *hooks) {
     pipeline_work work = {.pipeline = p, .part = part, .hooks = hooks, .run = run_pass};
     tdm_rows rows;
+    if (hooks != NULL) work.early = *hooks;
+    work.early.bucket_ready = NULL;
     while (tdm__micro_batch(p->params, &p->stage[0].rows[part], p->params->job->train.accumulate, work.micro_batches,
                             &rows))
         work.micro_batches++;
@@ -304,8 +337,8 @@ tdm_status tdm__pipeline_begin(tdm_pipeline *p, const tdm_shard *parts, int coun
     return TDM_OK;
 }
 
-const tdm_rows *tdm__pipeline_rows(const tdm_pipeline *p) {
-    return p->stage[0].rows;
+const tdm_rows *tdm__pipeline_rows(const tdm_pipeline *p, int index) {
+    return p->stage[index].rows;
 }
 
 tdm_status tdm__pipeline_end(tdm_pipeline *p) {

@@ -115,7 +115,7 @@ static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const td
     result->bytes_moved = tdm__plan_crossing(mode->params.plan, batch->global_rows);
     tdm_values values = tdm__optim_all_values(update, result->denominator);
     TDM_TRY(tdm__pipeline_begin(s->pipeline, batch->shard, step.parts, &values));
-    step.rows = tdm__pipeline_rows(s->pipeline);
+    step.rows = tdm__pipeline_rows(s->pipeline, 0);
     TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(batch->shard, step.parts), work, &step));
     return tdm__pipeline_end(s->pipeline);
 }

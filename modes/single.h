@@ -23,7 +23,8 @@ typedef struct single {
     tdm_replica *replica;
     tdm_pipeline *pipeline;
     single_kept *kept; /* of each stage; NULL with one part, and with `part` */
-    single_part *part; /* where parts go in stretches: the first has the replica's own memory; else NULL */
+    single_part *part; /* of each part and stage, where parts go in stretches: the first part has the replica's own
+                          memory; else NULL */
 } single;
 
 /* A step while it is submitted. */
@@ -31,7 +32,7 @@ typedef struct single_step {
     single *single;
     const tdm_update *update;
     int parts;
-    const tdm_rows *rows; /* of each part, where the replica sees them */
+    const tdm_rows *rows; /* of each part, where the first stage sees them */
 } single_step;
 
 tdm_status tdm__single_open_stretches(single *s);

@@ -1,6 +1,9 @@
 /* single with sync_batchnorm: the parts of a batch go in stretches. Each in its turn runs until it has taken statistics
  * of its rows; when all have, each goes on with those of all. So each part needs activations, gradients and buffers of
- * its own. Statistics need no exchange: the parts share the replica's memory for them. */
+ * its own. Statistics need no exchange: the parts share the replica's memory for them.
+ *
+ * With several stages each runs in its turn, too: a stage runs all parts of a micro-batch, then the next one does. So
+ * stages and parts have one thread here, and only ddp keeps several stages busy. */
 #include "modes/compress/compress.h"
 #include "modes/single.h"
 #include "runtime/base/memory.h"
@@ -8,147 +11,198 @@
 
 /* ---- memory ---- */
 
-static void enter_part(single *s, int part) {
-    const single_part *p = &s->part[part];
-    s->replica->activation = p->activation;
-    s->replica->buffer = p->buffer;
-    s->replica->grad = p->grad;
-    s->replica->batch_bf16 = p->batch_bf16;
+static single_part *part_of(const single *s, int part, int stage) {
+    return &s->part[part * s->base.params.plan->stage_count + stage];
 }
 
-static tdm_status open_part(single *s, single_part *part) {
-    const tdm_plan *plan = s->base.params.plan;
-    tdm_replica *replica = s->replica;
-    TDM_TRY(tdm__replica_allocate(replica, plan->activation_bytes, &part->activation, "activations of a part"));
-    TDM_TRY(tdm__replica_allocate(replica, plan->buffer_bytes, &part->buffer, "buffers of a part"));
-    TDM_TRY(tdm__replica_allocate(replica, plan->trained_floats * sizeof(float), &part->grad, "gradients of a part"));
-    if (replica->batch_bf16 == NULL) return TDM_OK;
-    return tdm__replica_allocate(replica, (size_t)plan->options.rows * plan->input_row_bytes, &part->batch_bf16,
-                                 "the batch of a part in bf16");
+/* In all stages, because a stage writes into the memory of its neighbours. */
+static void enter_part(const single *s, int part) {
+    for (int k = 0; k < s->base.params.plan->stage_count; k++) {
+        const single_part *p = part_of(s, part, k);
+        tdm_replica *stage = s->replica->stages[k];
+        stage->activation = p->activation;
+        stage->buffer = p->buffer;
+        stage->grad = p->grad;
+        stage->batch_bf16 = p->batch_bf16;
+    }
+}
+
+static tdm_status open_part(tdm_replica *stage, single_part *part) {
+    const tdm_plan *plan = stage->plan;
+    const tdm_plan_stage *of = &plan->stages[stage->stage];
+    const size_t batch = (size_t)of->in_flight * (size_t)plan->options.rows * plan->input_row_bytes;
+    TDM_TRY(tdm__replica_allocate(stage, tdm__stage_activation_bytes(of), &part->activation, "activations of a part"));
+    TDM_TRY(tdm__replica_allocate(stage, of->buffer_bytes, &part->buffer, "buffers of a part"));
+    TDM_TRY(tdm__replica_allocate(stage, of->trained_floats * sizeof(float), &part->grad, "gradients of a part"));
+    if (stage->batch_bf16 == NULL) return TDM_OK;
+    return tdm__replica_allocate(stage, batch, &part->batch_bf16, "the batch of a part in bf16");
 }
 
 tdm_status tdm__single_open_stretches(single *s) {
     const tdm_mode_params *params = &s->base.params;
-    const tdm_replica *replica = s->replica;
-    TDM_TRY(tdm__new(params->host, &s->part, (size_t)params->replicas, sizeof(*s->part), "parts"));
-    s->part[0] = (single_part){replica->activation, replica->buffer, replica->grad, replica->batch_bf16};
-    for (int i = 1; i < params->replicas; i++) TDM_TRY(open_part(s, &s->part[i]));
+    const int stages = params->plan->stage_count;
+    TDM_TRY(tdm__new(params->host, &s->part, (size_t)(params->replicas * stages), sizeof(*s->part), "parts"));
+    for (int k = 0; k < stages; k++) {
+        tdm_replica *stage = s->replica->stages[k];
+        *part_of(s, 0, k) = (single_part){stage->activation, stage->buffer, stage->grad, stage->batch_bf16};
+        for (int i = 1; i < params->replicas; i++) TDM_TRY(open_part(stage, part_of(s, i, k)));
+    }
     return TDM_OK;
 }
 
-void tdm__single_close_stretches(single *s) {
-    tdm_device *device = s->replica->device;
-    if (s->part == NULL) return;
-    enter_part(s, 0);
+/* After a failure to open, stages may lack parts, the first among them. */
+static void close_stage(const single *s, tdm_replica *stage) {
+    tdm_device *device = stage->device;
     for (int i = 1; i < s->base.params.replicas; i++) {
-        device->ops->release(device, s->part[i].activation);
-        device->ops->release(device, s->part[i].buffer);
-        device->ops->release(device, s->part[i].grad);
-        device->ops->release(device, s->part[i].batch_bf16);
+        const single_part *part = part_of(s, i, stage->stage);
+        device->ops->release(device, part->activation);
+        device->ops->release(device, part->buffer);
+        device->ops->release(device, part->grad);
+        device->ops->release(device, part->batch_bf16);
     }
+}
+
+void tdm__single_close_stretches(single *s) {
+    const int stages = s->base.params.plan->stage_count;
+    if (s->part == NULL) return;
+    if (part_of(s, 0, stages - 1)->activation != NULL) enter_part(s, 0);
+    for (int k = 0; k < stages; k++) close_stage(s, s->replica->stages[k]);
     tdm__delete(s->base.params.host, s->part);
 }
 
 /* ---- a micro-batch ---- */
 
 typedef struct micro_batch {
-    single *single;
+    const single *single;
     int parts;
-    bool first;
-    tdm_rows rows[TDM_REPLICAS_MAX];
+    int64_t index;
+    tdm_rows rows[TDM_REPLICAS_MAX]; /* where the stage that runs sees them */
 } micro_batch;
 
+/* False: no part has rows. */
+static bool find_rows(micro_batch *m, int stage) {
+    const tdm_mode_params *params = &m->single->base.params;
+    const tdm_rows *rows = tdm__pipeline_rows(m->single->pipeline, stage);
+    for (int i = 0; i < m->parts; i++)
+        if (!tdm__micro_batch(params, &rows[i], params->job->train.accumulate, m->index, &m->rows[i]))
+            m->rows[i].rows = 0;
+    tdm__exchange_mark(m->rows, m->parts);
+    return tdm__exchange_first(m->rows, m->parts) >= 0;
+}
+
 /* Goes on with one part's forward or backward: to where it stops, or to its end. */
-static tdm_status go_on(const micro_batch *m, int part, bool forward, int *plan_step) {
-    tdm_replica *replica = m->single->replica;
+static tdm_status go_on(const micro_batch *m, tdm_replica *stage, int part, bool forward, int *plan_step) {
     enter_part(m->single, part);
-    return forward ? tdm__exec_forward(replica, &m->rows[part], plan_step)
-                   : tdm__exec_backward(replica, &m->rows[part], m->first, NULL, plan_step);
+    return forward ? tdm__stage_forward(stage, &m->rows[part], m->index, plan_step)
+                   : tdm__stage_backward(stage, &m->rows[part], m->index, NULL, plan_step);
 }
 
 /* All parts stop at the same places. */
-static tdm_status in_stretches(const micro_batch *m, bool forward) {
-    const tdm_replica *replica = m->single->replica;
-    int reached = forward ? 0 : replica->plan->forward_steps;
+static tdm_status in_stretches(const micro_batch *m, tdm_replica *stage, bool forward) {
+    const tdm_plan_stage *of = &stage->plan->stages[stage->stage];
+    int reached = forward ? of->forward : of->backward;
     size_t bytes;
     do {
         const int begin = reached;
         for (int i = 0; i < m->parts; i++) {
             int plan_step = begin;
             if (m->rows[i].rows == 0) continue;
-            TDM_TRY(go_on(m, i, forward, &plan_step));
+            TDM_TRY(go_on(m, stage, i, forward, &plan_step));
             reached = plan_step;
         }
-    } while (tdm__exec_statistics(replica, reached, &bytes) != NULL);
+    } while (tdm__exec_statistics(stage, reached, &bytes) != NULL);
     return TDM_OK;
 }
 
-static tdm_status losses(const micro_batch *m) {
-    single *s = m->single;
+/* What the next stage reads goes there. */
+static tdm_status send(const micro_batch *m, tdm_replica *stage) {
     for (int i = 0; i < m->parts; i++) {
         if (m->rows[i].rows == 0) continue;
-        enter_part(s, i);
-        TDM_TRY(tdm__loss(&s->base.params, s->replica, tdm__exec_output(s->replica), &m->rows[i],
-                          tdm__exec_output_gradient(s->replica), i));
+        enter_part(m->single, i);
+        TDM_TRY(tdm__stage_send(stage, &m->rows[i], m->index));
     }
     return TDM_OK;
 }
 
-static tdm_status pass(const micro_batch *m) {
-    tdm_replica *replica = m->single->replica;
-    TDM_TRY(in_stretches(m, true));
-    TDM_TRY(tdm__replica_lap(replica, TDM_PHASE_FORWARD));
-    TDM_TRY(losses(m));
-    TDM_TRY(tdm__replica_lap(replica, TDM_PHASE_LOSS));
-    TDM_TRY(in_stretches(m, false));
-    return tdm__replica_lap(replica, TDM_PHASE_BACKWARD);
+static tdm_status losses(const micro_batch *m, tdm_replica *last) {
+    const single *s = m->single;
+    for (int i = 0; i < m->parts; i++) {
+        if (m->rows[i].rows == 0) continue;
+        enter_part(s, i);
+        TDM_TRY(
+            tdm__loss(&s->base.params, last, tdm__exec_output(last), &m->rows[i], tdm__exec_output_gradient(last), i));
+    }
+    return TDM_OK;
+}
+
+/* The next stage's work is queued on another device. */
+static tdm_status finish_stage(const tdm_replica *stage) {
+    if (stage->plan->stage_count == 1) return TDM_OK;
+    return stage->device->ops->queues->finish(stage->device, NULL);
+}
+
+static tdm_status pass(micro_batch *m) {
+    tdm_replica *first = m->single->replica;
+    const int stages = first->plan->stage_count;
+    for (int k = 0; k < stages; k++) {
+        tdm_replica *stage = first->stages[k];
+        (void)find_rows(m, k);
+        TDM_TRY(in_stretches(m, stage, true));
+        TDM_TRY(send(m, stage));
+        if (k + 1 < stages) TDM_TRY(finish_stage(stage));
+    }
+    TDM_TRY(tdm__replica_lap(first, TDM_PHASE_FORWARD));
+    TDM_TRY(losses(m, first->stages[stages - 1]));
+    if (stages == 1) TDM_TRY(tdm__replica_lap(first, TDM_PHASE_LOSS));
+    for (int k = stages - 1; k >= 0; k--) {
+        (void)find_rows(m, k);
+        TDM_TRY(in_stretches(m, first->stages[k], false));
+        TDM_TRY(finish_stage(first->stages[k]));
+    }
+    return tdm__replica_lap(first, TDM_PHASE_BACKWARD);
 }
 
 /* ---- the step ---- */
 
 /* Every part begins with the buffers of part 0, as replicas of dp do. */
-static tdm_status copy_buffers(single *s, int parts) {
-    const tdm_queue_ops *queues = s->replica->device->ops->queues;
+static tdm_status copy_buffers(const single *s, int stage, int parts) {
+    tdm_device *device = s->replica->stages[stage]->device;
+    const size_t bytes = s->base.params.plan->stages[stage].buffer_bytes;
     for (int i = 1; i < parts; i++)
-        TDM_TRY(queues->copy(s->replica->device, NULL, s->part[i].buffer, s->part[0].buffer,
-                             s->base.params.plan->buffer_bytes));
+        TDM_TRY(
+            device->ops->queues->copy(device, NULL, part_of(s, i, stage)->buffer, part_of(s, 0, stage)->buffer, bytes));
     return TDM_OK;
 }
 
-static tdm_status add_gradients(const single_step *step) {
+static tdm_status add_gradients(const single_step *step, int stage) {
     const single *s = step->single;
     const tdm_mode_params *params = &s->base.params;
+    const tdm_replica *replica = s->replica->stages[stage];
     const tdm_dtype type = tdm__compressed_type(params->job, params->replicas);
-    const size_t floats = params->plan->trained_floats;
+    const size_t floats = tdm__replica_trained(replica);
     const float *source[TDM_REPLICAS_MAX];
+    float *sum = part_of(s, 0, stage)->grad;
     int count = 0;
     for (int i = 0; i < step->parts; i++) {
         if (step->rows[i].rows == 0) continue;
-        TDM_TRY(tdm__compress_round(s->replica, type, s->part[i].grad, floats));
-        source[count++] = s->part[i].grad;
+        float *grad = part_of(s, i, stage)->grad;
+        TDM_TRY(tdm__compress_round(replica, type, grad, floats));
+        source[count++] = grad;
     }
-    if (count > 1 || source[0] != s->part[0].grad)
-        TDM_TRY(s->replica->device->ops->arenas->sum(s->replica->device, s->part[0].grad, source, count, floats));
-    return tdm__compress_round(s->replica, type, s->part[0].grad, floats);
+    if (count > 1 || source[0] != sum)
+        TDM_TRY(replica->device->ops->arenas->sum(replica->device, sum, source, count, floats));
+    return tdm__compress_round(replica, type, sum, floats);
 }
 
 tdm_status tdm__single_stretches(const single_step *step) {
-    single *s = step->single;
-    const tdm_mode_params *params = &s->base.params;
+    const single *s = step->single;
+    const int stages = s->base.params.plan->stage_count;
     micro_batch m; /* not zeroed: it is large */
     m.single = s;
     m.parts = step->parts;
-    TDM_TRY(copy_buffers(s, step->parts));
-    for (int64_t k = 0; k < params->job->train.accumulate; k++) {
-        m.first = k == 0;
-        for (int i = 0; i < step->parts; i++) {
-            if (!tdm__micro_batch(params, &step->rows[i], params->job->train.accumulate, k, &m.rows[i]))
-                m.rows[i].rows = 0;
-        }
-        tdm__exchange_mark(m.rows, m.parts);
-        if (tdm__exchange_first(m.rows, m.parts) < 0) break;
-        TDM_TRY(pass(&m));
-    }
+    for (int k = 0; k < stages; k++) TDM_TRY(copy_buffers(s, k, step->parts));
+    for (m.index = 0; m.index < s->base.params.job->train.accumulate && find_rows(&m, 0); m.index++) TDM_TRY(pass(&m));
     enter_part(s, 0);
-    return add_gradients(step);
+    for (int k = 0; k < stages; k++) TDM_TRY(add_gradients(step, k));
+    return TDM_OK;
 }

@@ -36,10 +36,6 @@ void tdm__check_stages(tdm_config *config) {
                                 "parallel.ddp.backend: %s reduces the gradients of one device a rank, not of several "
                                 "stages; write shm or auto",
                                 backend->name));
-    if (parallel->sync_batchnorm)
-        tdm__conflict(config, "parallel.sync_batchnorm", "parallel.stages",
-                      "parallel.sync_batchnorm is for replicas on one device each: their stages run different "
-                      "micro-batches at the same time; write sync_batchnorm: false");
     if (devices % stages != 0)
         tdm__conflict(
             config, "parallel.device_ids", "parallel.stages",

@@ -35,6 +35,30 @@ tdm_span tdm__bucket_here(const tdm_reducer *reducer, int bucket) {
     return (tdm_span){stage->grad + tdm__replica_floats_at(stage, b->offset), b->count, TDM_DTYPE_F32};
 }
 
+static bool has_statistics(const tdm_plan *plan, int stage) {
+    for (int i = 0; i < plan->node_count; i++)
+        if (plan->nodes[i].stage == stage && plan->nodes[i].statistics_bytes > 0) return true;
+    return false;
+}
+
+/* Stages of a rank are at different micro-batches at a time, but each goes through them in the same order on all ranks.
+ */
+tdm_status tdm__exchange_open(tdm_comm ***out, const tdm_mode_params *params) {
+    int ranks[TDM_REPLICAS_MAX];
+    if (params->plan->statistics_bytes == 0) return TDM_OK;
+    for (int i = 0; i < params->comm->world; i++) ranks[i] = i;
+    TDM_TRY(tdm__new(params->host, out, (size_t)params->plan->stage_count, sizeof(**out), "communicators of stages"));
+    for (int k = 0; k < params->plan->stage_count; k++)
+        if (has_statistics(params->plan, k))
+            TDM_TRY(tdm_comm_split(params->comm, ranks, params->comm->world, &(*out)[k]));
+    return TDM_OK;
+}
+
+void tdm__exchange_close(tdm_comm **exchange, const tdm_mode_params *params) {
+    for (int k = 0; exchange != NULL && k < params->plan->stage_count; k++) tdm_comm_close(exchange[k]);
+    tdm__delete(params->host, exchange);
+}
+
 tdm_status tdm__reducer_gather(tdm_comm *comm, char *blocks, size_t bytes) {
     const tdm_span all = {blocks, bytes * (size_t)comm->world, TDM_DTYPE_U8};
     const tdm_span own = {blocks + bytes * (size_t)comm->rank, bytes, TDM_DTYPE_U8};

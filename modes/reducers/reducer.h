@@ -30,9 +30,9 @@ typedef struct tdm_reducer_ops {
     tdm_status (*finish)(tdm_reducer *reducer);
     /* Called when backward has ended, before the update. NULL if start_bucket is not. */
     tdm_status (*reduce_all)(tdm_reducer *reducer);
-    /* Replicas exchange statistics: in place, a block of `bytes` of each rank, in the device's memory, of which this
-     * rank has written its own. Work that is queued later sees them all. */
-    tdm_status (*exchange)(tdm_reducer *reducer, char *blocks, size_t bytes);
+    /* Replicas exchange statistics of a stage: in place, a block of `bytes` of each rank, in its device's memory, of which
+     * this rank has written its own. Work that is queued later sees them all. Stages call it at the same time. */
+    tdm_status (*exchange)(tdm_reducer *reducer, int stage, char *blocks, size_t bytes);
     /* Waits for `until` (NULL: for all queued work) with the communicator's deadline, which a device's own wait does
      * not have. NULL: nothing is queued. */
     tdm_status (*wait)(tdm_reducer *reducer, tdm_device_event *until);
@@ -72,6 +72,10 @@ tdm_status tdm__rank_open_replica(const tdm_mode_params *params, float *grad, td
 tdm_span tdm__bucket_span(const tdm_reducer *reducer, float *grad, int bucket);
 /* The same in the gradients of the replica's stage that has the bucket. */
 tdm_span tdm__bucket_here(const tdm_reducer *reducer, int bucket);
+/* Communicators of all ranks, one for the statistics of each stage that has some, beside the one for gradients; the
+ * others are NULL. *out is NULL if the plan has no statistics. Collective; after a failure, close what there is. */
+tdm_status tdm__exchange_open(tdm_comm ***out, const tdm_mode_params *params);
+void tdm__exchange_close(tdm_comm **exchange, const tdm_mode_params *params); /* NULL is fine */
 /* Gathers the ranks' blocks, in host memory. */
 tdm_status tdm__reducer_gather(tdm_comm *comm, char *blocks, size_t bytes);
 /* Opens what compression needs in host memory. Collective. */

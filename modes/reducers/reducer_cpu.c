@@ -18,7 +18,7 @@ typedef struct cpu_bucket {
 typedef struct cpu_reducer {
     tdm_reducer base;
     tdm_worker *worker;
-    tdm_comm *exchange; /* for statistics, beside the buckets that `worker` reduces; NULL: there are none */
+    tdm_comm **exchange; /* of each stage; NULL: there are no statistics */
     cpu_bucket *bucket;
     int queued;
 } cpu_reducer;
@@ -63,8 +63,8 @@ static tdm_status finish(tdm_reducer *reducer) {
     return TDM_OK;
 }
 
-static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {
-    return tdm__reducer_gather(((cpu_reducer *)reducer)->exchange, blocks, bytes);
+static tdm_status exchange(tdm_reducer *reducer, int stage, char *blocks, size_t bytes) {
+    return tdm__reducer_gather(((cpu_reducer *)reducer)->exchange[stage], blocks, bytes);
 }
 
 /* The buckets in flight must end before anything is freed. */
@@ -76,7 +76,7 @@ static void abort_all(tdm_reducer *reducer, const char *why) {
 static void close(tdm_reducer *reducer) {
     cpu_reducer *r = (cpu_reducer *)reducer;
     tdm__worker_close(r->worker);
-    tdm_comm_close(r->exchange);
+    tdm__exchange_close(r->exchange, reducer->params);
     tdm__compression_close(reducer);
     tdm__delete(reducer->params->host, r->bucket);
     tdm__delete(reducer->params->host, r);
@@ -91,13 +91,6 @@ static const tdm_reducer_ops cpu_ops = {
     .close = close,
 };
 
-static tdm_status open_exchange(cpu_reducer *r, const tdm_mode_params *params) {
-    int ranks[TDM_REPLICAS_MAX];
-    if (params->plan->statistics_bytes == 0) return TDM_OK;
-    for (int i = 0; i < params->comm->world; i++) ranks[i] = i;
-    return tdm_comm_split(params->comm, ranks, params->comm->world, &r->exchange);
-}
-
 tdm_status tdm__reducer_open_cpu(tdm_reducer **out, tdm_replica **replica, const tdm_mode_params *params) {
     const tdm_plan *plan = params->plan;
     void *grad = NULL;
@@ -110,6 +103,6 @@ tdm_status tdm__reducer_open_cpu(tdm_reducer **out, tdm_replica **replica, const
     TDM_TRY(tdm__new(params->host, &r->bucket, (size_t)plan->bucket_count, sizeof(*r->bucket), "buckets"));
     TDM_TRY(tdm__compression_open(&r->base));
     for (int i = 0; i < plan->bucket_count; i++) r->bucket[i] = (cpu_bucket){.reducer = r, .index = i};
-    TDM_TRY(open_exchange(r, params));
+    TDM_TRY(tdm__exchange_open(&r->exchange, params));
     return tdm__worker_open(&r->worker, params->host, "ddp comm");
 }

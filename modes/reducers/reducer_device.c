@@ -48,7 +48,9 @@ static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
     return tdm_comm_all_reduce(comm_of(reducer), span, TDM_REDUCE_SUM);
 }
 
-static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {
+/* Of the only stage: replicas of several do not reduce here. */
+static tdm_status exchange(tdm_reducer *reducer, int stage, char *blocks, size_t bytes) {
+    (void)stage;
     TDM_TRY(tdm__reducer_gather(comm_of(reducer), blocks, bytes));
     return finish(reducer);
 }

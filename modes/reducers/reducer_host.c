@@ -10,9 +10,10 @@
 typedef struct host_reducer {
     tdm_reducer base;
     float *grad;
-    char *blocks;   /* of statistics; NULL: there are none */
-    bool owns_grad; /* it is not the communicator's */
-    bool is_pinned; /* the device copies to and from it at full speed */
+    char *blocks;        /* of statistics, those of each stage in a row; NULL: there are none */
+    tdm_comm **exchange; /* of each stage; NULL: there are no statistics */
+    bool owns_grad;      /* it is not the communicator's */
+    bool is_pinned;      /* the device copies to and from it at full speed */
 } host_reducer;
 
 /* The gradients of a stage, from its device to the host or back. */
@@ -42,15 +43,16 @@ static tdm_status reduce_all(tdm_reducer *reducer) {
 }
 
 /* Waits for the device, so the step's work cannot be captured. */
-static tdm_status exchange(tdm_reducer *reducer, char *blocks, size_t bytes) {
-    host_reducer *r = (host_reducer *)reducer;
-    tdm_device *device = reducer->replica->device;
-    tdm_comm *comm = reducer->params->comm;
+static tdm_status exchange(tdm_reducer *reducer, int stage, char *blocks, size_t bytes) {
+    const host_reducer *r = (host_reducer *)reducer;
+    tdm_device *device = reducer->replica->stages[stage]->device;
+    tdm_comm *comm = r->exchange[stage];
+    char *host = r->blocks + (size_t)stage * reducer->params->plan->statistics_bytes / 2;
     const size_t own = bytes * (size_t)comm->rank, all = bytes * (size_t)comm->world;
-    TDM_TRY(device->ops->queues->copy(device, NULL, r->blocks + own, blocks + own, bytes));
+    TDM_TRY(device->ops->queues->copy(device, NULL, host + own, blocks + own, bytes));
     TDM_TRY(device->ops->queues->finish(device, NULL));
-    TDM_TRY(tdm__reducer_gather(comm, r->blocks, bytes));
-    TDM_TRY(device->ops->queues->copy(device, NULL, blocks, r->blocks, all));
+    TDM_TRY(tdm__reducer_gather(comm, host, bytes));
+    TDM_TRY(device->ops->queues->copy(device, NULL, blocks, host, all));
     return device->ops->queues->finish(device, NULL);
 }
 
@@ -65,6 +67,7 @@ static void close(tdm_reducer *reducer) {
     tdm__compression_close(reducer);
     if (r->is_pinned) device->ops->unpin(device, r->grad);
     if (r->owns_grad) tdm__delete_pages(reducer->params->host, r->grad);
+    tdm__exchange_close(r->exchange, reducer->params);
     tdm__delete(reducer->params->host, r->blocks);
     tdm__delete(reducer->params->host, r);
 }
@@ -111,5 +114,7 @@ tdm_status tdm__reducer_open_host(tdm_reducer **out, tdm_replica *replica, const
     pin_memory(r);
     if (params->plan->statistics_bytes == 0) return TDM_OK;
     tdm__replica_set_captures(replica, TDM_CAPTURES_NEVER);
-    return tdm__new(params->host, &r->blocks, 1, params->plan->statistics_bytes / 2, "statistics");
+    TDM_TRY(tdm__exchange_open(&r->exchange, params));
+    return tdm__new(params->host, &r->blocks, (size_t)params->plan->stage_count, params->plan->statistics_bytes / 2,
+                    "statistics");
 }

@@ -275,13 +275,11 @@ tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool f
     return backward_from(replica, rows, first, hooks, step, replica->plan->step_count);
 }
 
-/* ---- one stage of several: they exchange no statistics ---- */
+/* ---- one stage of several ---- */
 
-tdm_status tdm__stage_forward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch) {
-    const tdm_plan_stage *of = &stage->plan->stages[stage->stage];
-    int step = of->forward;
+tdm_status tdm__stage_forward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch, int *step) {
     stage->micro_batch = micro_batch;
-    return forward_from(stage, rows, true, &step, of->send);
+    return forward_from(stage, rows, true, step, stage->plan->stages[stage->stage].send);
 }
 
 tdm_status tdm__stage_send(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch) {
@@ -292,11 +290,9 @@ tdm_status tdm__stage_send(tdm_replica *stage, const tdm_rows *rows, int64_t mic
 }
 
 tdm_status tdm__stage_backward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch,
-                               const tdm_exec_hooks *hooks) {
-    const tdm_plan_stage *of = &stage->plan->stages[stage->stage];
-    int step = of->backward;
+                               const tdm_exec_hooks *hooks, int *step) {
     stage->micro_batch = micro_batch;
-    return backward_from(stage, rows, micro_batch == 0, hooks, &step, of->backward_end);
+    return backward_from(stage, rows, micro_batch == 0, hooks, step, stage->plan->stages[stage->stage].backward_end);
 }
 
 /* ---- statistics ---- */

@@ -245,8 +245,11 @@ typedef struct tdm_exec_hooks {
     /* All gradients of the bucket are written, or queued work will write them. NULL: nobody reduces them now, because
      * another micro-batch follows, or all buckets are summed after backward. */
     tdm_status (*bucket_ready)(void *user, int bucket);
-    /* Of tdm__pass: replicas exchange statistics, as tdm_reducer_ops.exchange. NULL if the plan has none. */
-    tdm_status (*exchange)(void *user, char *blocks, size_t bytes);
+    /* Of tdm__pass and of the stages: replicas exchange statistics, as tdm_reducer_ops.exchange. NULL if the plan has
+     * none. */
+    tdm_status (*exchange)(void *user, int stage, char *blocks, size_t bytes);
+    /* A stage has failed, so those of other ranks would wait for it in an exchange. The message is this thread's. */
+    void (*stage_failed)(void *user);
     void *user;
 } tdm_exec_hooks;
 
@@ -267,13 +270,13 @@ tdm_status tdm__exec_evaluate(tdm_replica *replica, const tdm_rows *rows);
 float *tdm__exec_output(const tdm_replica *replica);
 float *tdm__exec_output_gradient(const tdm_replica *replica);
 
-/* The same of one stage among several, in training, for a micro-batch of a step, counted from 0. send: what the next
- * stage reads of the micro-batch goes into that stage's memory, which must have room: it has room for
- * plan->stages[].in_flight micro-batches between send and backward. backward: in the end the gradients of what the
- * stage before has sent go into that stage's memory. */
-tdm_status tdm__stage_forward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch);
+/* The same of one stage among several, in training, for a micro-batch of a step, counted from 0; *step is first the
+ * stage's own `forward` or `backward` in plan->stages. send: what the next stage reads of the micro-batch goes into that
+ * stage's memory, which must have room: it has room for plan->stages[].in_flight micro-batches between send and
+ * backward. backward: in the end the gradients of what the stage before has sent go into that stage's memory. */
+tdm_status tdm__stage_forward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch, int *step);
 tdm_status tdm__stage_send(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch);
 tdm_status tdm__stage_backward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch,
-                               const tdm_exec_hooks *hooks);
+                               const tdm_exec_hooks *hooks, int *step);
 
 #endif

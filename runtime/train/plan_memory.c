@@ -50,8 +50,11 @@ static size_t count_parts(const tdm_plan *plan, int parts, int stage) {
     const size_t buffers = plan->stages[stage].buffer_bytes;
     if (!plan->options.training || parts <= 1) return 0;
     if (plan->statistics_bytes == 0) return trained + buffers;
-    const size_t batch = tdm__plan_converts(plan) ? (size_t)plan->options.rows * plan->input_row_bytes : 0;
-    return (size_t)(parts - 1) * (trained + buffers + plan->activation_bytes + batch);
+    const tdm_plan_stage *s = &plan->stages[stage];
+    size_t batch = 0;
+    if (tdm__plan_converts(plan) && stage == 0)
+        batch = (size_t)s->in_flight * (size_t)plan->options.rows * plan->input_row_bytes;
+    return (size_t)(parts - 1) * (trained + buffers + tdm__stage_activation_bytes(s) + batch);
 }
 
 /* Of ddp, in the memory of the device or, on the CPU and for PowerSGD, of the process. */

@@ -77,11 +77,6 @@ static tdm_status check_stages(const tdm_run *run) {
         TDM_FAIL(TDM_E_CONFIG,
                  "parallel.stages: %s keeps a whole replica on each device; use another parallel.mode, or stages: 1",
                  mode->name);
-    if (parallel->sync_batchnorm)
-        TDM_FAIL(
-            TDM_E_CONFIG,
-            "parallel.sync_batchnorm is for replicas on one device each: their stages run different micro-batches at "
-            "the same time; write sync_batchnorm: false");
     if (run->options.world == 0 && devices % parallel->stages != 0)
         TDM_FAIL(
             TDM_E_CONFIG,

@@ -131,6 +131,40 @@ has rank0.err "warning: comm: nccl is not used, gradients are reduced in host me
 ranks nccl "11 11" "23007 23008"
 has rank0.err "error: nccl: ranks have different versions"
 
+# A device of a stage fails while the stages of two ranks exchange statistics: nobody waits for the deadline.
+cat >staged.yaml <<'YAML'
+tandem: 1
+name: staged
+model:
+  input: [3, 8, 8]
+  layers:
+    - conv2d: {out: 8, kernel: 3}
+    - batchnorm2d
+    - relu
+    - conv2d: {out: 8, kernel: 3, stage: 1}
+    - batchnorm2d
+    - flatten
+    - linear: {out: 5, stage: 2}
+    - batchnorm1d
+data: {train: {format: synthetic, samples: 64}}
+optimizer: {type: sgd, lr: 0.01}
+train: {steps: 20, batch: {per_device: 8}, accumulate: 4}
+parallel: {mode: ddp, stages: 3, device: cuda, device_ids: [0, 1, 2, 3, 4, 5], sync_batchnorm: true}
+YAML
+pids=()
+for rank in 0 1; do
+    CUDA_EMULATED_DEVICES=6 CUDA_EMULATED_FAIL_WORK_AT=$((rank * 1500)) \
+        RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 "$tandem" train staged.yaml --quiet \
+        parallel.ddp.init_method="file://$PWD/meet-staged" --run-dir staged 2>"rank$rank.err" &
+    pids+=($!)
+done
+for rank in 0 1; do
+    wait "${pids[rank]}"
+    same $? $((7 - 2 * rank)) "status of rank $rank, a stage of rank 1 having failed"
+done
+has rank0.err "rank 1: "
+has rank1.err "an illegal memory access was encountered"
+
 # A rank that cannot use NCCL is named by the one that can; the sums are those of host memory, with NCCL's bits here.
 ranks auto "0 0" "23007 23007"
 hasnt rank0.err "host memory"

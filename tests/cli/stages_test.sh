@@ -72,6 +72,13 @@ for how in bf16 '{type: powersgd, start_step: 0}'; do # gradients that are sent 
     same "$(fact less peak_memory_bytes)" "$here,$here" "memory of stages with $how"
     rm -r less
 done
+four=("${four[@]:0:2}" parallel.sync_batchnorm=true --resume never)
+run alone net.yaml "${four[@]}"
+same "$(fact alone peak_memory_bytes)" "$(planned net.yaml "${four[@]:0:3}")" "memory of stages whose parts exchange statistics"
+run synced net.yaml "${four[@]}" parallel.mode=ddp
+same "$(fact synced params_xxh3)" "$(fact alone params_xxh3)" "ResNet-18 in two stages with the statistics of all ranks"
+here=$(planned net.yaml "${four[@]:0:3}" parallel.mode=ddp)
+same "$(fact synced peak_memory_bytes)" "$here,$here" "memory of stages that exchange statistics"
 code 0 "$tandem" eval net4
 four=$(cat "$out")
 code 0 "$tandem" eval net1

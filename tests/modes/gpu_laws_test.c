@@ -104,6 +104,13 @@ TEST(series_are_equal_in_all_modes) {
     tdm_graph_free(graph);
 }
 
+static law_result run_stages(tdm_job *job, const tdm_graph *graph, int mode, int replicas, int stages) {
+    job->parallel.stages = stages;
+    law_result result = run_as(job, graph, mode, replicas * stages);
+    job->parallel.stages = 1;
+    return result;
+}
+
 /* parallel.sync_batchnorm; NCCL gathers the same blocks, and its sums of gradients are near. */
 TEST(synchronised_statistics_are_equal_in_all_modes) {
     tdm_job job;
@@ -120,6 +127,10 @@ TEST(synchronised_statistics_are_equal_in_all_modes) {
     law_check_same(&single, &dp);
     law_check_same(&single, &own);
     law_check_same(&single, &ddp);
+    law_result cut = run_stages(&job, graph, TDM_MODE_SINGLE, 3, 2);
+    law_check_same(&single, &cut);
+    cut = run_stages(&job, graph, TDM_MODE_DDP, 3, 2);
+    law_check_same(&single, &cut);
     if (device_count >= 3) {
         job.parallel.ddp.backend = TDM_BACKEND_NCCL;
         law_result nccl = run_as(&job, graph, TDM_MODE_DDP, 3);
@@ -154,13 +165,6 @@ TEST(graphs_change_nothing) {
     unsetenv("TANDEM_CUDA_GRAPHS");
     law_check_same(&captured, &plain);
     tdm_graph_free(graph);
-}
-
-static law_result run_stages(tdm_job *job, const tdm_graph *graph, int mode, int replicas, int stages) {
-    job->parallel.stages = stages;
-    law_result result = run_as(job, graph, mode, replicas * stages);
-    job->parallel.stages = 1;
-    return result;
 }
 
 /* A replica over several devices has the bits of one device with as many micro-batches. */

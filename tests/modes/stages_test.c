@@ -136,6 +136,64 @@ TEST(ranks_without_samples) {
     tdm_graph_free(normed);
 }
 
+/* Two batch norms, so that two stages have statistics; frozen layers behind one of them. */
+static tdm_graph *normed(void) {
+    static const tdm_attr conv[] = {{"out", "8", {0}}, {"kernel", "3", {0}}};
+    tdm_graph *g = NULL;
+    tdm_value y;
+    CHECK_OK(tdm_graph_new(&g, NULL));
+    CHECK_OK(tdm_graph_input(g, 3, (const int64_t[]){3, 8, 8}, &y));
+    CHECK_OK(tdm_graph_add(g, "conv2d", "conv1", &y, 1, conv, 2, &y));
+    CHECK_OK(tdm_graph_add(g, "batchnorm2d", "bn1", &y, 1, NULL, 0, &y));
+    CHECK_OK(tdm_graph_add(g, "relu", "relu1", &y, 1, NULL, 0, &y));
+    CHECK_OK(tdm_graph_add(g, "conv2d", "conv2", &y, 1, conv, 2, &y));
+    CHECK_OK(tdm_graph_add(g, "batchnorm2d", "bn2", &y, 1, NULL, 0, &y));
+    CHECK_OK(tdm_graph_add(g, "relu", "relu2", &y, 1, NULL, 0, &y));
+    CHECK_OK(tdm_graph_add(g, "flatten", "flat", &y, 1, NULL, 0, &y));
+    CHECK_OK(tdm_graph_add(g, "linear", "fc1", &y, 1, (tdm_attr[]){{"out", "12", {0}}}, 1, &y));
+    CHECK_OK(tdm_graph_add(g, "batchnorm1d", "bn3", &y, 1, NULL, 0, &y));
+    CHECK_OK(tdm_graph_add(g, "linear", "fc2", &y, 1, (tdm_attr[]){{"out", "5", {0}}}, 1, &y));
+    CHECK_OK(tdm_graph_finish(g, y));
+    return g;
+}
+
+/* The statistics of a micro-batch on all ranks, whichever stage has the batch norm. 48 samples: 3 replicas have batches
+ * of 18, 18 and 12 of them. */
+TEST(statistics_of_all_ranks) {
+    static const int micro[] = {1, 2, 3, 6};
+    tdm_graph *graph = normed();
+    for (int i = 0; i < 4; i++) {
+        tdm_job job;
+        law_job(&job);
+        job.data.train.samples = 48;
+        job.train.accumulate = micro[i];
+        job.train.clip_grad_norm = 0.5;
+        job.parallel.sync_batchnorm = true;
+        job.parallel.ddp.bucket_cap_mb = i % 2 == 0 ? 25 : 0.001;
+        job.parallel.ddp.compress.type = i == 3 ? TDM_COMPRESS_BF16 : TDM_COMPRESS_NONE;
+        job.train.recompute = i == 2 ? TDM_RECOMPUTE_ALWAYS : TDM_RECOMPUTE_AUTO;
+        job.parallel.verify = (tdm_interval){TDM_INTERVAL_STEPS, 1};
+        check_stages(&job, graph, 3, 4);
+        job.freeze = (tdm_texts){.count = 2, .item = {"bn1.*", "conv2.*"}};
+        check_stages(&job, graph, 2, 3);
+    }
+    tdm_graph_free(graph);
+}
+
+/* So that equality means something: batches of 2 rows have other statistics than those of 6. */
+TEST(statistics_of_all_ranks_are_others) {
+    tdm_graph *graph = normed();
+    tdm_job job;
+    law_job(&job);
+    job.data.train.samples = 48;
+    job.train.accumulate = 3;
+    const law_result own = run_as(&job, graph, TDM_MODE_DDP, 3, 2);
+    job.parallel.sync_batchnorm = true;
+    const law_result synced = run_as(&job, graph, TDM_MODE_DDP, 3, 2);
+    CHECK(strcmp(own.params, synced.params) != 0);
+    tdm_graph_free(graph);
+}
+
 /* A stage without anything to train sends forward, and gets no gradients back. */
 TEST(frozen_stages) {
     tdm_graph *graph = law_graph(1, 0);
@@ -285,10 +343,6 @@ TEST(jobs_that_cannot_be_cut) {
     job.train.accumulate = 2;
     job.parallel.mode = TDM_MODE_DP;
     check_refused(&job, graph, "parallel.stages: dp keeps a whole replica on each device");
-    job.parallel.mode = TDM_MODE_DDP;
-    job.parallel.sync_batchnorm = true;
-    check_refused(&job, graph, "parallel.sync_batchnorm is for replicas on one device each");
-    job.parallel.sync_batchnorm = false;
     job.parallel.mode = TDM_MODE_SINGLE;
     job.parallel.stages = job.parallel.device_ids.count = 5;
     check_refused(&job, graph, "the model has 4 of them for 5 stages; write at most 4");
@@ -333,6 +387,7 @@ TEST(a_loss_that_is_not_finite) {
 
 TEST_MAIN(RUN(stages_have_the_bits_of_one_device); RUN(with_everything_that_follows_backward);
           RUN(gradients_of_16_bits); RUN(gradients_as_two_factors); RUN(ranks_without_samples);
+          RUN(statistics_of_all_ranks); RUN(statistics_of_all_ranks_are_others);
           RUN(a_compressed_run_goes_on_in_other_stages); RUN(frozen_stages); RUN(outputs_made_again);
           RUN(numbers_of_16_bits); RUN(a_run_goes_on_in_other_stages); RUN(stages_that_layers_name);
           RUN(jobs_that_cannot_be_cut); RUN(stages_of_a_graph); RUN(a_loss_that_is_not_finite);)

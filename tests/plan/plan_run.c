@@ -80,12 +80,16 @@ static void train_stages(plan_run *run, const plan_pass *pass, const tdm_rows *r
     tdm_replica *const *stage = run->replica->stages;
     const size_t bytes = (size_t)(pass->rows * run->plan->output_width) * sizeof(float);
     for (int k = 0; k < count; k++) {
-        CHECK_OK(tdm__stage_forward(stage[k], rows, micro_batch));
+        int step = stage[k]->plan->stages[k].forward;
+        CHECK_OK(tdm__stage_forward(stage[k], rows, micro_batch, &step));
         CHECK_OK(tdm__stage_send(stage[k], rows, micro_batch));
     }
     memcpy(run->output, tdm__exec_output(stage[count - 1]), bytes);
     memcpy(tdm__exec_output_gradient(stage[count - 1]), pass->d_output, bytes);
-    for (int k = count - 1; k >= 0; k--) CHECK_OK(tdm__stage_backward(stage[k], rows, micro_batch, NULL));
+    for (int k = count - 1; k >= 0; k--) {
+        int step = stage[k]->plan->stages[k].backward;
+        CHECK_OK(tdm__stage_backward(stage[k], rows, micro_batch, NULL, &step));
+    }
 }
 
 void plan_run_pass(plan_run *run, const plan_pass *pass, bool first) {
