@@ -1,4 +1,5 @@
 /* Replicas over several devices: parallel.stages, and `stage` of the layers. */
+#include "config/checks/checks.h"
 #include "config/object.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
@@ -48,14 +49,18 @@ void tdm__check_stages(tdm_config *config) {
 
 /* ---- layers ---- */
 
+/* Whoever writes `stages: 1` wants one device, and `tandem plan` says that `stage` is ignored. Whoever writes nothing has
+ * forgotten it. */
 void tdm__check_missing_stages(tdm_config *config) {
-    if (config->settings.job.parallel.stages > 1) return;
+    if (tdm__check_is_written(config, "parallel.stages")) return;
     for (int i = 0; i < config->layer_count; i++) {
         const tdm_layer *layer = &config->layers[i];
         if (layer->head.stage == TDM_INT_NULL || layer->head.stage == 0) continue;
-        TDM_FAULT(config, CONFLICT, layer->at, tdm__layer_key(config, i, "stage"),
-                  "stages count from 0; write parallel.stages", "%s '%s' is in stage %lld, but parallel.stages is 1",
-                  layer->op != NULL ? layer->op->name : "the layer", layer->name, (long long)layer->head.stage);
+        TDM_FAULT(
+            config, CONFLICT, layer->at, tdm__layer_key(config, i, "stage"),
+            "stages count from 0; write parallel.stages: as many as there are, or 1 to run the layers on one device",
+            "%s '%s' is in stage %lld, but parallel.stages is 1", layer->op != NULL ? layer->op->name : "the layer",
+            layer->name, (long long)layer->head.stage);
         return; /* more of them would have the same cause */
     }
 }

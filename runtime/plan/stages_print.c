@@ -28,10 +28,23 @@ static void print_stage(const tdm_plan *plan, int index, double all, tdm_text *o
                      (double)stage->shared_bytes / 1048576.0, (double)stage->sent_bytes / 1048576.0);
 }
 
+/* Of a job that says that replicas have one device. */
+static void print_ignored(const tdm_plan *plan, tdm_text *out) {
+    int layers = 0;
+    for (size_t i = 0; i < plan->graph->node_count; i++) layers += plan->graph->nodes[i].stage > 0;
+    if (layers == 0) return;
+    tdm__text_printf(
+        out, "note: parallel.stages is 1: each replica runs on one device, and `stage` of %d layer%s is ignored\n",
+        layers, layers == 1 ? "" : "s");
+}
+
 void tdm__stages_print(const tdm_plan *plan, tdm_text *out) {
     const occupancy of = occupancy_of(plan);
     const double all = flops_of_all(plan);
-    if (plan->stage_count == 1) return;
+    if (plan->stage_count == 1) {
+        print_ignored(plan, out);
+        return;
+    }
     tdm__text_printf(out,
                      "\n%d stages, %lld micro-batch%s a step: bubble %d/%lld = %.1f %%, efficiency of equal stages "
                      "%.1f %%\n",

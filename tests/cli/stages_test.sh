@@ -24,6 +24,18 @@ run ranks toy_mp.yaml --mode ddp 'parallel.device_ids=[0, 1, 2, 3]'
 same "$(fact ranks params_xxh3)" "$(fact parts params_xxh3)" "the toy's parameters in ddp"
 same "$(fact two peak_memory_bytes)" "$(planned toy_mp.yaml)" "the toy's memory"
 
+# On one device after all: `stage` is ignored, if the job says so.
+run again toy_mp.yaml parallel.stages=1 'parallel.device_ids=[0]'
+same "$(fact again params_xxh3)" "$(fact one params_xxh3)" "the toy's parameters on one device"
+code 0 "$tandem" plan toy_mp.yaml parallel.stages=1 'parallel.device_ids=[0]'
+has "$out" "note: parallel.stages is 1: each replica runs on one device, and \`stage\` of 1 layer is ignored"
+code 0 "$tandem" plan toy_mp.yaml
+hasnt "$out" "is ignored"
+grep -v 'stages:' toy_mp.yaml >forgotten.yaml
+code 3 "$tandem" check forgotten.yaml
+has "$out" "is in stage 1, but parallel.stages is 1"
+has "$out" "or 1 to run the layers on one device"
+
 # What `check` says of devices is what `train` begins with.
 replicas() { # FILE ARGUMENT...: how many parts `check` names
     code 0 "$tandem" check "$@"
