@@ -9,6 +9,8 @@
 #include "runtime/graph/graph.h"
 #include "runtime/optim/schedule.h"
 
+enum { PREDICTED_ROWS = 32 }; /* in a batch, where train.batch is not written and need not be */
+
 /* The position for a fault about a whole section: its key, else the key of the enclosing section, else the start of the
  * file. */
 static tdm_position section_position(const tdm_config *config, const char *path) {
@@ -43,7 +45,12 @@ static void fill_run_dir(tdm_config *config) {
 
 /* ---- pairs ---- */
 
-/* Exactly one of two keys must be written. If both are, a later override wins over the other text. */
+/* What only predicts needs no `train`, nor does a file with `burnin`, which may be for that alone. */
+static bool must_train(const tdm_config *config) {
+    return !config->predicts && config->section_at[tdm__section_find("burnin")].text == NULL;
+}
+
+/* Exactly one of two keys must be written, or at most one where nothing trains. If both are, a later override wins over the other text. */
 static void check_pair(tdm_config *config, const char *section, const char *a, int64_t *a_value, const char *b,
                        int64_t *b_value, const char *hint) {
     const char *a_key = tdm__fault_key(&config->faults, section, a);
@@ -59,7 +66,7 @@ static void check_pair(tdm_config *config, const char *section, const char *a, i
         TDM_FAULT(config, EXCLUSIVE, a_is_first ? b_at : a_at, a_is_first ? b_key : a_key,
                   tdm__check_quote(config, a_is_first ? a_key : b_key), "%s must have either %s or %s, got both",
                   section, a, b);
-    } else if (!has_a && !has_b) {
+    } else if (!has_a && !has_b && must_train(config)) {
         tdm_position at = a_at.text != NULL ? a_at : b_at.text != NULL ? b_at : section_position(config, section);
         TDM_FAULT(config, EXCLUSIVE, at, section, hint, "%s must have either %s or %s", section, a, b);
     }
@@ -71,6 +78,9 @@ static void check_pairs(tdm_config *config) {
     if (config->section_is_bad[tdm__section_find("train")]) return;
     check_pair(config, "train.batch", "per_device", &train->per_device, "global", &train->global_batch,
                "write `train: {batch: {per_device: 32}}` or `{global: 64}`");
+    if (must_train(config)) return;
+    if (train->per_device == TDM_INT_NULL && train->global_batch == TDM_INT_NULL) train->per_device = PREDICTED_ROWS;
+    if (config->predicts && train->epochs == TDM_INT_NULL && train->steps == TDM_INT_NULL) train->steps = 1;
 }
 
 /* ---- optimizer and schedule ---- */

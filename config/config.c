@@ -119,6 +119,13 @@ tdm_status tdm_config_open(tdm_config **out, const tdm_host *host, const char *p
     return status;
 }
 
+tdm_status tdm_config_predicts(tdm_config *config) {
+    if (config == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_predicts: config is NULL");
+    config->predicts = true;
+    config->is_checked = config->is_good = false;
+    return TDM_OK;
+}
+
 void tdm_config_free(tdm_config *config) {
     if (config == NULL) return;
     const tdm_host *host = config->host;

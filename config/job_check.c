@@ -129,7 +129,8 @@ tdm_status tdm_job_check(const tdm_job *job) {
     }
     const tdm_train_section *train = &job->train;
     if ((train->epochs == TDM_INT_NULL) == (train->steps == TDM_INT_NULL))
-        TDM_FAIL(TDM_E_CONFIG, "job: train needs exactly one of epochs and steps; set the other to TDM_INT_NULL");
+        TDM_FAIL(TDM_E_CONFIG,
+                 "job: train needs exactly one of epochs and steps; set one, and the other to TDM_INT_NULL");
     if ((train->per_device == TDM_INT_NULL) == (train->global_batch == TDM_INT_NULL))
         TDM_FAIL(TDM_E_CONFIG,
                  "job: train.batch needs exactly one of per_device and global_batch; set the other to TDM_INT_NULL");

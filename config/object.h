@@ -60,6 +60,7 @@ struct tdm_config {
     char start_time[24];
     tdm_override *overrides;
     size_t override_count, override_room;
+    bool predicts; /* tdm_config_predicts */
 
     tdm_zone work; /* holds the last check, which is everything below */
     bool is_checked, is_good;

@@ -179,7 +179,11 @@ char *tell_position(const char *file, int line, int column);
 /* Opens CONFIG of the command line, applies all overrides and then `extra` (NULL-terminated, may be NULL), and checks
  * it. Prints all faults on stderr. Returns the exit code. */
 int job_open(tool *t, const char *const *extra, tdm_config **out);
-/* The same for a config that is already open. On success *out is `config`, on failure `config` is freed. */
+/* The same for what trains: a file for burn-in alone is refused. */
+int job_open_training(tool *t, const char *const *extra, tdm_config **out);
+/* The same for what does not train: what only training needs may be missing. */
+int job_open_predicting(tool *t, tdm_config **out);
+/* The same as job_open for a config that is already open. On success *out is `config`, on failure `config` is freed. */
 int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config **out);
 /* The overrides and flags of the command line, then `extra`. */
 tdm_status job_override(const tool *t, const char *const *extra, tdm_config *config);

@@ -132,30 +132,34 @@ static const starter_line toy[] = {
 };
 
 static const starter_line burnin[] = {
-    HEAD,
+    {"", "`tandem burnin FILE` runs it, `tandem check FILE` checks it, `tandem explain KEY` explains a key",
+     "`tandem burnin 文件` 运行，`tandem check 文件` 检查，`tandem explain 键` 查看说明"},
+    {"", "override values on the command line: `tandem burnin FILE 'parallel.device_ids=[0, 1]'`",
+     "可在命令行修改：`tandem burnin 文件 'parallel.device_ids=[0, 1]'`"},
+    {"tandem: 1", "version of this format", "本格式的版本"},
     {"name: resnet50-burnin", NULL, NULL},
     {"model:", NULL, NULL},
     {"  input: [3, 224, 224]", NULL, NULL},
     {"  builtin: resnet50", "torchvision's network, its names and first weights",
      "torchvision 的网络，名称与初始权重相同"},
-    {"  weights: weights/resnet50.safetensors", NULL, NULL},
+    {"  weights: null", "the first weights of the seed; or a file, as weights/resnet50.safetensors",
+     "用种子生成的初始权重；或权重文件，如 weights/resnet50.safetensors"},
     {"data:", NULL, NULL},
-    {"  train: {format: image_folder, path: data/images}", "a folder of pictures; format: synthetic makes some up",
-     "图片目录；format: synthetic 则随机生成"},
-    {"  transform: [{resize: 256}, {center_crop: 224}, to_float, {normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, "
-     "0.224, 0.225]}}]",
-     NULL, NULL},
-    {"loss: cross_entropy", NULL, NULL},
-    {"optimizer: {type: sgd, lr: 0}", "`tandem burnin` does not train", "`tandem burnin` 不训练"},
+    {"  eval: {format: synthetic, samples: 256}", "or {format: image_folder, path: data/images}",
+     "或 {format: image_folder, path: data/images}"},
+    {"  transform: []",
+     "of pictures: [{resize: 256}, {center_crop: 224}, to_float, {normalize: {mean: [0.485, 0.456, 0.406], std: "
+     "[0.229, 0.224, 0.225]}}]",
+     "图片则用 [{resize: 256}, {center_crop: 224}, to_float, {normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, "
+     "0.224, 0.225]}}]"},
     {"train:", NULL, NULL},
-    {"  steps: 1", NULL, NULL},
-    {"  batch: {per_device: 64}", "samples that a device predicts at once", "每个设备一次预测的样本数"},
+    {"  batch: {per_device: 32}", "samples that a device predicts at once", "每个设备一次预测的样本数"},
     {"burnin:", NULL, NULL},
     {"  duration: 10m", "or iterations: batches of each device", "或用 iterations：每个设备的批次数"},
     {"  max_samples: 256", "kept in memory, predicted again and again", "留在内存中反复预测"},
     {"parallel:", NULL, NULL},
-    {"  device: cuda", "needs the cuda module: see `tandem doctor`", "需要本构建含有 cuda 模块，见 `tandem doctor`"},
-    {"  device_ids: [0]", NULL, NULL},
+    {"  device: auto", "cuda: only GPUs; cpu: only the processor", "cuda：只用 GPU；cpu：只用处理器"},
+    {"  device_ids: [0]", "the devices, as [0, 1, 2, 3]", "设备，如 [0, 1, 2, 3]"},
     {NULL, NULL, NULL},
 };
 

@@ -306,6 +306,7 @@ TEST(configs) {
     CHECK(config == NULL);
     tdm_config_free(NULL);
     MISUSE(tdm_config_check(NULL));
+    MISUSE(tdm_config_predicts(NULL));
     CHECK_INT(tdm_config_fault_count(NULL), 0);
     CHECK(tdm_config_fault(NULL, 0) == NULL);
     MISUSE(tdm_config_faults(NULL, 0, &text));

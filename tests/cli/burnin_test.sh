@@ -37,6 +37,35 @@ code 0 "$tandem" burnin trained --duration 300ms parallel.device_ids=[0,1,2]
 has "$out" "good: 3 of 3 devices"
 has "$out" "outputs are the same bits on all devices"
 has "$err" "burn-in of toy: 3 devices, 50 samples in batches of 8"
+
+# The starter runs as it is written, with or without a GPU; a file for burn-in alone needs no `train`.
+code 0 "$tandem" init --task resnet50-burnin -o starter.yaml
+code 0 "$tandem" check starter.yaml
+code 0 "$tandem" burnin starter.yaml --iterations 2 train.batch.per_device=1 burnin.max_samples=2
+has "$out" "good: 1 of 1 device"
+cat >alone.yaml <<'YAML'
+tandem: 1
+model: {input: 10, layers: [linear: 5]}
+data: {eval: {format: synthetic, samples: 40}}
+YAML
+code 0 "$tandem" burnin alone.yaml --iterations 2
+has "$err" "40 samples in batches of 32, for 2 batches"
+code 0 "$tandem" burnin alone.yaml --iterations 2 train.batch.global=16 train.epochs=3
+has "$err" "40 samples in batches of 16"
+code 0 "$tandem" plan alone.yaml --predict
+for verb in train compare plan check; do
+    code 3 "$tandem" $verb alone.yaml
+done
+echo 'burnin: {iterations: 2}' >>alone.yaml
+code 0 "$tandem" burnin alone.yaml
+for verb in check show; do
+    code 0 "$tandem" $verb alone.yaml
+done
+for verb in train compare plan 'bench data'; do
+    code 3 "$tandem" $verb alone.yaml # without a length
+    has "$err" "alone.yaml is a file for \`tandem burnin\`: to train, write \`train: {epochs: 3}\`"
+done
+code 0 "$tandem" plan alone.yaml train.steps=1
 code 2 "$tandem" burnin
 code 3 "$tandem" burnin toy.yaml --iterations 0
 has "$err" "burnin.iterations"

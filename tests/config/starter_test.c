@@ -73,7 +73,7 @@ TEST(starters_survive_an_editor) {
             tdm_free(text);
         }
     }
-    CHECK_INT(alternatives, 10);
+    CHECK_INT(alternatives, 12);
 }
 
 static bool line_has(const char *text, int line, const char *part) {

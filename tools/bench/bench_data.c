@@ -73,7 +73,7 @@ int bench_data(tool *t) {
     if (t->word_count < 2) return args_wrong(t, "`bench data` needs CONFIG");
     if (!bench_counts(t, &iterations, &r.warmup)) return TDM_E_USAGE;
     t->word[0] = t->word[1];
-    int code = job_open(t, NULL, &config);
+    int code = job_open_training(t, NULL, &config);
     if (code != TDM_OK) return code;
     tdm_job job = *tdm_config_job(config);
     job.parallel.mode = TDM_MODE_SINGLE;

@@ -195,7 +195,7 @@ static int open_job(comparison *c, tdm_config **config) {
     }
     FREED char *override = text_format("parallel.mode=%s", mode);
     const char *const extra[] = {override, NULL};
-    int code = job_open(c->t, extra, config);
+    int code = job_open_training(c->t, extra, config);
     if (code != TDM_OK) return code;
     c->job = tdm_config_job(*config);
     if (c->job->parallel.stages > 1 && !args_flag(c->t, "--modes")) leave_out_dp(c);

@@ -25,7 +25,8 @@ static int check_flags(const tool *t) {
 static int run(tool *t) {
     FREED_BY(job_freed) tdm_config *config = NULL;
     int code = check_flags(t);
-    if (code == TDM_OK) code = job_open(t, NULL, &config);
+    if (code == TDM_OK)
+        code = args_flag(t, "--predict") ? job_open_predicting(t, &config) : job_open_training(t, NULL, &config);
     if (code != TDM_OK) return code;
     char *text = NULL;
     tdm_status status = print(t, config, &text);

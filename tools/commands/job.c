@@ -67,6 +67,27 @@ int job_open(tool *t, const char *const *extra, tdm_config **out) {
     return status == TDM_OK ? job_take(t, extra, config, out) : tell_error(status);
 }
 
+int job_open_training(tool *t, const char *const *extra, tdm_config **out) {
+    const int code = job_open(t, extra, out);
+    if (code != TDM_OK) return code;
+    const tdm_job *job = tdm_config_job(*out);
+    if (job->train.epochs != TDM_INT_NULL || job->train.steps != TDM_INT_NULL) return TDM_OK;
+    term_error("%s is a file for `tandem burnin`: to train, write `train: {epochs: 3}` or `{steps: 1000}` in it",
+               t->word[0]);
+    tdm_config_free(*out);
+    *out = NULL;
+    return TDM_E_CONFIG;
+}
+
+int job_open_predicting(tool *t, tdm_config **out) {
+    tdm_config *config;
+    *out = NULL;
+    tdm_status status = tdm_config_open(&config, &t->host, t->word[0]);
+    if (status != TDM_OK) return tell_error(status);
+    (void)tdm_config_predicts(config);
+    return job_take(t, NULL, config, out);
+}
+
 tdm_status job_override(const tool *t, const char *const *extra, tdm_config *config) {
     tdm_status status = TDM_OK;
     for (int i = 0; i < t->override_count && status == TDM_OK; i++) {

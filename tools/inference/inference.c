@@ -26,7 +26,7 @@ static int open_config(inference *in, tool *t, const char **folder) {
     in->file = text_format("%s/%s", t->word[0], name);
     *folder = files_is_missing(in->file) ? NULL : t->word[0];
     if (!*folder && runs_lacks(t->word[0], name)) return TDM_E_CONFIG;
-    if (!*folder) return job_open(t, NULL, &in->config);
+    if (!*folder) return job_open_predicting(t, &in->config);
     FREED char *text = files_text(*folder, name);
     if (!text) {
         term_error("%s: cannot be read: %s", in->file, files_refusal(in->file, errno));

@@ -18,7 +18,7 @@ int session_configure(session *s, tool *t, const char *const *extra) {
     if (code != TDM_OK) return code;
     log_set_rank(s->facts.rank, s->facts.world);
     s->shows = s->facts.rank == 0;
-    code = job_open(t, extra, &s->config);
+    code = job_open_training(t, extra, &s->config);
     if (code != TDM_OK) {
         /* The configuration may set the meeting point, but it could not be read: notify the ranks at the default one.
          */

@@ -38,6 +38,10 @@ TDM_API void tdm_config_free(tdm_config *config); /* NULL is allowed */
 TDM_API tdm_status tdm_config_override(tdm_config *config, const char *assignment);
 /* The same, with a value that is plain text instead of YAML: for paths and names that a program passes on. */
 TDM_API tdm_status tdm_config_override_text(tdm_config *config, const char *key, const char *text);
+/* Says that the job will predict or burn in, and not train: what only training needs (train.epochs or steps, train.batch)
+ * may be left out. Without this call train.batch may be left out of a file that has `burnin`, and a length too: then the
+ * job has neither epochs nor steps, and tdm_run_open refuses to train it. */
+TDM_API tdm_status tdm_config_predicts(tdm_config *config);
 /* Checks everything that can be checked without data and devices, model shapes included. TDM_E_CONFIG if there are
  * faults; TDM_E_UNSUPPORTED if all of them concern parts of the format that this build lacks. */
 TDM_API tdm_status tdm_config_check(tdm_config *config);
