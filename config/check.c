@@ -388,6 +388,12 @@ static void check_metric(tdm_config *config, const char *key, int metric) {
 /* Without data.train, a program provides the samples, those to evaluate on as well. */
 static void check_evaluates(tdm_config *config, const char *key, const char *name) {
     const tdm_data_section *data = &config->settings.job.data;
+    if (config->settings.job.eval.every.kind == TDM_INTERVAL_NEVER)
+        tdm__conflict(config, key, "eval.every",
+                      TDM_WORDS(config,
+                                "%s judges the evaluations of eval.every, and there are none; write eval.every: 1 "
+                                "epoch, or leave %s out",
+                                name, name));
     if (data->train.format == TDM_DATA_NONE || data->eval.format != TDM_DATA_NONE) return;
     tdm__conflict(
         config, key, "data.eval.format",

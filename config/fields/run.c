@@ -20,7 +20,8 @@ const tdm_field tdm__root_rows[] = {
 static const char *const weights_names[] = {"ema", "model", NULL};
 const tdm_field tdm__eval_rows[] = {
     {FIELD_IN(INTERVAL, tdm_job, eval, every, "1 epoch"), FLAGS(NULLABLE),
-     HELP("how often data.eval is evaluated; null: never", "多久在 data.eval 上评估一次；null 表示从不")},
+     HELP("how often data.eval is evaluated, besides at the end of the run; null: only there",
+          "多久在 data.eval 上评估一次，运行结束时总会评估；null 表示仅在那时")},
     {FIELD_IN(INT, tdm_job, eval, batch, "null"), RANGE(1, MANY), FLAGS(NULLABLE), .unit = "samples",
      HELP("samples that a device evaluates at once, the same in train, eval and predict; null: as many as a device "
           "processes at once in training",

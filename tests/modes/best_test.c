@@ -263,6 +263,17 @@ TEST(metrics_that_a_job_lacks) {
     make_plateau(&job);
     job.data.eval.format = TDM_DATA_NONE;
     check_refused(&job, graph, "schedule: plateau judges evaluations, and the job has no data.eval");
+    make_plateau(&job);
+    job.eval.every = (tdm_interval){.kind = TDM_INTERVAL_NEVER};
+    check_refused(&job, graph, "schedule: plateau judges the evaluations of eval.every, and there are none");
+    make_early(&job);
+    job.eval.every = (tdm_interval){.kind = TDM_INTERVAL_NEVER};
+    check_refused(&job, graph, "train.stop_early.metric judges the evaluations of eval.every, and there are none");
+    make_job(&job);
+    job.run.dir = NULL;
+    job.eval.every = (tdm_interval){.kind = TDM_INTERVAL_NEVER};
+    job.checkpoint.keep_best = TDM_METRIC_LOSS;
+    check_refused(&job, graph, "checkpoint.keep_best judges the evaluations of eval.every, and there are none");
     tdm_graph_free(graph);
 }
 

@@ -119,6 +119,10 @@ static tdm_status check_metric(const tdm_run *run, const char *key, int metric) 
     if (run->job->data.eval.format == TDM_DATA_NONE && run->options.eval == NULL)
         TDM_FAIL(TDM_E_CONFIG, "%s judges evaluations, and the job has no data.eval; add it, or leave %s out", key,
                  key);
+    if (run->job->eval.every.kind == TDM_INTERVAL_NEVER)
+        TDM_FAIL(TDM_E_CONFIG,
+                 "%s judges the evaluations of eval.every, and there are none; set eval.every, or leave %s out", key,
+                 key);
     if (metric == TDM_METRIC_LOSS) return TDM_OK;
     if (run->loss->target != TDM_TARGET_CLASS)
         TDM_FAIL(TDM_E_CONFIG, "%s: %s needs labels, and loss.type %s has none; write loss", key, names[metric],
