@@ -1,8 +1,10 @@
 /* What a run knows of the data trained on: the names of its classes, the features of its table. It comes from the data,
  * or, if the run only predicts, from its weights. Checkpoints keep it, so that other data is read in the same way where
  * that trained on is not at hand. */
+#include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/data/classes.h"
 #include "runtime/data/tables/features.h"
@@ -83,6 +85,26 @@ tdm_status tdm_run_target(const tdm_run *run, tdm_target *out) {
     out->stdev = target->stdev;
     for (int i = 0; i < 2 && target->values.count == 2; i++) out->value[i] = target->values.name[i];
     return TDM_OK;
+}
+
+/* Every evaluation counts them as unknown: that is told once. */
+void tdm__run_warn_of_unseen(const tdm_run *run) {
+    const tdm_dataset *eval = run->eval;
+    if (eval == NULL || eval->unseen_count == 0 || run->options.predicts || run->rank != 0) return;
+    const tdm_unseen_cell *first = &eval->unseen[0];
+    const char *column = eval->features->item[first->place].name;
+    char name[80];
+    int64_t rows = 1;
+    for (int64_t i = 1; i < eval->unseen_count; i++) rows += eval->unseen[i].index != eval->unseen[i - 1].index;
+    if (column != NULL)
+        snprintf(name, sizeof(name), "'%.64s'", column);
+    else
+        snprintf(name, sizeof(name), "%lld of the input", (long long)first->place);
+    TDM_WARN(
+        run->host, "data",
+        "data.eval has categories that data.train does not have, in %lld of %lld rows; the first is '%.64s' in column "
+        "%s, sample %lld; evaluations count them as unknown: correct their spelling, or train with such rows",
+        (long long)rows, (long long)eval->count, first->value, name, (long long)first->index);
 }
 
 int64_t tdm_run_unseen_count(const tdm_run *run) {

@@ -161,6 +161,8 @@ int64_t tdm__eval_workers(const tdm_job *job, const tdm_dataset *dataset, int lo
 tdm_status tdm__run_notes_of_weights(tdm_run *run);
 /* After that: those of the training data, if there are none yet. */
 tdm_status tdm__run_take_notes(tdm_run *run);
+/* Tells of categories of data.eval that data.train does not have. */
+void tdm__run_warn_of_unseen(const tdm_run *run);
 /* TDM_E_CHECKPOINT if the checkpoint was trained on other classes or features than this run has. */
 tdm_status tdm__run_check_notes(const tdm_run *run, const tdm_ckpt *ckpt);
 void tdm__run_close_picture(tdm_run *run);

@@ -288,6 +288,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(tdm__run_open_data(run, &wanted));
     TDM_TRY(build_plan(run));
     warn_of_statistics(run);
+    tdm__run_warn_of_unseen(run);
     TDM_TRY(tdm__run_agree(run));
     TDM_TRY(tdm__run_agree_on_backend(run));
     TDM_TRY(agree_on_running_ahead(run));

@@ -74,6 +74,13 @@ has "$out" "unseen      city: 3 rows with categories that data.train does not ha
 same "$(grep -c unseen "$out")" 1 "lines of data check"
 code 4 "$tandem" data check homes.yaml "${later[@]}" data.train.unseen=error data.train.missing=mean
 has "$err" "Atlantis"
+for mode in single ddp; do # training, once at its start
+    code 0 "$tandem" train homes.yaml --mode $mode --run-dir later-$mode "${later[@]}" eval.every='1 step' --steps 2
+    has "$err" "data.eval has categories that data.train does not have, in 3 of 6 rows; the first is 'Atlantis' in column 'city', sample 1; evaluations count them as unknown"
+    same "$(grep -c 'categories that data.train' "$err")" 1 "lines of train in $mode"
+done
+code 0 "$tandem" train homes.yaml --run-dir later-none --steps 2
+hasnt "$err" "categories that"
 code 0 "$tandem" eval single --out same.json
 same "$(wc -c <"$err")" 0 "words of eval about the categories of the data trained on"
 same "$(json same.json unseen)" "" "unknown categories"
