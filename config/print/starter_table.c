@@ -1,5 +1,6 @@
 /* Writes a configuration for a table, from a look at it. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,51 @@ static tdm_status fail_without_columns(const starter *s, const tdm_host *host) {
     return TDM_E_DATA;
 }
 
+static const char *name_of(const starter *s, int64_t i, char out[80]) {
+    if (s->seen->column[i].name != NULL)
+        snprintf(out, 80, "'%.64s'", s->seen->column[i].name);
+    else
+        snprintf(out, 80, "%lld", (long long)i);
+    return out;
+}
+
+/* A column of numbers but for cells that are written wrongly would pass for one of words. */
+static tdm_status check_numbers(const starter *s, int64_t i) {
+    const tdm_column_seen *column = &s->seen->column[i];
+    char name[80];
+    if (column->words == 0 || column->words > column->infinite + column->commas) return TDM_OK;
+    if (column->commas > 0)
+        TDM_FAIL(TDM_E_DATA,
+                 "csv '%s', line %lld, column %s: '%s' has a decimal comma; write numbers with a point, and without "
+                 "separators of thousands",
+                 s->path, (long long)column->comma_line, name_of(s, i, name), column->comma_cell);
+    TDM_FAIL(TDM_E_DATA,
+             "csv '%s', line %lld, column %s: '%s' is no finite number; write a number, or leave the cell empty",
+             s->path, (long long)column->infinite_line, name_of(s, i, name), column->infinite_cell);
+}
+
+static tdm_status check_cells(const starter *s) {
+    char name[80];
+    for (int64_t i = 0; i < s->seen->columns; i++) {
+        const tdm_column_seen *column = &s->seen->column[i];
+        TDM_TRY(check_numbers(s, i));
+        const use how = use_of(s, i);
+        if (column->broken_line > 0 && (how == USE_CATEGORY || how == USE_TARGET))
+            TDM_FAIL(TDM_E_DATA,
+                     "csv '%s', line %lld, column %s: the text is not UTF-8; convert the file, as with `iconv "
+                     "-f latin1 -t utf-8`",
+                     s->path, (long long)column->broken_line, name_of(s, i, name));
+        if (how == USE_TARGET && column->words > 0 && 2 * column->words < s->seen->rows - column->gaps &&
+            column->different > CLASSES_MOST)
+            TDM_FAIL(
+                TDM_E_DATA,
+                "csv '%s', line %lld: the target, column %s, has no number here; correct it, or name another column "
+                "with --target",
+                s->path, (long long)column->word_line, name_of(s, i, name));
+    }
+    return TDM_OK;
+}
+
 static void count_uses(starter *s) {
     s->numbers = s->categories = s->ignored = s->gaps = 0;
     for (int64_t i = 0; i < s->seen->columns; i++) {
@@ -102,6 +148,7 @@ static void count_uses(starter *s) {
 
 static tdm_status choose(starter *s, const tdm_host *host) {
     const tdm_column_seen *target = &s->seen->column[s->seen->target];
+    TDM_TRY(check_cells(s));
     count_uses(s);
     s->takes_counts = s->numbers + s->categories == 0;
     if (s->takes_counts) count_uses(s);

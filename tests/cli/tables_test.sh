@@ -121,6 +121,41 @@ hasnt age.yaml ignore
 cut -d, -f3,4 ages.csv >marks.csv
 code 4 "$tandem" init --task table --data marks.csv
 has "$err" 'no column of numbers or of kinds; "mark": in 30 rows 30 different words'
+# What keeps a column from being read as it was meant is told by init itself, in a sentence.
+strange() { # NAME WORDS: init's only line about the table
+    code 4 "$tandem" init --task table --data "$1.csv" -o "$1.yaml"
+    has "$err" "$2"
+    same "$(wc -l <"$err")" 1 "lines of init about $1"
+    [ -e "$1.yaml" ] && fail "init wrote a file for $1"
+}
+sed 's/mark/size/' ages.csv >twice.csv
+strange twice "columns 1 and 2, counted from 0, are both named 'size'; rename one in line 1"
+sed '1s/size\|mark//g' ages.csv >nameless.csv
+strange nameless "columns 1 and 2, counted from 0, have no name; write one for each in line 1"
+sed 's/^7,49,/7,-Inf,/' ages.csv >infinite.csv
+strange infinite "line 8, column 'size': '-Inf' is no finite number; write a number, or leave the cell empty"
+sed '1!s/,[0-9]*$/,inf/' ages.csv >endless.csv
+strange endless "line 2, column 'price': 'inf' is no finite number"
+sed '1!s/,\([0-9]*\),m/,"\1,5",m/' ages.csv >commas.csv
+strange commas "line 2, column 'size': '1,5' has a decimal comma; write numbers with a point, and without separators of thousands"
+sed '1!s/$/,5/; s/,\([0-9]*\),\(m[^,]*\),/;\1;\2;/; 1s/,/;/g' ages.csv >german.csv
+strange german "line 2, column 'price': '3,5' has a decimal comma"
+sed 's/,m[0-9]*,/,K\xf6ln,/' ages.csv >latin1.csv
+strange latin1 "line 2, column 'mark': the text is not UTF-8; convert the file, as with \`iconv -f latin1 -t utf-8\`"
+sed '1s/mark/gr\xf6sse/' ages.csv >latin1-name.csv
+strange latin1-name "line 1, column 3: the name of the column is not UTF-8"
+sed '7s/,[0-9]*$/,about 20/' ages.csv >about.csv
+strange about "line 7: the target, column 'price', has no number here; correct it, or name another column with --target"
+tr , '|' <ages.csv >bars.csv
+strange bars "one column only; a table needs numbers and a label, separated by commas, semicolons or tabs"
+# Gaps by other names, and semicolons, are read as they are.
+sed '7s/,[0-9]*,m/,nan,m/' ages.csv >nan.csv
+code 0 "$tandem" init --task table --data nan.csv -o nan.yaml
+has nan.yaml "missing: mean"
+tr , ';' <nan.csv >semicolons.csv
+code 0 "$tandem" init --task table --data semicolons.csv -o semicolons.yaml
+same "$(sed 's/semicolons/nan/' semicolons.yaml)" "$(cat nan.yaml)" "files for commas and for semicolons"
+code 0 "$tandem" train semicolons.yaml --steps 2 --quiet --run-dir semicolons
 code 0 "$tandem" check looked.yaml
 code 0 "$tandem" train looked.yaml --run-dir looked train.epochs=30
 same "$(grep -o '"eval_loss": *[0-9.e-]*' looked/summary.json | awk -F: '{ print ($2 < 0.2) }')" 1 "the price is learned"

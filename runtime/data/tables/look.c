@@ -2,6 +2,9 @@
 #include "runtime/data/tables/look.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
 
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
@@ -34,6 +37,38 @@ static void look_at_number(tdm_column_seen *column, double number, bool is_first
     column->last = number;
 }
 
+/* "inf", "-Infinity", ".nan": as programs write a number that is none. "nan" itself is a gap. */
+static bool is_infinite(const char *cell) {
+    static const char *const words[] = {"inf", "infinity", "nan", ".inf", ".nan"};
+    if (*cell == '+' || *cell == '-') cell++;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcasecmp(cell, words[i]) == 0) return true;
+    return false;
+}
+
+/* "3,5", "-1.234,5": digits, and one comma with digits behind it. */
+static bool has_decimal_comma(const char *cell) {
+    if (*cell == '+' || *cell == '-') cell++;
+    const char *comma = strchr(cell, ',');
+    if (comma == NULL || comma == cell) return false;
+    const size_t before = strspn(cell, "0123456789."), behind = strspn(comma + 1, "0123456789");
+    return cell + before == comma && cell[0] != '.' && behind > 0 && comma[1 + behind] == '\0';
+}
+
+static void look_at_word(tdm_column_seen *column, const tdm_csv *csv) {
+    if (column->words++ == 0) column->word_line = csv->line;
+    column->is_number = false;
+    if (is_infinite(csv->cell) && column->infinite++ == 0) {
+        column->infinite_line = csv->line;
+        snprintf(column->infinite_cell, sizeof(column->infinite_cell), "%.15s", csv->cell);
+    }
+    if (has_decimal_comma(csv->cell) && column->commas++ == 0) {
+        column->comma_line = csv->line;
+        snprintf(column->comma_cell, sizeof(column->comma_cell), "%.31s", csv->cell);
+    }
+    if (column->broken_line == 0 && !tdm__text_is_utf8(csv->cell, csv->length, NULL)) column->broken_line = csv->line;
+}
+
 static tdm_status look_at_cell(looking *l) {
     tdm_column_seen *column = &l->seen->column[l->build.csv.column];
     float number;
@@ -49,8 +84,7 @@ static tdm_status look_at_cell(looking *l) {
         look_at_number(column, (double)number, is_first);
         return TDM_OK;
     }
-    if (column->words++ == 0) column->word_line = l->build.csv.line;
-    column->is_number = false;
+    look_at_word(column, &l->build.csv);
     return TDM_OK;
 }
 
@@ -70,6 +104,23 @@ static tdm_status look_at_rows(looking *l) {
     return TDM_OK;
 }
 
+/* A configuration names its columns. */
+static tdm_status check_names(const tdm_table_build *b) {
+    for (int64_t i = 1; i < b->columns && b->has_names; i++) {
+        const char *name = b->column[i].name;
+        for (int64_t k = 0; k < i; k++) {
+            if (strcmp(b->column[k].name, name) != 0) continue;
+            if (name[0] == '\0')
+                TDM_FAIL_TABLE(b,
+                               "columns %lld and %lld, counted from 0, have no name; write one for each in line %lld",
+                               (long long)k, (long long)i, (long long)b->first_line);
+            TDM_FAIL_TABLE(b, "columns %lld and %lld, counted from 0, are both named '%.64s'; rename one in line %lld",
+                           (long long)k, (long long)i, name, (long long)b->first_line);
+        }
+    }
+    return TDM_OK;
+}
+
 static tdm_status look_at(looking *l, tdm_table_seen *out) {
     tdm_table_build *b = &l->build;
     TDM_TRY(tdm__csv_load(out->zone.host, "csv", b->spec->path, &b->text, &b->bytes));
@@ -83,6 +134,7 @@ static tdm_status look_at(looking *l, tdm_table_seen *out) {
         out->column[i] = (tdm_column_seen){.is_number = true, .is_whole = true, .rises = true};
         TDM_TRY(tdm__zone_text(&out->zone, &out->column[i].name, b->column[i].name));
     }
+    TDM_TRY(check_names(b));
     TDM_TRY(tdm__table_find_target(b));
     out->target = b->target;
     TDM_TRY(look_at_rows(l));

@@ -12,6 +12,10 @@ typedef struct tdm_column_seen {
     double most;
     int64_t gaps, different;  /* different: at most TDM_SEEN_MOST + 1 are counted */
     int64_t words, word_line; /* cells that are no number, and the first one's line */
+    /* Of these: what stands for an infinite number or for none, and numbers with a decimal comma. */
+    int64_t infinite, infinite_line, commas, comma_line;
+    char infinite_cell[16], comma_cell[32]; /* the first of each */
+    int64_t broken_line;                    /* the first cell that is not UTF-8; 0: there is none */
 } tdm_column_seen;
 
 enum { TDM_SEEN_MOST = 2000 };

@@ -32,7 +32,8 @@ static tdm_status count_columns(tdm_table_build *b) {
     } while (!b->csv.ends_row);
     if (b->spec->header != TDM_CSV_HEADER_AUTO) b->has_names = b->spec->header == TDM_CSV_HEADER_YES;
     if (b->columns < 2 && !b->spec->without_targets)
-        TDM_FAIL_TABLE(b, "one column only; a table needs numbers and a label, separated by commas");
+        TDM_FAIL_TABLE(b,
+                       "one column only; a table needs numbers and a label, separated by commas, semicolons or tabs");
     return TDM_OK;
 }
 
