@@ -405,17 +405,22 @@ static void check_unused(tdm_config *config) {
     }
 }
 
+static bool is_absent(const tdm_yaml_node *node) {
+    return node == NULL || tdm__yaml_is_null(node);
+}
+
 tdm_status tdm__model_build(tdm_config *config) {
     tdm__settings_take_model(&config->settings);
     check_channels(config);
     if (tdm__config_is_bad(config, "model.builtin")) return config->faults.status; /* nobody knows the layers */
     if (config->settings.model.builtin != TDM_BUILTIN_none) {
-        const tdm_yaml_node *other = config->layers_node != NULL ? config->layers_node : config->blocks_node;
-        if (other != NULL) {
+        const tdm_yaml_node *other = is_absent(config->layers_node) ? config->blocks_node : config->layers_node;
+        if (!is_absent(other)) {
             TDM_FAULT(config, EXCLUSIVE, other->key_at, "model.layers", "keep one of the two",
                       "model must have either layers or builtin, got both");
             return config->faults.status;
         }
+        config->blocks_node = NULL;
         TDM_TRY(expand_builtin(config));
     } else {
         check_unused(config);

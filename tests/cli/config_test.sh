@@ -181,6 +181,21 @@ for key in bucket_cap_mb first_bucket_mb find_unused_parameters static_graph com
     has "$out" "\"option\":\"$key\""
 done
 
+# A network by name in place of the file's layers, and the other way round.
+code 3 "$tandem" check normed.yaml model.builtin=lenet5 'model.input=[1, 28, 28]'
+has "$out" "model must have either layers or builtin, got both"
+code 0 "$tandem" check normed.yaml model.layers=null model.builtin=lenet5 'model.input=[1, 28, 28]'
+has "$out" "61,706 parameters"
+code 0 "$tandem" check normed.yaml model.blocks=null model.layers=null model.builtin=lenet5 'model.input=[1, 28, 28]'
+sed 's/layers: .*}$/builtin: lenet5}/' normed.yaml >named.yaml
+code 0 "$tandem" check named.yaml 'model.input=[1, 28, 28]'
+code 0 "$tandem" check named.yaml model.builtin=null 'model.layers=[flatten, linear: 2]'
+has "$out" "66 parameters"
+code 3 "$tandem" check named.yaml model.builtin=null
+has "$out" 'the key `model.layers` is missing'
+code 3 "$tandem" check normed.yaml model.layers=null
+has "$out" "model.layers must be a list of layers, got nothing"
+
 for task in cifar mnist toy-mp; do
     for lang in en zh; do
         code 0 "$tandem" init --task $task --lang $lang -o "$task-$lang.yaml"
