@@ -18,7 +18,7 @@ typedef struct tool_flag {
     const char *help;
 } tool_flag;
 
-enum { TOOL_FLAGS_MAX = 16, TOOL_WORDS_MAX = 8, TOOL_VERBS_MAX = 32 };
+enum { TOOL_FLAGS_MAX = 16, TOOL_WORDS_MAX = 8, TOOL_PARTS_MAX = 16, TOOL_VERBS_MAX = 32 };
 
 typedef struct tool tool;
 typedef struct tool_verb {

@@ -63,7 +63,7 @@ completed "" tandem report runs/a optimizer.t
 completed "ls show verify diff convert" tandem ckpt ""
 completed "show" tandem ckpt s
 completed "check make" tandem data ""
-completed "step op all_reduce data" tandem bench ""
+completed "step op all_reduce reduce broadcast all_gather gather scatter reduce_scatter all_to_all data" tandem bench ""
 completed "tandem.1 tandem.yaml.5" tandem manual tandem
 completed "exit-codes" tandem help exi
 completed "explain" tandem help exp

@@ -63,6 +63,16 @@ for backend in shm local; do
     code 0 "$tandem" bench all_reduce --ranks 3 --backend $backend --min 8 --max 4K --iterations 3
     has "$out" "busbw"
 done
+for collective in reduce broadcast all_gather gather scatter reduce_scatter all_to_all; do # each checks its results
+    code 0 "$tandem" bench $collective --ranks 3 --min 4 --max 64K --iterations 2 --warmup 0
+    has "$out" "# $collective, 3 ranks, backend shm"
+done
+code 0 "$tandem" bench reduce_scatter --ranks 2 --backend local --plain --max 1K --json
+has "$out" '"collective":"reduce_scatter"'
+has "$out" '"wrong":0'
+code 2 "$tandem" bench all_together
+has "$err" "expected step, op, all_reduce, reduce,"
+code 2 "$tandem" bench gather job.yaml
 code 0 "$tandem" bench all_reduce --plain --max 1K --json
 has "$out" '"wrong":0'
 code 0 "$tandem" bench data toy.yaml --iterations 5

@@ -33,7 +33,7 @@ void bench_phases(const tdm_event *event, double out[REPORT_PHASES]);
 
 int bench_step(tool *t);
 int bench_op(tool *t);
-int bench_all_reduce(tool *t);
+int bench_comm(tool *t);
 int bench_data(tool *t);
 
 #endif

@@ -169,7 +169,7 @@ bool args_choice(const tool *t, const char *name, int *value) {
 }
 
 int args_part(tool *t, const tool_part *parts) {
-    const char *names[TOOL_WORDS_MAX] = {NULL}, *name = t->word[0];
+    const char *names[TOOL_PARTS_MAX] = {NULL}, *name = t->word[0];
     int count = 0;
     for (; parts[count].name; count++) {
         if (strcmp(name, parts[count].name) == 0) return parts[count].run(t);

@@ -1,28 +1,31 @@
-/* bench_reduce.c - `tandem bench all_reduce`: nccl-tests' columns over processes (shm) or threads (local).
+/* bench_comm.c - `tandem bench all_reduce` and the other collectives: nccl-tests' columns over processes (shm) or threads
+ * (local).
  *
- * algbw is bytes / time. busbw is algbw * 2(n-1)/n, which can be compared with the memory's speed for any n. Inputs are
- * small whole numbers, so that every element of the result is known exactly and can be checked. */
+ * A size is that of the larger array: what a rank has of all ranks. algbw is bytes / time. busbw is what crosses a
+ * rank's bus, 2(n-1)/n of it in all_reduce, and can be compared with the memory's speed for any n. Every element of one
+ * result is checked. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/bench/bench.h"
+#include "tools/bench/collectives.h"
 #include "tools/launch/launch.h"
 #include "tools/terminal/json.h"
 #include "tools/terminal/log.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/term.h"
 
-typedef struct reduction {
+typedef struct comm_bench {
     const tool *t;
+    const collective *what;
     size_t min, max;
     int64_t iterations, warmup;
     bool plain, json;
-} reduction;
+} comm_bench;
 
 /* The work of one rank: a process or a thread. */
 typedef struct rank_work {
-    const reduction *r;
+    const comm_bench *r;
     tdm_comm *comm;
     tdm_status status;
     tdm_error error;
@@ -43,86 +46,94 @@ static bool parse_bytes(const tool *t, const char *name, size_t *out) {
     return true;
 }
 
-static void fill(float *data, size_t count, int rank) {
-    for (size_t i = 0; i < count; i++) data[i] = (float)((i % 13) + (size_t)rank);
-}
-
-static int64_t count_wrong(const float *data, size_t count, int world) {
-    int64_t wrong = 0;
-    for (size_t i = 0; i < count; i++) {
-        float expected = (float)((i % 13) * (size_t)world + (size_t)world * ((size_t)world - 1) / 2);
-        if (data[i] != expected) wrong++;
-    }
-    return wrong;
+/* Bytes of both arrays, each on lines of its own. */
+static size_t room_of(const comm_bench *r, size_t world) {
+    const size_t line = 64, bytes = r->max < world * sizeof(float) ? world * sizeof(float) : r->max;
+    return 2 * ((bytes + line - 1) / line * line);
 }
 
 /* Prints the row, or keeps it in `rows`. */
-static void show_row(json_t *rows, size_t bytes, double seconds, int world, int64_t wrong) {
-    double algbw = (double)bytes / seconds / 1e9, busbw = algbw * 2 * (world - 1) / world;
+static void show_row(json_t *rows, const collective *what, size_t bytes, double seconds, int world, int64_t wrong) {
+    const double algbw = (double)bytes / seconds / 1e9;
+    const double busbw = what->crossings == 0 ? algbw : algbw * what->crossings * (world - 1) / world;
     if (rows) {
         json_t *row = json_pack("{s:I, s:I, s:s, s:s, s:f, s:f, s:f, s:I}", "bytes", (json_int_t)bytes, "count",
-                                (json_int_t)(bytes / sizeof(float)), "type", "float", "redop", "sum", "us",
+                                (json_int_t)(bytes / sizeof(float)), "type", "float", "redop", what->op, "us",
                                 seconds * 1e6, "algbw_gb_s", algbw, "busbw_gb_s", busbw, "wrong", (json_int_t)wrong);
         json_array_append_new(rows, row);
         return;
     }
-    printf("%12zu %12zu %8s %7s %10.2f %8.2f %8.2f %7lld\n", bytes, bytes / 4, "float", "sum", seconds * 1e6, algbw,
+    printf("%12zu %12zu %8s %7s %10.2f %8.2f %8.2f %7lld\n", bytes, bytes / 4, "float", what->op, seconds * 1e6, algbw,
            busbw, (long long)wrong);
     fflush(stdout);
 }
 
-static void print_head(const reduction *r, const tdm_comm *comm) {
-    printf("# all_reduce, %d ranks, backend %s, in place, on memory of the %s; mean of %lld\n", tdm_comm_world(comm),
+static void print_head(const comm_bench *r, const tdm_comm *comm) {
+    printf("# %s, %d ranks, backend %s, on memory of the %s; mean of %lld\n", r->what->name, tdm_comm_world(comm),
            tdm_comm_backend(comm), r->plain ? "caller" : "communicator", (long long)r->iterations);
     printf("#%11s %12s %8s %7s %10s %8s %8s %7s\n", "size", "count", "type", "redop", "time", "algbw", "busbw",
            "#wrong");
     printf("#%11s %12s %8s %7s %10s %8s %8s %7s\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)", "");
 }
 
-static tdm_status measure_size(const rank_work *w, float *data, size_t bytes, double *seconds, int64_t *wrong) {
-    const reduction *r = w->r;
-    tdm_span span = {data, bytes / sizeof(float), TDM_DTYPE_F32};
+static tdm_status measure_size(const comm_bench *r, const comm_arrays *a, double *seconds, int64_t *wrong) {
     tdm_span tally = {wrong, 1, TDM_DTYPE_I64};
     double start = 0;
-    fill(data, span.count, tdm_comm_rank(w->comm));
-    tdm_status status = tdm_comm_all_reduce(w->comm, span, TDM_REDUCE_SUM);
-    *wrong = status == TDM_OK ? count_wrong(data, span.count, tdm_comm_world(w->comm)) : 0;
-    if (status == TDM_OK) status = tdm_comm_all_reduce(w->comm, tally, TDM_REDUCE_SUM);
-    memset(data, 0, bytes); /* repeated sums of anything but zeros would overflow */
+    collective_fill(a);
+    tdm_status status = r->what->call(a);
+    *wrong = status == TDM_OK ? collective_wrong(r->what, a) : 0;
+    if (status == TDM_OK) status = tdm_comm_all_reduce(a->comm, tally, TDM_REDUCE_SUM);
+    memset(a->first, 0, a->count * sizeof(float)); /* repeated sums of anything but zeros would overflow */
     for (int64_t i = 0; i < r->warmup + r->iterations && status == TDM_OK; i++) {
         if (i == r->warmup) {
-            status = tdm_comm_barrier(w->comm);
+            status = tdm_comm_barrier(a->comm);
             start = progress_now();
         }
-        if (status == TDM_OK) status = tdm_comm_all_reduce(w->comm, span, TDM_REDUCE_SUM);
+        if (status == TDM_OK) status = r->what->call(a);
     }
     *seconds = (progress_now() - start) / (double)r->iterations;
     return status;
 }
 
-static tdm_status measure_all(rank_work *w) {
-    const reduction *r = w->r;
-    void *memory = NULL;
+/* Whole numbers of elements, and of parts where there are parts: at least one. */
+static comm_arrays arrays_of(const rank_work *w, float *memory, size_t bytes) {
+    const size_t world = (size_t)tdm_comm_world(w->comm);
+    comm_arrays a = {.comm = w->comm, .first = memory, .count = bytes / sizeof(float)};
+    if (w->r->what->divides) a.count = a.count < world ? world : a.count / world * world;
+    a.part = a.count / world;
+    a.second = memory + room_of(w->r, world) / 2 / sizeof(float);
+    return a;
+}
+
+static tdm_status measure_sizes(const rank_work *w, float *memory, json_t *rows, int64_t *all_wrong) {
+    const bool shows = tdm_comm_rank(w->comm) == 0;
     tdm_status status = TDM_OK;
-    bool shows = tdm_comm_rank(w->comm) == 0;
-    int64_t all_wrong = 0;
-    json_auto_t *rows = shows && r->json ? json_array() : NULL;
-    if (r->plain) {
-        memory = memory_new(r->max, 1);
-    } else {
-        status = tdm_comm_allocate(w->comm, r->max, &memory);
-    }
-    if (shows && !rows && status == TDM_OK) print_head(r, w->comm);
-    for (size_t bytes = r->min; bytes <= r->max && status == TDM_OK; bytes *= 2) {
+    if (shows && !rows) print_head(w->r, w->comm);
+    for (size_t bytes = w->r->min; bytes <= w->r->max && status == TDM_OK; bytes *= 2) {
+        const comm_arrays a = arrays_of(w, memory, bytes);
         double seconds;
         int64_t wrong;
-        status = measure_size(w, memory, bytes, &seconds, &wrong);
-        if (status == TDM_OK && shows) show_row(rows, bytes, seconds, tdm_comm_world(w->comm), wrong);
-        all_wrong += wrong;
+        status = measure_size(w->r, &a, &seconds, &wrong);
+        if (status == TDM_OK && shows)
+            show_row(rows, w->r->what, a.count * sizeof(float), seconds, tdm_comm_world(w->comm), wrong);
+        *all_wrong += wrong;
     }
+    return status;
+}
+
+static tdm_status measure_all(rank_work *w) {
+    const comm_bench *r = w->r;
+    const size_t room = room_of(r, (size_t)tdm_comm_world(w->comm));
+    void *memory = NULL;
+    int64_t all_wrong = 0;
+    json_auto_t *rows = tdm_comm_rank(w->comm) == 0 && r->json ? json_array() : NULL;
+    tdm_status status = r->plain ? TDM_OK : tdm_comm_allocate(w->comm, room, &memory);
+    if (r->plain) memory = memory_new(room, 1);
+    if (status == TDM_OK) status = measure_sizes(w, memory, rows, &all_wrong);
     if (rows && status == TDM_OK)
-        json_print(json_pack("{s:s, s:i, s:s, s:O}", "backend", tdm_comm_backend(w->comm), "ranks",
-                             tdm_comm_world(w->comm), "memory", r->plain ? "plain" : "communicator", "rows", rows),
+        json_print(json_pack("{s:s, s:s, s:i, s:s, s:O}", "collective", r->what->name, "backend",
+                             tdm_comm_backend(w->comm), "ranks", tdm_comm_world(w->comm), "memory",
+                             r->plain ? "plain" : "communicator", "rows", rows),
                    stdout);
     if (r->plain) free(memory);
     return status == TDM_OK && all_wrong ? TDM_E_CHECK : status;
@@ -139,14 +150,14 @@ static int report_result(const rank_work *w) {
     tdm_error error = w->error;
     if (w->status == TDM_OK) return TDM_OK;
     if (w->status == TDM_E_CHECK) {
-        term_line("tandem: error: some sums are wrong");
+        term_line("tandem: error: some results are wrong");
         return TDM_E_CHECK;
     }
     error.status = w->status;
     return tell_error_of(&error);
 }
 
-static int over_threads(const reduction *r, int world) {
+static int over_threads(const comm_bench *r, int world) {
     FREED tdm_comm **ends = memory_new((size_t)world, sizeof *ends);
     FREED rank_work *work = memory_new((size_t)world, sizeof *work);
     FREED pthread_t *threads = memory_new((size_t)world, sizeof *threads);
@@ -169,7 +180,7 @@ static int over_threads(const reduction *r, int world) {
 }
 
 /* Runs as one of the ranks that launch_ranks started. */
-static int as_rank(const reduction *r, const tdm_launch_facts *facts) {
+static int as_rank(const comm_bench *r, const tdm_launch_facts *facts) {
     rank_work w = {.r = r};
     tdm_status status = tdm_comm_open_shm(&w.comm, facts->fd, facts->rank, facts->world, &r->t->host, 60000);
     if (status == TDM_OK) status = measure_all(&w);
@@ -184,12 +195,19 @@ static int as_rank(const reduction *r, const tdm_launch_facts *facts) {
     return code;
 }
 
-int bench_all_reduce(tool *t) {
-    reduction r = {t, 1024, 16 << 20, 20, 5, args_flag(t, "--plain") != NULL, args_flag(t, "--json") != NULL};
+int bench_comm(tool *t) {
+    comm_bench r = {.t = t,
+                    .what = collective_named(t->word[0]),
+                    .min = 1024,
+                    .max = 16 << 20,
+                    .iterations = 20,
+                    .warmup = 5,
+                    .plain = args_flag(t, "--plain") != NULL,
+                    .json = args_flag(t, "--json") != NULL};
     tdm_launch_facts facts;
     int64_t ranks = 2;
     int local = 0; /* the index among the choices of --backend */
-    if (t->word_count > 1) return args_wrong(t, "`bench all_reduce` takes no CONFIG, got `%s`", t->word[1]);
+    if (t->word_count > 1) return args_wrong(t, "`bench %s` takes no CONFIG, got `%s`", t->word[0], t->word[1]);
     if (!args_choice(t, "--backend", &local) || !args_int(t, "--ranks", 1, &ranks) ||
         !bench_counts(t, &r.iterations, &r.warmup) || !parse_bytes(t, "--min", &r.min) ||
         !parse_bytes(t, "--max", &r.max)) {
