@@ -87,7 +87,7 @@ static tdm_status check_reduction(tdm_reduce_op op, tdm_dtype dtype, const char 
 }
 
 /* `in` and `out` hold one part for each rank. */
-static tdm_status check_exchange(const tdm_comm *comm, tdm_span in, tdm_span out, const char *call) {
+static tdm_status check_all_to_all(const tdm_comm *comm, tdm_span in, tdm_span out, const char *call) {
     tdm_span part = in;
     if (in.count % (size_t)comm->world != 0)
         TDM_FAIL(TDM_E_USAGE, "%s: in must hold equal parts for %d ranks, got %zu elements", call, comm->world,
@@ -135,8 +135,17 @@ static tdm_status check_call(const tdm_comm *comm, const tdm_comm_call *call) {
         TDM_FAIL(TDM_E_USAGE, "%s: the peer is rank %d itself; it must be another rank", name, call->rank);
     if (arguments[call->kind].whole != NULL && (rank == NULL || call->rank == comm->rank))
         TDM_TRY(check_parts(comm, whole, part, name, arguments[call->kind].whole));
-    if (call->kind == TDM_COMM_ALL_TO_ALL) TDM_TRY(check_exchange(comm, call->in, call->out, name));
+    if (call->kind == TDM_COMM_ALL_TO_ALL) TDM_TRY(check_all_to_all(comm, call->in, call->out, name));
     if (tdm_comm_kind_reduces(call->kind)) TDM_TRY(check_reduction(call->op, part.dtype, name));
+    return TDM_OK;
+}
+
+tdm_status tdm__comm_check_times(const char *what, int64_t timeout_ms, int64_t heartbeat_ms) {
+    if (timeout_ms < 1)
+        TDM_FAIL(TDM_E_USAGE, "%s: the timeout must be at least 1 ms, got %lld", what, (long long)timeout_ms);
+    if (heartbeat_ms != 0 && heartbeat_ms < TDM_HEARTBEAT_LEAST_MS)
+        TDM_FAIL(TDM_E_USAGE, "%s: the heartbeat must be at least %d ms, or 0 for none, got %lld", what,
+                 TDM_HEARTBEAT_LEAST_MS, (long long)heartbeat_ms);
     return TDM_OK;
 }
 

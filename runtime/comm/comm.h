@@ -20,8 +20,9 @@ typedef const char *(*tdm_variable_fn)(const char *name, void *user);
 tdm_status tdm__launch_from(tdm_launch_facts *out, tdm_variable_fn variable, void *user);
 
 /* Makes a call, after checking it. A NULL comm, a wrong rank and mismatching spans are TDM_E_USAGE. Each collective
- * increments the sequence number. A rank whose call is refused ends the job for all ranks, with the reason, because its
- * peers wait for it. */
+ * increments the sequence number. A rank whose call is refused by these checks ends the job for all ranks, with the
+ * reason, because its peers wait for it. A backend that does not have a call (TDM_E_UNSUPPORTED) refuses it on every rank
+ * alike, and ends nothing. */
 tdm_status tdm__comm_call(tdm_comm *comm, const tdm_comm_call *call);
 /* Memory that all ranks can reach. TDM_E_UNSUPPORTED if the backend has none. */
 tdm_status tdm__comm_allocate(tdm_comm *comm, size_t bytes, void **out);
@@ -32,6 +33,9 @@ tdm_status tdm__comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm
 tdm_status tdm__comm_agree(tdm_comm *comm, const char *what, uint64_t high, uint64_t low);
 
 const char *tdm__reduce_op_name(tdm_reduce_op op);
+
+/* TDM_E_USAGE if timeout or heartbeat is too short; a heartbeat of 0 is none. `what` begins the message. */
+tdm_status tdm__comm_check_times(const char *what, int64_t timeout_ms, int64_t heartbeat_ms);
 
 /* ---- asynchronous calls: a thread makes the calls of one communicator in the order in which they were started ---- */
 

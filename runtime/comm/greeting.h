@@ -20,8 +20,8 @@ typedef struct tdm_answer {
     char refusal[TDM_REASON_TEXT]; /* "": admitted, the descriptor comes with this message */
 } tdm_answer;
 
-/* None of them waits. They send and receive one message, and set or check `magic`; false: it did not go, or what came
- * is none of ours. Texts that came end with a NUL. */
+/* None of these waits. Each sends or receives one message, and sets or checks `magic`. False: it could not be sent, or
+ * what arrived is not ours. Received texts end with a NUL. */
 bool tdm__hello_send(int to, tdm_hello *hello);
 bool tdm__hello_receive(int from, tdm_hello *hello);
 bool tdm__answer_send(int to, tdm_answer *answer, int fd); /* fd < 0: none goes with it */

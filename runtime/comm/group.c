@@ -67,10 +67,9 @@ void tdm__group_seat(tdm_group *group, void *area, bool boxes) {
 /* ---- calls ---- */
 
 void tdm__group_note(tdm_group *group, const tdm_call *call) {
-    int64_t ms = group->comm.timeout_ms, most = INT64_MAX / 2000000;
     group->call = *call;
     group->call.sequence = group->comm.sequence;
-    group->deadline_ns = tdm__now_ns() + (ms < most ? ms : most) * 1000000;
+    group->deadline_ns = tdm__deadline_ns(tdm__now_ns(), group->comm.timeout_ms);
 }
 
 tdm_status tdm__group_enter(tdm_group *group, const tdm_call *call) {
@@ -146,8 +145,8 @@ static tdm_status check_calls(tdm_group *group) {
         const tdm_call *other = &tdm__group_entry(group, r)->call;
         if (same_call(first, other)) continue;
         char a[TDM_CALL_TEXT], b[TDM_CALL_TEXT];
-        tdm__call_print(a, first);
-        tdm__call_print(b, other);
+        tdm__call_print(a, group, first);
+        tdm__call_print(b, group, other);
         bool list = first->kind == TDM_COMM_SPLIT && other->kind == TDM_COMM_SPLIT && first->count == other->count;
         TDM_FAIL(TDM_E_USAGE, "ranks make different calls: rank %d %s, rank %d %s%s", group->job_rank[0], a,
                  group->job_rank[r], b, list ? " with another list of ranks" : "");

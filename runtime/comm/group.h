@@ -26,7 +26,8 @@ enum {
 
 /* One call. If it is not equal on all ranks of a group, the call fails. */
 typedef struct tdm_call {
-    int32_t kind, dtype, op, root; /* tdm_comm_kind, ...; root: the root, or the peer of a send or receive; else -1 */
+    int32_t kind, dtype, op, root; /* tdm_comm_kind, ...; root: the root, or the peer of a send or receive, or
+                                        * TDM_COMM_ANY; else -1 */
     uint64_t count, sequence;
     uint64_t extra; /* split: hash of the list of ranks */
 } tdm_call;
@@ -210,10 +211,11 @@ void tdm__group_untouch(tdm_group *group);
 tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out);
 tdm_status tdm__group_stage(tdm_group *group);
 
-static inline void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call) {
+/* A root or peer by its number in the job. */
+static inline void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_group *group, const tdm_call *call) {
+    const int root = call->root >= 0 ? group->job_rank[call->root] : call->root;
     tdm_comm_call_print(out, TDM_CALL_TEXT, (tdm_comm_kind)call->kind, call->sequence, call->count,
-                        tdm_dtype_name((tdm_dtype)call->dtype), tdm__reduce_op_name((tdm_reduce_op)call->op),
-                        call->root);
+                        tdm_dtype_name((tdm_dtype)call->dtype), tdm__reduce_op_name((tdm_reduce_op)call->op), root);
 }
 
 /* ---- the operations behind both vtables ---- */

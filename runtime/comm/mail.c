@@ -45,14 +45,16 @@ static bool no_message(const tdm_group *group, int r) {
 
 /* No message from anyone. A rank that has left sends none, and is missing only if all have left. */
 static bool no_message_from_any(const tdm_group *group, int r) {
-    bool others = false;
+    bool others = false, is_r_here = false; /* read once: a rank may leave at any time */
     if (r == group->comm.rank) return false;
     for (int from = 0; from < group->comm.world; from++) {
         if (from == group->comm.rank) continue;
         if (has_message(group, from)) return false;
-        others = others || atomic_load(&group->seat[from].left) == 0;
+        const bool is_here = atomic_load(&group->seat[from].left) == 0;
+        others = others || is_here;
+        if (from == r) is_r_here = is_here;
     }
-    return !others || atomic_load(&group->seat[r].left) == 0;
+    return !others || is_r_here;
 }
 
 static bool no_full_half(const tdm_group *group, int r) {
@@ -86,9 +88,11 @@ tdm_status tdm__group_send(tdm_group *group, tdm_span in) {
 /* Makes the lowest rank that has sent something the peer of this call. */
 static tdm_status choose_sender(tdm_group *group) {
     TDM_TRY(tdm__group_wait(group, no_message_from_any));
-    group->call.root = 0;
-    while (group->call.root == group->comm.rank || !has_message(group, group->call.root)) group->call.root++;
-    return TDM_OK;
+    for (int from = 0; from < group->comm.world; from++) {
+        group->call.root = from;
+        if (from != group->comm.rank && has_message(group, from)) return TDM_OK;
+    }
+    TDM_FAIL(TDM_E_INTERNAL, "receive: the wait ended without a message");
 }
 
 tdm_status tdm__group_receive(tdm_group *group, tdm_span out, int *sender) {

@@ -63,17 +63,17 @@ static bool readable(int fd, int ms) {
 /* ---- rank 0 ---- */
 
 /* Which ranks have come, and why the meeting has failed. After a failure every rank that comes gets the reason. */
-typedef struct guests {
+typedef struct attendance {
     bool heard[TDM_COMM_WORLD_MAX];
     int left;       /* ranks that have not come yet */
     int fd;         /* the shared memory; -1: rank 0 has failed before it made any */
     tdm_site *site; /* its mapping in this process; NULL: none */
     tdm_status status;
     char failure[TDM_REASON_TEXT];
-} guests;
+} attendance;
 
 /* `rank` is the rank that has failed; 0: the meeting itself has. */
-static void fail_meeting(meeting *m, guests *g, tdm_status status, int rank, const char *why) {
+static void fail_meeting(meeting *m, attendance *g, tdm_status status, int rank, const char *why) {
     const int64_t latest = m->now_ns + (int64_t)REPORT_MS * 1000000;
     if (g->status != TDM_OK) return;
     g->status = status;
@@ -87,7 +87,7 @@ static void fail_meeting(meeting *m, guests *g, tdm_status status, int rank, con
 }
 
 /* The answer to one rank: a refusal, or "" if it is admitted. */
-static void make_answer(const meeting *m, const tdm_hello *who, const guests *g, tdm_answer *out) {
+static void make_answer(const meeting *m, const tdm_hello *who, const attendance *g, tdm_answer *out) {
     *out = (tdm_answer){.status = TDM_E_USAGE};
     int world = m->facts->world;
     if (who->job != m->door.job) {
@@ -104,7 +104,7 @@ static void make_answer(const meeting *m, const tdm_hello *who, const guests *g,
 
 /* Two hellos of this job end the meeting: one with another number of ranks, because the ranks could never be complete,
  * and one that reports a failure. */
-static void note_hello(meeting *m, const tdm_hello *who, guests *g) {
+static void note_hello(meeting *m, const tdm_hello *who, attendance *g) {
     char why[TDM_REASON_TEXT];
     if (who->job != m->door.job) return;
     if (who->failure[0] == '\0' && who->world != m->facts->world) {
@@ -126,7 +126,7 @@ static void note_hello(meeting *m, const tdm_hello *who, guests *g) {
 }
 
 /* Answers one visitor. One that does not belong to the job is refused, and the meeting goes on. */
-static void serve_one(meeting *m, int visitor, guests *g) {
+static void serve_one(meeting *m, int visitor, attendance *g) {
     tdm_hello who;
     tdm_answer reply;
     if (!tdm__door_is_same_user(visitor) || !readable(visitor, ms_left(m, HELLO_MS))) return;
@@ -141,7 +141,7 @@ static void serve_one(meeting *m, int visitor, guests *g) {
 }
 
 /* The end of "rank 1" or "ranks 1, 3", after "rank". */
-static void list_missing(const meeting *m, const guests *g, char out[LIST_TEXT]) {
+static void list_missing(const meeting *m, const attendance *g, char out[LIST_TEXT]) {
     int count = 0;
     snprintf(out, LIST_TEXT, "%s ", g->left == 1 ? "" : "s");
     for (int r = 1; r < m->facts->world; r++) {
@@ -151,7 +151,7 @@ static void list_missing(const meeting *m, const guests *g, char out[LIST_TEXT])
     }
 }
 
-static void serve(meeting *m, int listener, guests *g) {
+static void serve(meeting *m, int listener, attendance *g) {
     char list[LIST_TEXT], why[TDM_REASON_TEXT];
     int seconds;
     tdm_reminder reminder = tdm__reminder_start();
@@ -183,7 +183,7 @@ static void serve(meeting *m, int listener, guests *g) {
     }
 }
 
-static tdm_status meet_guests(meeting *m, guests *g) {
+static tdm_status hold_meeting(meeting *m, attendance *g) {
     int listener;
     g->left = m->facts->world > 0 ? m->facts->world - 1 : TDM_COMM_WORLD_MAX;
     tdm_status status = tdm__door_listen(&m->door, &listener);
@@ -198,10 +198,10 @@ static tdm_status meet_guests(meeting *m, guests *g) {
 }
 
 static tdm_status open_meeting(meeting *m, int *fd) {
-    guests g = {.fd = -1};
+    attendance g = {.fd = -1};
     TDM_TRY(tdm__shm_create_file(&g.fd, m->facts->world, false));
     tdm_status status = tdm__shm_host_open(&g.site, g.fd, m->facts->world, m->host);
-    if (status == TDM_OK) status = meet_guests(m, &g);
+    if (status == TDM_OK) status = hold_meeting(m, &g);
     tdm__shm_host_close(g.site);
     if (status == TDM_OK)
         *fd = g.fd;
@@ -298,9 +298,8 @@ static tdm_status join(meeting *m, int *fd) {
 }
 
 static tdm_status prepare(meeting *m, const char *init_method) {
-    int64_t most = INT64_MAX / 2000000;
     m->looked_ns = m->now_ns = tdm__now_ns();
-    m->deadline_ns = m->now_ns + (m->timeout_ms < most ? m->timeout_ms : most) * 1000000;
+    m->deadline_ns = tdm__deadline_ns(m->now_ns, m->timeout_ms);
     m->reminder = tdm__reminder_start();
     m->listener = -1;
     return tdm__door_find(&m->door, m->facts, init_method);
@@ -309,11 +308,11 @@ static tdm_status prepare(meeting *m, const char *init_method) {
 /* ---- a rank that has failed before the rendezvous ---- */
 
 static void host_failure(meeting *m, const char *why) {
-    guests g = {.fd = -1};
+    attendance g = {.fd = -1};
     char failure[TDM_REASON_TEXT];
     snprintf(failure, sizeof(failure), "rank 0 has failed: %.320s", why);
     fail_meeting(m, &g, TDM_E_COMM, 0, failure);
-    (void)meet_guests(m, &g);
+    (void)hold_meeting(m, &g);
 }
 
 static void bring_failure(meeting *m, const char *why) {
@@ -373,11 +372,7 @@ tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const tdm_hos
                      strerrordesc_np(errno));
         return TDM_OK;
     }
-    if (timeout_ms < 1)
-        TDM_FAIL(TDM_E_USAGE, "rendezvous: the timeout must be at least 1 ms, got %lld", (long long)timeout_ms);
-    if (heartbeat_ms != 0 && heartbeat_ms < TDM_HEARTBEAT_LEAST_MS)
-        TDM_FAIL(TDM_E_USAGE, "rendezvous: the heartbeat must be at least %d ms, or 0 for none, got %lld",
-                 TDM_HEARTBEAT_LEAST_MS, (long long)heartbeat_ms);
+    TDM_TRY(tdm__comm_check_times("rendezvous", timeout_ms, heartbeat_ms));
     meeting m = {.facts = facts, .host = host, .timeout_ms = timeout_ms, .heartbeat_ms = heartbeat_ms};
     tdm_status status = check_facts(facts);
     if (status != TDM_OK) {

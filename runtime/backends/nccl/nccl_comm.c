@@ -38,7 +38,7 @@ static char *part(tdm_span all, tdm_span one, int rank) {
 }
 
 /* Without the own part: messages in one group, in any order. */
-static ncclResult_t exchange_all(const tdm_nccl_comm *c, const tdm_comm_call *call, void *stream) {
+static ncclResult_t all_to_all(const tdm_nccl_comm *c, const tdm_comm_call *call, void *stream) {
     const tdm_nccl_library *nccl = c->site->nccl;
     tdm_span one = call->in;
     one.count /= (size_t)c->base.world;
@@ -55,7 +55,7 @@ static ncclResult_t exchange_all(const tdm_nccl_comm *c, const tdm_comm_call *ca
 }
 
 /* A gather or scatter without the root's own part: messages in one group, in any order. */
-static ncclResult_t exchange(const tdm_nccl_comm *c, const tdm_comm_call *call, void *stream) {
+static ncclResult_t gather_or_scatter(const tdm_nccl_comm *c, const tdm_comm_call *call, void *stream) {
     const tdm_nccl_library *nccl = c->site->nccl;
     const bool gather = call->kind == TDM_COMM_GATHER;
     const tdm_span one = gather ? call->in : call->out, all = gather ? call->out : call->in;
@@ -94,7 +94,7 @@ static ncclResult_t issue(const tdm_nccl_comm *c, const tdm_comm_call *call) {
     case TDM_COMM_REDUCE_SCATTER:
         return nccl->ReduceScatter(in.data, out.data, out.count, type, reductions[call->op].op, c->handle, stream);
     case TDM_COMM_ALL_TO_ALL:
-        return exchange_all(c, call, stream);
+        return all_to_all(c, call, stream);
     case TDM_COMM_SEND:
         return nccl->Send(in.data, in.count, type, call->rank, c->handle, stream);
     case TDM_COMM_RECEIVE:
@@ -102,7 +102,7 @@ static ncclResult_t issue(const tdm_nccl_comm *c, const tdm_comm_call *call) {
     case TDM_COMM_BARRIER:
         return nccl->AllReduce(c->token, c->token, 1, ncclInt32, ncclSum, c->handle, stream);
     default: /* gather, scatter */
-        return exchange(c, call, stream);
+        return gather_or_scatter(c, call, stream);
     }
 }
 

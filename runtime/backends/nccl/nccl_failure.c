@@ -8,8 +8,7 @@
 enum { DRAIN_MS = 10 * 1000 };
 
 void tdm__nccl_begin(tdm_nccl_comm *comm) {
-    int64_t ms = comm->base.timeout_ms, most = INT64_MAX / 2000000;
-    comm->deadline_ns = tdm__now_ns() + (ms < most ? ms : most) * 1000000;
+    comm->deadline_ns = tdm__deadline_ns(tdm__now_ns(), comm->base.timeout_ms);
 }
 
 /* ---- failures ---- */

@@ -66,8 +66,7 @@ tdm_status tdm_comm_open_threads(tdm_comm **ranks, int world, const tdm_host *ho
     TDM_TRY(tdm__host_take(&host));
     if (world < 1 || world > TDM_COMM_WORLD_MAX)
         TDM_FAIL(TDM_E_USAGE, "communicator: needs 1 to %d ranks, got %d", TDM_COMM_WORLD_MAX, world);
-    if (timeout_ms < 1)
-        TDM_FAIL(TDM_E_USAGE, "communicator: the timeout must be at least 1 ms, got %lld", (long long)timeout_ms);
+    TDM_TRY(tdm__comm_check_times("communicator", timeout_ms, 0));
     for (int r = 0; r < world; r++) ranks[r] = NULL;
     TDM_TRY(new_site(&site, world, host));
     tdm_status status = open_ranks(ranks, site, timeout_ms);

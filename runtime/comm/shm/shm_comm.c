@@ -150,11 +150,7 @@ tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const
     if (world < 1 || world > TDM_COMM_WORLD_MAX || rank < 0 || rank >= world)
         TDM_FAIL(TDM_E_USAGE, "communicator: needs a rank of 1 to %d ranks, got rank %d of %d", TDM_COMM_WORLD_MAX,
                  rank, world);
-    if (timeout_ms < 1)
-        TDM_FAIL(TDM_E_USAGE, "communicator: the timeout must be at least 1 ms, got %lld", (long long)timeout_ms);
-    if (heartbeat_ms != 0 && heartbeat_ms < TDM_HEARTBEAT_LEAST_MS)
-        TDM_FAIL(TDM_E_USAGE, "communicator: the heartbeat must be at least %d ms, or 0 for none, got %lld",
-                 TDM_HEARTBEAT_LEAST_MS, (long long)heartbeat_ms);
+    TDM_TRY(tdm__comm_check_times("communicator", timeout_ms, heartbeat_ms));
     TDM_TRY(new_site(&site, fd, world, host));
     tdm_status status = tdm__group_new(&group, site, rank, world, timeout_ms);
     if (status == TDM_OK) status = join(group, heartbeat_ms);

@@ -112,7 +112,7 @@ TDM_API tdm_status tdm_comm_barrier(tdm_comm *comm);
 TDM_API tdm_status tdm_comm_send(tdm_comm *comm, tdm_span in, int to);
 TDM_API tdm_status tdm_comm_receive(tdm_comm *comm, tdm_span out, int from);
 /* As receive, from whichever rank sends first. *from is set to its rank; NULL: is not asked for. Of several that wait,
- * the lowest rank is taken. Not over NCCL. */
+ * the lowest rank is taken. */
 TDM_API tdm_status tdm_comm_receive_any(tdm_comm *comm, tdm_span out, int *from);
 
 /* Allocates `bytes` zeroed bytes on every rank, aligned to 64, that peers can access directly: collectives on spans
