@@ -18,7 +18,7 @@
  *
  * With `accumulate` the gradients of all micro-batches are added locally and reduced once, during the last (PyTorch:
  * no_sync for the others). How gradients are reduced depends on the memory they lie in, and on `compress`: see
- * reducers/reducer.h. The broadcast of buffers does so, too. Step results always go through host memory. */
+ * reducers/reducer.h. So does how buffers are broadcast. Step results always go through host memory. */
 #include <math.h>
 
 #include "modes/compress/compress.h"
@@ -36,8 +36,8 @@ typedef struct ddp {
     tdm_replica *replica;
     tdm_pipeline *pipeline;
     tdm_reducer *reducer;
-    float *nothing; /* the gradient of a rank without rows, for a device to copy; NULL: not needed */
-    bool splits;    /* the host works between backward and update, so a step is two pieces of work */
+    float *zero_grad; /* the gradient of a rank without rows, for a device to copy; NULL: not needed */
+    bool splits;      /* the host works between backward and update, so a step is two pieces of work */
 } ddp;
 
 /* A step while it is submitted. */
@@ -68,20 +68,20 @@ static tdm_status open_reducer(ddp *d) {
 }
 
 /* x + -0 is x for every x; +0 would turn -0 into +0. */
-static void fill_with_nothing(float *grad, size_t count) {
+static void fill_with_minus_zero(float *grad, size_t count) {
     for (size_t i = 0; i < count; i++) grad[i] = -0.0f;
 }
 
 /* With parallel.ddp.join a rank may have no rows. */
-static tdm_status open_nothing(ddp *d) {
+static tdm_status open_zero_grad(ddp *d) {
     const tdm_mode_params *params = &d->base.params;
     const size_t count = params->plan->trained_floats;
     void *memory = NULL;
     if (d->world == 1 || !params->job->parallel.ddp.join || !params->device->discrete) return TDM_OK;
     TDM_TRY(params->device->allocate_host(d->replica->device, &memory, count * sizeof(float),
                                           "the zero gradient of a rank without rows"));
-    d->nothing = memory;
-    fill_with_nothing(d->nothing, count);
+    d->zero_grad = memory;
+    fill_with_minus_zero(d->zero_grad, count);
     return TDM_OK;
 }
 
@@ -92,7 +92,7 @@ static tdm_status ddp_open(tdm_mode *mode) {
     mode->replica_count = 1;
     TDM_TRY(open_reducer(d));
     TDM_TRY(tdm__pipeline_open(&d->pipeline, &mode->params, d->replica, 1));
-    TDM_TRY(open_nothing(d));
+    TDM_TRY(open_zero_grad(d));
     d->splits = wants_check(d) || d->reducer->ops->reduce_all != NULL;
     if (!d->splits) mode->depth = tdm__pipeline_depth(d->pipeline);
     mode->gradients = d->reducer->backend;
@@ -107,7 +107,7 @@ static void ddp_close(tdm_mode *mode) {
     ddp *d = (ddp *)mode;
     tdm__pipeline_close(d->pipeline);
     tdm__reducer_close(d->reducer);
-    if (d->nothing != NULL) mode->params.device->release_host(d->replica->device, d->nothing);
+    if (d->zero_grad != NULL) mode->params.device->release_host(d->replica->device, d->zero_grad);
     tdm__close_replica(d->replica);
 }
 
@@ -144,14 +144,14 @@ static void stage_failed(void *user) {
 static tdm_status clear_stage(const ddp *d, const tdm_replica *stage) {
     tdm_device *device = stage->device;
     const size_t floats = tdm__replica_trained(stage);
-    if (d->nothing != NULL)
-        return device->ops->queues->copy(device, NULL, stage->grad, d->nothing, floats * sizeof(float));
-    fill_with_nothing(stage->grad, floats);
+    if (d->zero_grad != NULL)
+        return device->ops->queues->copy(device, NULL, stage->grad, d->zero_grad, floats * sizeof(float));
+    fill_with_minus_zero(stage->grad, floats);
     return TDM_OK;
 }
 
 /* What a rank without rows adds to the sums. */
-static tdm_status add_nothing(ddp *d) {
+static tdm_status reduce_zero_grad(ddp *d) {
     const tdm_plan *plan = d->base.params.plan;
     for (int k = 0; k < plan->stage_count; k++) TDM_TRY(clear_stage(d, d->replica->stages[k]));
     for (int i = 0; d->reducer->ops->start_bucket != NULL && i < plan->bucket_count; i++)
@@ -165,7 +165,7 @@ static tdm_status forward_backward(void *user) {
     const bool overlaps = d->reducer->ops->start_bucket != NULL;
     const tdm_exec_hooks hooks = {overlaps ? bucket_ready : NULL, exchange, stage_failed, d->reducer};
     TDM_TRY(broadcast_queued(d));
-    TDM_TRY(s->has_rows ? tdm__pipeline_pass(d->pipeline, 0, &hooks) : add_nothing(d));
+    TDM_TRY(s->has_rows ? tdm__pipeline_pass(d->pipeline, 0, &hooks) : reduce_zero_grad(d));
     if (overlaps) TDM_TRY(d->reducer->ops->finish(d->reducer));
     if (s->is_uneven && d->reducer->ops->is_queued) TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
     return tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED);
@@ -270,9 +270,9 @@ static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_resul
 
 /* ---- a step ---- */
 
-/* If collectives are not queued, the host broadcasts before the step's work. */
-static tdm_status broadcast_now(ddp *d, tdm_times *times) {
-    if (!has_broadcast(d) || d->reducer->ops->is_queued) return TDM_OK;
+/* By the host, before or after the step's work. Where collectives are queued, forward_backward queues it. */
+static tdm_status broadcast_buffers(ddp *d, tdm_times *times) {
+    if (d->reducer->ops->is_queued) return TDM_OK;
     int64_t at = tdm__now_ns();
     TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
     times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
@@ -291,17 +291,6 @@ static bool is_uneven(const ddp *d, const tdm_batch *batch) {
     const int64_t micro = d->base.params.job->train.accumulate, least = batch->global_rows / d->world;
     const int64_t most = (batch->global_rows + d->world - 1) / d->world;
     return d->base.params.plan->buffer_bytes > 0 && micro_batches_of(least, micro) != micro_batches_of(most, micro);
-}
-
-/* A rank with fewer micro-batches has counted fewer: it takes rank 0's counters, and rank 0's statistics with them. Also
- * with broadcast_buffers: false, because counters that differ would stay so. Queued collectives have done so in
- * forward_backward. */
-static tdm_status share_buffers(ddp *d, tdm_times *times) {
-    if (d->reducer->ops->is_queued) return TDM_OK;
-    int64_t at = tdm__now_ns();
-    TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
-    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
-    return TDM_OK;
 }
 
 /* Bytes that all ranks together send in a step. In an all-reduce by segments each of n ranks sends 2(n-1)/n of what it adds,
@@ -337,7 +326,7 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
     result->bytes_moved = moved_bytes(d, update->t) + tdm__plan_crossing(mode->params.plan, batch->shard[0].rows);
     d->reducer->ms = 0;
     d->reducer->step = update->t;
-    TDM_TRY(broadcast_now(d, &result->times));
+    if (has_broadcast(d)) TDM_TRY(broadcast_buffers(d, &result->times));
     TDM_TRY(denominator_of(d, batch, &result->times, &result->denominator));
     tdm_values values = tdm__optim_all_values(update, result->denominator);
     TDM_TRY(tdm__pipeline_begin(d->pipeline, batch->shard, 1, &values));
@@ -345,7 +334,9 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
         TDM_TRY(run_split(&step, key, &result->times));
     else
         TDM_TRY(tdm__replica_run(d->replica, key, whole_step, &step));
-    if (step.is_uneven) TDM_TRY(share_buffers(d, &result->times));
+    /* A rank with fewer micro-batches has counted fewer. It takes rank 0's counters, and rank 0's statistics with them,
+     * with broadcast_buffers: false, too: otherwise the counters would stay different. */
+    if (step.is_uneven) TDM_TRY(broadcast_buffers(d, &result->times));
     result->times.ms[TDM_PHASE_COMM] += d->reducer->ms;
     return tdm__pipeline_end(d->pipeline);
 }
