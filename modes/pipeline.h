@@ -22,12 +22,12 @@ tdm_status tdm__pipeline_open(tdm_pipeline **out, const tdm_mode_params *params,
 void tdm__pipeline_close(tdm_pipeline *pipeline); /* NULL is fine */
 /* Steps that may be in flight. */
 int tdm__pipeline_depth(const tdm_pipeline *pipeline);
-/* That a step has: bits of tdm_phase. Of several stages those of the first are timed, its waits included. */
+/* The phases that a step has, as bits of tdm_phase. With several stages only the first stage is timed, waits included. */
 unsigned tdm__pipeline_phases(const tdm_pipeline *pipeline);
 
 /* The parts of the step's batch and its values go to the devices. */
 tdm_status tdm__pipeline_begin(tdm_pipeline *pipeline, const tdm_shard *parts, int count, const tdm_values *values);
-/* Of each part, where the stage sees them. */
+/* The rows of each part, at the address where the stage sees them. */
 const tdm_rows *tdm__pipeline_rows(const tdm_pipeline *pipeline, int stage);
 /* Forward, loss and backward of a part, which has rows; its gradients are in the arenas afterwards. `hooks` (NULL:
  * none) are called from the threads of the stages: bucket_ready one at a time, in the last micro-batch, in the order of

@@ -46,10 +46,10 @@ struct tdm_reducer {
     const tdm_mode_params *params;
     tdm_replica *replica;
     const char *backend; /* "shm", "nccl"; "here": one rank */
-    double ms;           /* of collectives of this step that it did not wait for: TDM_PHASE_COMM_EXPOSED lacks them */
-    int64_t step;        /* that is submitted, from 1 */
-    uint16_t *narrow;    /* gradients of 16 bits, with the arena's offsets, in the memory that is reduced; NULL: none */
-    bool owns_narrow;    /* it is not the communicator's */
+    double ms;        /* of this step's collectives that were hidden behind backward; not in TDM_PHASE_COMM_EXPOSED */
+    int64_t step;     /* that is submitted, from 1 */
+    uint16_t *narrow; /* gradients of 16 bits, with the arena's offsets, in the memory that is reduced; NULL: none */
+    bool owns_narrow; /* it is not the communicator's */
     tdm_powersgd *power; /* NULL: none */
 };
 

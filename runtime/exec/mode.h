@@ -19,7 +19,7 @@ typedef struct tdm_update {
     unsigned states;                       /* that the replicas have: tdm__optim_states */
     double lr, momentum;                   /* of this step: schedules may change both (one-cycle) */
     double group_lr[TDM_PARAM_GROUPS_MAX]; /* of this step, for each of the optimizer's groups */
-    int64_t t;                             /* steps done before this one + 1 */
+    int64_t t;                             /* the step's number, from 1 */
     double clip_norm, clip_value;          /* NaN: none */
     float average_weight;                  /* of tdm_step_values */
     bool stop;                             /* this process has been asked to stop after this step */
@@ -44,7 +44,7 @@ typedef struct tdm_mode_params {
     const tdm_device_ops *device;
     const tdm_loss_def *loss;
     tdm_status (*loss_run)(const tdm_loss_args *args); /* the loss's kernel on this device */
-    tdm_share *share;                                  /* of the threads of a device; how many, the plan says */
+    tdm_share *share;                                  /* the threads of a device; the plan says how many */
     int replicas;                                      /* of the whole job */
     int rank;                                          /* ddp: this process's rank; else 0 */
     tdm_comm *comm;                                    /* ddp: of all ranks, in host memory; borrowed */

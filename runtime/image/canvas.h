@@ -1,7 +1,7 @@
 /* A picture that is worked on, and its memory, which is kept from one picture to the next. Bytes, rows of pixels.
  *
- * Every operation replaces the picture by its result, and gives the bytes that Pillow 13 gives (for `L` and `RGB`), so
- * that of torchvision's transforms on PIL images. One thread at a time. */
+ * Every operation replaces the picture by its result, and gives the bytes that Pillow 13 gives (for `L` and `RGB`), and
+ * so those of torchvision's transforms on PIL images. One thread at a time. */
 #ifndef TDM_IMAGE_CANVAS_H
 #define TDM_IMAGE_CANVAS_H
 

@@ -35,7 +35,7 @@ typedef struct launch_end {
 void launch_run(const launch_job *job, launch_end *end);
 /* Prints the error of `end` on stderr. Returns the exit code. */
 int launch_tell(const launch_end *end);
-/* Does both. */
+/* launch_run, then launch_tell, for `world` ranks of this command line. */
 int launch_ranks(const tool *t, int world);
 
 /* Runs this program with other arguments and waits. Passes stop signals on, and records them (stop_signal). Returns its

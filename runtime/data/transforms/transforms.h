@@ -42,7 +42,8 @@ typedef struct tdm_picture_key {
 } tdm_picture_key;
 /* Runs the first steps as far as the canvas's open framing can write them down. */
 void tdm__transform_frame(const tdm_transform_spec *spec, tdm_canvas *canvas, const tdm_picture_key *key);
-/* Runs the steps after canvas->steps_done. TDM_E_DATA if a picture cannot be changed so, as too small for a crop. */
+/* Runs the steps after canvas->steps_done. TDM_E_DATA if a picture cannot be changed so, for example
+ * because it is too small for the crop. */
 tdm_status tdm__transform_picture(const tdm_transform_spec *spec, tdm_canvas *canvas, const tdm_picture_key *key);
 /* How many steps change pictures: all but mixup and cutmix, which take any samples. NULL: 0. */
 int tdm__transform_picture_steps(const tdm_transform_spec *spec);
