@@ -6,7 +6,7 @@
 #ifndef TDM_MODES_EXCHANGE_H
 #define TDM_MODES_EXCHANGE_H
 
-#include "modes/parts.h"
+#include "modes/common.h"
 
 /* Says in the rows of `count` replicas which replica each belongs to, and which have rows. */
 void tdm__exchange_mark(tdm_rows *rows, int count);

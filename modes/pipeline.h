@@ -13,7 +13,7 @@
 #ifndef TDM_MODES_PIPELINE_H
 #define TDM_MODES_PIPELINE_H
 
-#include "modes/parts.h"
+#include "modes/common.h"
 
 typedef struct tdm_pipeline tdm_pipeline;
 

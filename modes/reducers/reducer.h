@@ -15,7 +15,7 @@
 #ifndef TDM_MODES_REDUCER_H
 #define TDM_MODES_REDUCER_H
 
-#include "modes/parts.h"
+#include "modes/common.h"
 #include "modes/compress/powersgd.h"
 
 typedef struct tdm_reducer tdm_reducer;

@@ -83,7 +83,7 @@ tdm_status tdm__canvas_sharpness(tdm_canvas *canvas, float factor);
 /* torchvision's adjust_hue: `turn` is a fraction of the circle, -0.5 to 0.5. */
 void tdm__canvas_hue(tdm_canvas *canvas, double turn);
 /* torchvision's Grayscale: as many channels as before, all the same. */
-void tdm__canvas_grey(tdm_canvas *canvas);
+void tdm__canvas_gray(tdm_canvas *canvas);
 
 /* ImageOps' functions of these names. */
 void tdm__canvas_posterize(tdm_canvas *canvas, int bits);

@@ -16,7 +16,7 @@ static int luma(const unsigned char *rgb) {
     return (rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16;
 }
 
-static int grey_of(const tdm_pixels *at, size_t pixel) {
+static int gray_of(const tdm_pixels *at, size_t pixel) {
     return at->channels == 1 ? at->data[pixel] : luma(at->data + 3 * pixel);
 }
 
@@ -40,7 +40,7 @@ void tdm__canvas_brightness(tdm_canvas *canvas, float factor) {
 void tdm__canvas_contrast(tdm_canvas *canvas, float factor) {
     const size_t count = pixel_count(&canvas->now);
     uint64_t sum = 0;
-    for (size_t i = 0; i < count; i++) sum += (uint64_t)grey_of(&canvas->now, i);
+    for (size_t i = 0; i < count; i++) sum += (uint64_t)gray_of(&canvas->now, i);
     blend_with(canvas, (int)((double)sum / (double)count + 0.5), factor);
 }
 
@@ -54,7 +54,7 @@ void tdm__canvas_saturation(tdm_canvas *canvas, float factor) {
     }
 }
 
-void tdm__canvas_grey(tdm_canvas *canvas) {
+void tdm__canvas_gray(tdm_canvas *canvas) {
     const size_t count = pixel_count(&canvas->now);
     if (canvas->now.channels == 1) return;
     for (size_t i = 0; i < count; i++) memset(canvas->now.data + 3 * i, luma(canvas->now.data + 3 * i), 3);

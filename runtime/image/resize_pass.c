@@ -75,7 +75,7 @@ TDM_INLINE void rgb_rows(const unsigned char *in, size_t row, unsigned char *out
     }
 }
 
-TDM_INLINE void grey_row(const unsigned char *in, unsigned char *out, const tdm_axis *a) {
+TDM_INLINE void gray_row(const unsigned char *in, unsigned char *out, const tdm_axis *a) {
     for (int i = 0; i < a->size; i++) {
         const unsigned char *at = in + a->first[i];
         const int *weight = a->weight + (size_t)i * (size_t)a->most;
@@ -95,7 +95,7 @@ TDM_INLINE void across(const tdm_pixels *in, const tdm_pixels *out, const tdm_ax
         if (in->channels == 3)
             rgb_row(from, out->data + (size_t)y * out_row, a);
         else
-            grey_row(from, out->data + (size_t)y * out_row, a);
+            gray_row(from, out->data + (size_t)y * out_row, a);
     }
 }
 

@@ -10,13 +10,13 @@
 #include "runtime/train/run.h"
 
 /* The tensors that are compared. */
-typedef struct parts {
+typedef struct compared {
     const tdm_named **item;
     int count;
-} parts;
+} compared;
 
-static tdm_status list_parts(const tdm_run *run, tdm_zone *memory, parts *out) {
-    *out = (parts){.count = 0};
+static tdm_status list_compared(const tdm_run *run, tdm_zone *memory, compared *out) {
+    *out = (compared){.count = 0};
     TDM_TRY(tdm__zone_new(memory, &out->item, (size_t)run->tensor_count, sizeof(const tdm_named *)));
     for (int i = 0; i < run->tensor_count; i++) {
         const tdm_named *named = &run->tensors[i];
@@ -26,7 +26,7 @@ static tdm_status list_parts(const tdm_run *run, tdm_zone *memory, parts *out) {
     return TDM_OK;
 }
 
-static tdm_status hash_parts(tdm_replica *replica, const parts *all, tdm_hash128 *out) {
+static tdm_status hash_compared(tdm_replica *replica, const compared *all, tdm_hash128 *out) {
     void *arenas[TDM_ARENA_COUNT] = {NULL};
     for (int i = 0; i < all->count; i++) {
         char *data;
@@ -36,28 +36,28 @@ static tdm_status hash_parts(tdm_replica *replica, const parts *all, tdm_hash128
     return TDM_OK;
 }
 
-/* The hashes of all replicas, [replicas][parts]. */
-static tdm_status gather(tdm_run *run, const parts *all, tdm_zone *memory, tdm_hash128 **out) {
+/* The hashes of all replicas, [replicas][tensors]. */
+static tdm_status gather(tdm_run *run, const compared *all, tdm_zone *memory, tdm_hash128 **out) {
     size_t count = (size_t)all->count, replicas = (size_t)run->replicas, bytes = count * sizeof(**out);
     tdm_hash128 *own;
     TDM_TRY(tdm__zone_new(memory, out, replicas * count, sizeof(**out)));
     for (size_t i = 0; run->comm == NULL && i < replicas; i++)
-        TDM_TRY(hash_parts(run->mode->replica[i], all, *out + i * count));
+        TDM_TRY(hash_compared(run->mode->replica[i], all, *out + i * count));
     if (run->comm == NULL) return TDM_OK;
     TDM_TRY(tdm__zone_new(memory, &own, count, sizeof(*own)));
-    TDM_TRY(hash_parts(run->mode->replica[0], all, own));
+    TDM_TRY(hash_compared(run->mode->replica[0], all, own));
     return tdm_comm_all_gather(run->comm, (tdm_span){own, bytes, TDM_DTYPE_U8},
                                (tdm_span){*out, replicas * bytes, TDM_DTYPE_U8});
 }
 
 /* ---- the verdict ---- */
 
-static bool is_same(const tdm_hash128 *table, const parts *all, int a, int b) {
+static bool is_same(const tdm_hash128 *table, const compared *all, int a, int b) {
     return memcmp(table + a * all->count, table + b * all->count, (size_t)all->count * sizeof(*table)) == 0;
 }
 
 /* The first replica that equals more than half of all; -1: there is none. */
-static int find_majority(const tdm_hash128 *table, const parts *all, int count) {
+static int find_majority(const tdm_hash128 *table, const compared *all, int count) {
     for (int i = 0; i < count; i++) {
         int like = 0;
         for (int k = 0; k < count; k++) like += is_same(table, all, i, k);
@@ -66,7 +66,7 @@ static int find_majority(const tdm_hash128 *table, const parts *all, int count) 
     return -1;
 }
 
-static tdm_status judge(const tdm_run *run, const parts *all, const tdm_hash128 *table, int count) {
+static tdm_status judge(const tdm_run *run, const compared *all, const tdm_hash128 *table, int count) {
     const char *what = run->comm != NULL ? "rank" : "replica";
     int majority = find_majority(table, all, count), like = majority >= 0 ? majority : 0, other = 0, others = 0;
     int first = -1, parts_count = 0;
@@ -96,11 +96,11 @@ static tdm_status judge(const tdm_run *run, const parts *all, const tdm_hash128 
 
 tdm_status tdm__run_verify(tdm_run *run) {
     tdm_zone memory;
-    parts all;
+    compared all;
     tdm_hash128 *table = NULL;
     if (run->comm == NULL && !(run->mode->is_verified && run->replicas > 1)) return TDM_OK;
     tdm__zone_init(&memory, run->host);
-    tdm_status status = list_parts(run, &memory, &all);
+    tdm_status status = list_compared(run, &memory, &all);
     if (status == TDM_OK) status = gather(run, &all, &memory, &table);
     if (status == TDM_OK) status = judge(run, &all, table, run->replicas);
     tdm__zone_deinit(&memory);

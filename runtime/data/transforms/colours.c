@@ -58,7 +58,7 @@ const tdm_transform_def tdm__color_jitter_transform = {
 
 static tdm_status gray(const tdm_transform_step *step, tdm_canvas *canvas) {
     (void)step;
-    tdm__canvas_grey(canvas);
+    tdm__canvas_gray(canvas);
     return TDM_OK;
 }
 

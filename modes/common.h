@@ -1,6 +1,6 @@
 /* What the modes share: micro-batches, the loss, replicas. */
-#ifndef TDM_MODES_PARTS_H
-#define TDM_MODES_PARTS_H
+#ifndef TDM_MODES_COMMON_H
+#define TDM_MODES_COMMON_H
 
 #include "runtime/exec/mode.h"
 

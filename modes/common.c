@@ -1,4 +1,4 @@
-#include "modes/parts.h"
+#include "modes/common.h"
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
