@@ -309,16 +309,36 @@ typedef struct {
     float *plain, *packed;
 } pair;
 
+/* Neighbours in PyTorch's layout follow one another, whichever axis they lie on: both sides are then read and written
+ * in long stretches. */
 static pair pair_at(const tdm_conv_direct *conv, const float *plain, const float *packed, int64_t index) {
-    const int64_t in = index % conv->in_blocks, out = index / conv->in_blocks;
+    const bool in_first = conv->in_plain < conv->out_plain;
+    const int64_t length = in_first ? conv->in_blocks : conv->out_blocks, near = index % length, far = index / length;
+    const int64_t in = in_first ? near : far, out = in_first ? far : near;
     return (pair){(float *)(uintptr_t)plain + (in * conv->in_plain + out * conv->out_plain) * BLOCK,
                   (float *)(uintptr_t)packed + in * conv->in_weights + out * conv->out_weights};
+}
+
+/* A pair of blocks of a window of one point, whose rows are `next` floats apart. */
+INLINE void move_square(const tdm_conv_direct *conv, float *to, int64_t next_to, const float *from, int64_t next_from) {
+    floats_16 r[BLOCK];
+    UNROLL for (int64_t i = 0; i < BLOCK; i++) r[i] = load_16(from + i * next_from);
+    if (conv->in_plain == 1) transpose(r);
+    UNROLL for (int64_t i = 0; i < BLOCK; i++) store(to + i * next_to, r[i]);
+}
+
+static int64_t next_row(const tdm_conv_direct *conv) {
+    return conv->in_plain == 1 ? conv->out_plain : conv->in_plain;
 }
 
 static void pack(const tdm_conv_direct *conv, float *weights, const float *plain, int64_t begin, int64_t end) {
     const int64_t taps = conv->kernel[0] * conv->kernel[1];
     for (int64_t i = begin; i < end; i++) {
         const pair p = pair_at(conv, plain, weights, i);
+        if (taps == 1) {
+            move_square(conv, p.packed, BLOCK, p.plain, next_row(conv));
+            continue;
+        }
         for (int64_t c = 0; c < BLOCK; c++) {
             for (int64_t first = 0; first < taps; first += BLOCK) {
                 const int64_t count = smaller(taps - first, BLOCK);
@@ -336,6 +356,10 @@ static void unpack(const tdm_conv_direct *conv, float *plain, const float *weigh
     const int64_t taps = conv->kernel[0] * conv->kernel[1];
     for (int64_t i = begin; i < end; i++) {
         const pair p = pair_at(conv, plain, weights, i);
+        if (taps == 1) {
+            move_square(conv, p.plain, next_row(conv), p.packed, BLOCK);
+            continue;
+        }
         for (int64_t c = 0; c < BLOCK; c++) {
             for (int64_t first = 0; first < taps; first += BLOCK) {
                 const int64_t count = smaller(taps - first, BLOCK);

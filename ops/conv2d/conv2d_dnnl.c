@@ -25,7 +25,7 @@ typedef struct {
     worker *workers;
     int64_t worker_count, chunk_count;
     tdm_dnnl_call reorder[TDM_CONV_PASSES];
-    tdm_conv_direct direct[TDM_CONV_PASSES];
+    tdm_conv_ways ways;
     tdm_conv_offsets at;
     int64_t chunk_x, chunk_y;  /* elements of x and of y in one chunk */
     size_t element;            /* bytes of one */
@@ -114,7 +114,7 @@ static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bo
     c->element = tdm__conv_element_bytes(desc);
     c->workers = calloc((size_t)c->worker_count, sizeof *c->workers);
     c->weight_count = tdm__conv_weight_bytes(&p, TDM_DNNL_BACKWARD_WEIGHTS) / sizeof(float);
-    tdm__conv_direct_choose(c->direct, &p, desc);
+    tdm__conv_direct_choose(&c->ways, &p, desc);
     const dnnl_status_t status = c->workers != NULL ? make_calls(c, &p) : dnnl_out_of_memory;
     tdm__conv_plans_deinit(&p);
     TDM_MODULE_TRY(tdm__dnnl_check(status, "conv2d"));
@@ -161,7 +161,7 @@ typedef struct {
     int64_t first, count;
 } work;
 
-/* The weights between PyTorch's layout and that of a direct pass. */
+/* The weights between PyTorch's layout and that of a pass. */
 typedef struct {
     const tdm_conv_direct *direct;
     float *packed, *plain; /* of which the other is only read */
@@ -189,10 +189,10 @@ static tdm_status bring_weights(work *w, tdm_dnnl_pass pass, const char *what) {
     conv *c = w->c;
     const void *plain = param(w->args, 0);
     void *packed = w->scratch + c->at.weights;
-    layouts l = {&c->direct[pass], packed, (float *)(uintptr_t)plain};
+    layouts l = {&c->ways.conv[pass], packed, (float *)(uintptr_t)plain};
     w->weights = c->reorder[pass].primitive != NULL ? packed : plain;
     if (c->reorder[pass].primitive == NULL) return TDM_OK;
-    if (l.direct->rows != 0) return share_pairs(w, &l, pack_pairs);
+    if (c->ways.packs[pass]) return share_pairs(w, &l, pack_pairs);
     const void *const args[] = {plain, packed, w->scratch + c->at.pad};
     return tdm__dnnl_check(tdm__dnnl_call_run(&c->reorder[pass], &c->context, args), what);
 }
@@ -200,8 +200,8 @@ static tdm_status bring_weights(work *w, tdm_dnnl_pass pass, const char *what) {
 /* Brings the sum of the gradients back into PyTorch's layout. */
 static tdm_status return_gradient(work *w, const char *what) {
     conv *c = w->c;
-    layouts l = {&c->direct[TDM_DNNL_BACKWARD_WEIGHTS], w->sum, w->args->dparam[0]};
-    if (l.direct->rows != 0) return share_pairs(w, &l, unpack_pairs);
+    layouts l = {&c->ways.conv[TDM_DNNL_BACKWARD_WEIGHTS], w->sum, w->args->dparam[0]};
+    if (c->ways.packs[TDM_DNNL_BACKWARD_WEIGHTS]) return share_pairs(w, &l, unpack_pairs);
     const void *const args[] = {w->sum, w->args->dparam[0], w->scratch + c->at.pad};
     return tdm__dnnl_check(tdm__dnnl_call_run(&c->reorder[TDM_DNNL_BACKWARD_WEIGHTS], &c->context, args), what);
 }
@@ -235,25 +235,25 @@ static void mask(const tdm_kernel_desc *desc, void *out, const void *dy, const v
 /* ---- one chunk of one pass, by oneDNN or directly ---- */
 
 static dnnl_status_t find_y(const work *w, int64_t index, const void *x, void *y) {
-    const tdm_conv_direct *direct = &w->c->direct[TDM_DNNL_FORWARD];
+    const tdm_conv_ways *ways = &w->c->ways;
     worker *own = &w->c->workers[index];
     const void *bias = param(w->args, 1);
-    if (direct->rows == 0)
+    if (!ways->is_direct[TDM_DNNL_FORWARD])
         return tdm__dnnl_call_run(
             &own->pass[TDM_DNNL_FORWARD], &own->context,
             (const void *const[]){x, w->weights, bias, y, worker_scratch(w, index) + w->c->at.worker_pad});
-    TDM_LANES(tdm__conv_direct_lanes)->points(direct, y, x, w->weights, bias);
+    TDM_LANES(tdm__conv_direct_lanes)->points(&ways->conv[TDM_DNNL_FORWARD], y, x, w->weights, bias);
     return dnnl_success;
 }
 
 static dnnl_status_t find_dx(const work *w, int64_t index, const void *dy, void *dx) {
-    const tdm_conv_direct *direct = &w->c->direct[TDM_DNNL_BACKWARD_DATA];
+    const tdm_conv_ways *ways = &w->c->ways;
     worker *own = &w->c->workers[index];
-    if (direct->rows == 0)
+    if (!ways->is_direct[TDM_DNNL_BACKWARD_DATA])
         return tdm__dnnl_call_run(
             &own->pass[TDM_DNNL_BACKWARD_DATA], &own->context,
             (const void *const[]){dy, w->weights, dx, worker_scratch(w, index) + w->c->at.worker_pad});
-    TDM_LANES(tdm__conv_direct_lanes)->points(direct, dx, dy, w->weights, NULL);
+    TDM_LANES(tdm__conv_direct_lanes)->points(&ways->conv[TDM_DNNL_BACKWARD_DATA], dx, dy, w->weights, NULL);
     return dnnl_success;
 }
 
@@ -270,14 +270,14 @@ static float *bias_part(const work *w, int64_t index) {
 }
 
 static dnnl_status_t find_weights(const work *w, int64_t index, const void *x, const void *dy) {
-    const tdm_conv_direct *direct = &w->c->direct[TDM_DNNL_BACKWARD_WEIGHTS];
+    const tdm_conv_ways *ways = &w->c->ways;
     float *dweights = weights_part(w, index), *dbias = bias_part(w, index);
     worker *own = &w->c->workers[index];
-    if (direct->rows == 0)
+    if (!ways->is_direct[TDM_DNNL_BACKWARD_WEIGHTS])
         return tdm__dnnl_call_run(
             &own->pass[TDM_DNNL_BACKWARD_WEIGHTS], &own->context,
             (const void *const[]){x, dy, dweights, dbias, worker_scratch(w, index) + w->c->at.worker_pad});
-    TDM_LANES(tdm__conv_direct_lanes)->weights(direct, dweights, dbias, x, dy);
+    TDM_LANES(tdm__conv_direct_lanes)->weights(&ways->conv[TDM_DNNL_BACKWARD_WEIGHTS], dweights, dbias, x, dy);
     return dnnl_success;
 }
 

@@ -42,9 +42,13 @@ dnnl_status_t tdm__conv_plans_choose(tdm_conv_plans *plans, const tdm_dnnl_conte
                                      const tdm_kernel_desc *desc, int64_t rows, tdm_layout x_layout,
                                      tdm_layout y_layout, bool any, bool training);
 void tdm__conv_plans_deinit(tdm_conv_plans *plans);
-/* direct[pass]: the pass for conv2d_direct_lanes.h, with 0 rows where oneDNN does it. */
-void tdm__conv_direct_choose(tdm_conv_direct direct[TDM_CONV_PASSES], const tdm_conv_plans *plans,
-                             const tdm_kernel_desc *desc);
+/* What conv2d_direct_lanes.h does of each pass: all of it, the layout of its weights, or nothing. `conv` is of passes that
+ * pack. */
+typedef struct tdm_conv_ways {
+    bool is_direct[TDM_CONV_PASSES], packs[TDM_CONV_PASSES];
+    tdm_conv_direct conv[TDM_CONV_PASSES];
+} tdm_conv_ways;
+void tdm__conv_direct_choose(tdm_conv_ways *ways, const tdm_conv_plans *plans, const tdm_kernel_desc *desc);
 /* Of a number of x, y and their gradients. */
 static inline size_t tdm__conv_element_bytes(const tdm_kernel_desc *desc) {
     return desc->precision == TDM_BF16 ? sizeof(uint16_t) : sizeof(float);

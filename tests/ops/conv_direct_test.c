@@ -210,5 +210,60 @@ TEST(gradients_of_weights_are_the_promised_sums) {
     }
 }
 
+/* ---- layouts of the weights ---- */
+
+static int64_t taps_of(const tdm_conv_direct *conv) {
+    return conv->kernel[0] * conv->kernel[1];
+}
+
+/* The place in PyTorch's layout, and in that of the passes, of one number. */
+static int64_t plain_at(const tdm_conv_direct *conv, int64_t in, int64_t out, int64_t tap) {
+    return in * conv->in_plain + out * conv->out_plain + tap;
+}
+
+static int64_t packed_at(const tdm_conv_direct *conv, int64_t in, int64_t out, int64_t tap) {
+    return in / BLOCK * conv->in_weights + out / BLOCK * conv->out_weights + (tap * BLOCK + in % BLOCK) * BLOCK +
+           out % BLOCK;
+}
+
+/* The pairs of blocks in two parts, as threads share them. */
+static void check_layouts(const tdm_conv_direct *conv) {
+    const int64_t count = weight_count(conv), pairs = conv->in_blocks * conv->out_blocks;
+    float *plain = numbers(count, 9), *packed = numbers(count, 10), *again = numbers(count, 11);
+    int64_t wrong = 0;
+    lanes()->pack(conv, packed, plain, 0, pairs / 2);
+    lanes()->pack(conv, packed, plain, pairs / 2, pairs);
+    lanes()->unpack(conv, again, packed, 0, pairs / 2);
+    lanes()->unpack(conv, again, packed, pairs / 2, pairs);
+    for (int64_t i = 0; i < conv->in_blocks * BLOCK; i++)
+        for (int64_t o = 0; o < conv->out_blocks * BLOCK; o++)
+            for (int64_t tap = 0; tap < taps_of(conv); tap++)
+                wrong += plain[plain_at(conv, i, o, tap)] != packed[packed_at(conv, i, o, tap)];
+    for (int64_t i = 0; i < count; i++) wrong += plain[i] != again[i];
+    CHECK_INT(wrong, 0);
+    free(plain), free(packed), free(again);
+}
+
+/* Windows of one point too, which only change their layout; blocks of out or of in outermost. */
+TEST(layouts_of_weights_hold_the_same_numbers) {
+    static const shape more[] = {
+        {1, 3, 2, {4, 4}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, {1, 1}},
+        {1, 2, 3, {4, 4}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+        {1, 1, 2, {8, 8}, {5, 7}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+    };
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+        tdm_conv_direct forward = forward_of(&more[i]);
+        forward.in_plain = taps_of(&forward);
+        forward.out_plain = forward.in_blocks * BLOCK * forward.in_plain;
+        for (int outermost = 0; outermost < 2; outermost++) {
+            const tdm_conv_direct data = tdm__conv_direct_data(&forward);
+            check_layouts(&forward);
+            check_layouts(&data);
+            forward.out_weights = taps_of(&forward) * BLOCK * BLOCK;
+            forward.in_weights = forward.out_blocks * forward.out_weights;
+        }
+    }
+}
+
 TEST_MAIN(RUN(points_are_the_promised_sums); RUN(gradients_of_points_are_the_promised_sums);
-          RUN(gradients_of_weights_are_the_promised_sums);)
+          RUN(gradients_of_weights_are_the_promised_sums); RUN(layouts_of_weights_hold_the_same_numbers);)
