@@ -24,6 +24,12 @@ bool tdm__batchnorm2d_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit
     return true;
 }
 
+static bool is_past_cache(const tdm_kernel_args *args, int64_t count) {
+    const float *other = tdm_has_epilogue(args->desc, TDM_EPILOGUE_ADD) ? args->dx[1] : NULL;
+    return tdm__is_past_cache(args->y, count) && tdm__is_past_cache(args->dx[0], count) &&
+           tdm__is_past_cache(other, count);
+}
+
 static tdm_batchnorm2d_job job_of(const tdm_kernel_args *args) {
     const tdm_kernel_desc *desc = args->desc;
     const int64_t channels = desc->x[0].dim[1], points = tdm__batchnorm2d_points(desc);
@@ -36,6 +42,7 @@ static tdm_batchnorm2d_job job_of(const tdm_kernel_args *args) {
                  .channels = channels,
                  .points = points,
                  .inner = last ? channels : tdm__planes_of(&desc->x[0], 1, desc->x_layout[0]).inner,
+                 .past_cache = is_past_cache(args, args->rows * channels * points),
                  .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
                  .other = adds ? args->x[1] : NULL,
                  .dother = adds ? args->dx[1] : NULL},

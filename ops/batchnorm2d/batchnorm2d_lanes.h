@@ -7,6 +7,7 @@
 /* A batch norm over planes of `inner` neighbouring channels. */
 typedef struct tdm_batchnorm2d_planes {
     int64_t rows, channels, points, inner;
+    bool past_cache;    /* what is written goes past it (tdm__is_past_cache) */
     bool relu;          /* forward: y = max(0, y), after everything else */
     const float *other; /* forward: y += other; NULL: nothing is added */
     float *dother;      /* backward: the gradient of `other`, dy where the relu passed; NULL: not needed */

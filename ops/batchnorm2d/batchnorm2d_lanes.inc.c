@@ -11,6 +11,13 @@ static inline FLOATS NAME(masked)(const float *dy, const float *y, int64_t at) {
     return (FLOATS)((INTS)v & ~(INTS)(NAME(load)(y + at) <= 0.0f));
 }
 
+static inline void NAME(put)(const tdm_batchnorm2d_planes *norm, float *to, FLOATS v) {
+    if (norm->past_cache)
+        NAME(store_past)(to, v);
+    else
+        memcpy(to, &v, sizeof v);
+}
+
 /* Sums the distances from the first value: it is close enough to the mean that nothing cancels in double. */
 static void NAME(moments)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, double *mean,
                           double *variance) {
@@ -42,9 +49,10 @@ static void NAME(apply)(const tdm_batchnorm2d_planes *norm, int64_t channel, con
             FLOATS v = (NAME(load)(x + at) - m) * a + b;
             if (norm->other != NULL) v += NAME(load)(norm->other + at);
             if (norm->relu) v = (FLOATS)((INTS)v & ~(INTS)(v < 0.0f));
-            memcpy(y + at, &v, sizeof v);
+            NAME(put)(norm, y + at, v);
         }
     }
+    if (norm->past_cache) tdm__stores_past_done();
 }
 
 /* sum of dy and of dy (x - mean); also writes the gradient of `other` */
@@ -57,11 +65,12 @@ static void NAME(sums)(const tdm_batchnorm2d_planes *norm, int64_t channel, cons
         for (int64_t i = 0; i < norm->points; i++, at += norm->inner) {
             const FLOATS masked = NAME(masked)(dy, y, at);
             const DOUBLES g = __builtin_convertvector(masked, DOUBLES);
-            if (norm->dother != NULL) memcpy(norm->dother + at, &masked, sizeof masked);
+            if (norm->dother != NULL) NAME(put)(norm, norm->dother + at, masked);
             s[i & 1] += g;
             d[i & 1] += g * (NAME(widen)(x + at) - m);
         }
     }
+    if (norm->past_cache) tdm__stores_past_done();
     s[0] += s[1];
     d[0] += d[1];
     memcpy(sum, &s[0], sizeof s[0]);
@@ -78,9 +87,10 @@ static void NAME(gradient)(const tdm_batchnorm2d_planes *norm, int64_t channel, 
         const int64_t start = norm_start(norm, n, channel), end = start + norm->points * norm->inner;
         for (int64_t at = start; at < end; at += norm->inner) {
             const FLOATS v = (NAME(masked)(dy, y, at) - l - (NAME(load)(x + at) - m) * k) * a;
-            memcpy(dx + at, &v, sizeof v);
+            NAME(put)(norm, dx + at, v);
         }
     }
+    if (norm->past_cache) tdm__stores_past_done();
 }
 
 const tdm_batchnorm2d_lanes TDM_ISA_NAME(NAME(tdm__batchnorm2d_lanes)) = {

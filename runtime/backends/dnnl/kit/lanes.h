@@ -4,7 +4,14 @@
 #ifndef TDM_DNNL_LANES_H
 #define TDM_DNNL_LANES_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "runtime/base/isa.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 #define TDM_LANES_TABLES(type, name) extern const type name##_ref, name##_avx2, name##_avx512
 #if defined(__x86_64__)
@@ -13,5 +20,22 @@
 #else
 #define TDM_LANES(name) (&name##_ref)
 #endif
+
+/* An ordinary store brings each line into the cache before it writes it. Where a tensor leaves the second-level cache
+ * before the next layer reads it, vectors are stored past the cache (store_past_16 of vectors.h). They lie on lines of 64
+ * bytes. */
+enum { TDM_SECOND_CACHE_BYTES = 2 * 1024 * 1024 };
+
+/* Whether `count` floats at `to` are written so. NULL: nothing is written there. */
+static inline bool tdm__is_past_cache(const float *to, int64_t count) {
+    return (uintptr_t)to % 64 == 0 && count * (int64_t)sizeof(float) > TDM_SECOND_CACHE_BYTES;
+}
+
+/* Comes before another thread reads what was stored. */
+static inline void tdm__stores_past_done(void) {
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+}
 
 #endif

@@ -9,6 +9,10 @@
 
 #include "runtime/backends/dnnl/kit/lanes.h"
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #define NAME(name) TDM_ISA_JOIN(name, LANES)
 #define FLOATS NAME(floats)
 #define INTS NAME(ints)
@@ -28,6 +32,19 @@
 TDM_VECTORS(16)
 TDM_VECTORS(8)
 TDM_VECTORS(4)
+
+/* See tdm__is_past_cache. */
+static inline void store_past_16(float *to, floats_16 v) {
+#if defined(__AVX512F__)
+    _mm512_stream_ps(to, (__m512)v);
+#else
+    memcpy(to, &v, sizeof v);
+#endif
+}
+
+static inline void store_past_8(float *to, floats_8 v) {
+    memcpy(to, &v, sizeof v);
+}
 
 /* Sixteen numbers in bf16: widened, and rounded as tdm__bf16_of does. */
 typedef uint16_t words_16 __attribute__((vector_size(32)));
