@@ -105,11 +105,23 @@ static tdm_status forward(const tdm_kernel_args *args) {
     return status;
 }
 
+typedef struct {
+    float *db;
+    const float *dy;
+    int64_t rows, out;
+} columns;
+
 /* db[o] = sum_n dy[n][o], in row order */
-static void sum_rows(float *restrict db, const float *restrict dy, const offsets *at) {
-    memset(db, 0, (size_t)at->out * sizeof *db);
-    for (int64_t n = 0; n < at->rows; n++)
-        for (int64_t o = 0; o < at->out; o++) db[o] += dy[n * at->out + o];
+static void sum_columns(void *data, int64_t begin, int64_t end) {
+    const columns *of = data;
+    memset(of->db + begin, 0, (size_t)(end - begin) * sizeof *of->db);
+    for (int64_t n = 0; n < of->rows; n++)
+        TDM_LANES(tdm__dnnl_passes)->add(of->db + begin, of->dy + n * of->out + begin, end - begin);
+}
+
+static tdm_status sum_rows(const tdm_kernel_args *args, const float *dy, const offsets *at) {
+    columns of = {args->dparam[1], dy, at->rows, at->out};
+    return tdm__dnnl_share(tdm__dnnl_threads(args->desc->threads, at->rows * at->out), at->out, sum_columns, &of);
 }
 
 /* 0 where y <= 0, else dy, into scratch. */
@@ -136,7 +148,7 @@ static tdm_status run_backward(const tdm_kernel_args *args) {
         float *room = tdm__dnnl_sgemm_room(at.out, at.rows) > 0 ? (float *)((char *)args->scratch + at.room) : NULL;
         TDM_MODULE_TRY(tdm__dnnl_sgemm_share_long(&dw, args->desc->threads, room, "linear"));
     }
-    if (args->dparam[1] != NULL) sum_rows(args->dparam[1], dy, &at);
+    if (args->dparam[1] != NULL) TDM_MODULE_TRY(sum_rows(args, dy, &at));
     if (args->dx[0] == NULL) return TDM_OK;
     const tdm_dnnl_sgemm dx = {'N',   'N',         at.rows, at.in, at.out, dy, at.out, args->param[0],
                                at.in, args->dx[0], at.in,   false};
