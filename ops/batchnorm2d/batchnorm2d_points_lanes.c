@@ -54,11 +54,11 @@ static void apply(const tdm_batchnorm2d_planes *norm, int64_t channel, const flo
 /* y: NULL if there is no relu */
 static inline void add_products(run_sums *sum, run_sums *dot, const float *x, const float *dy, const float *y,
                                 double mean) {
-    for (int k = 0; k < RUN_STEP / 4; k++) {
-        floats_4 g = load_4(dy + 4 * k);
-        if (y != NULL) g = (floats_4)((ints_4)g & ~(ints_4)(load_4(y + 4 * k) <= 0.0f));
-        sum->of[k] += widened_4(g);
-        dot->of[k] += widened_4(g) * (widened_4(load_4(x + 4 * k)) - mean);
+    for (int k = 0; k < RUN_STEP / RUN_LANES; k++) {
+        run_floats g = run_load(dy + RUN_LANES * k);
+        if (y != NULL) g = (run_floats)((run_ints)g & ~(run_ints)(run_load(y + RUN_LANES * k) <= 0.0f));
+        sum->of[k] += run_widened(g);
+        dot->of[k] += run_widened(g) * (run_widened(run_load(x + RUN_LANES * k)) - mean);
     }
 }
 

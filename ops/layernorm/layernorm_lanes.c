@@ -40,11 +40,11 @@ static void apply_one(float *y, const float *x, int64_t count, const tdm_segment
 
 static inline void add_products(run_sums *sum, run_sums *dot, const float *x, const float *dy, const float *w,
                                 float center) {
-    for (int k = 0; k < RUN_STEP / 4; k++) {
-        floats_4 g = load_4(dy + 4 * k);
-        if (w != NULL) g *= load_4(w + 4 * k);
-        sum->of[k] += widened_4(g);
-        dot->of[k] += widened_4(g) * widened_4(load_4(x + 4 * k) - center);
+    for (int k = 0; k < RUN_STEP / RUN_LANES; k++) {
+        run_floats g = run_load(dy + RUN_LANES * k);
+        if (w != NULL) g *= run_load(w + RUN_LANES * k);
+        sum->of[k] += run_widened(g);
+        dot->of[k] += run_widened(g) * run_widened(run_load(x + RUN_LANES * k) - center);
     }
 }
 
@@ -78,23 +78,27 @@ static void gradient(float *dx, const float *x, const float *dy, int64_t count, 
     for (int64_t i = 0; i < count; i++) dx[i] = (dy[i] * w[i] - level - (x[i] - center) * slope) * scale;
 }
 
-/* Eight columns of all segments, whose sums stay in registers. */
-static inline void add_eight(double *dw, double *db, const float *x, const float *dy, const tdm_segment_block *block) {
-    doubles_4 w[2] = {load_doubles(dw), load_doubles(dw + 4)}, b[2] = {load_doubles(db), load_doubles(db + 4)};
+enum { COLUMNS = 2 * RUN_LANES };
+
+/* Neighbouring columns of all segments, whose sums stay in registers. */
+static inline void add_columns(double *dw, double *db, const float *x, const float *dy,
+                               const tdm_segment_block *block) {
+    run_doubles w[2] = {load_doubles(dw), load_doubles(dw + RUN_LANES)};
+    run_doubles b[2] = {load_doubles(db), load_doubles(db + RUN_LANES)};
     for (int64_t k = 0; k < block->count; k++, x += block->stride, dy += block->stride) {
         const float center = block->norm[k].center, scale = block->norm[k].scale, rest = block->norm[k].rest;
-        const floats_8 g = load_8(dy), product = g * NORMALISED(load_8(x));
+        const run_pair g = load_pair(dy), product = g * NORMALISED(load_pair(x));
         w[0] += low_half(product), w[1] += high_half(product);
         b[0] += low_half(g), b[1] += high_half(g);
     }
-    memcpy(dw, &w[0], sizeof w[0]), memcpy(dw + 4, &w[1], sizeof w[1]);
-    memcpy(db, &b[0], sizeof b[0]), memcpy(db + 4, &b[1], sizeof b[1]);
+    memcpy(dw, w, sizeof w);
+    memcpy(db, b, sizeof b);
 }
 
 static void columns(double *dw, double *db, const float *x, const float *dy, int64_t count,
                     const tdm_segment_block *block) {
     int64_t i = 0;
-    for (; i + 8 <= count; i += 8) add_eight(dw + i, db + i, x + i, dy + i, block);
+    for (; i + COLUMNS <= count; i += COLUMNS) add_columns(dw + i, db + i, x + i, dy + i, block);
     for (; i < count; i++) {
         for (int64_t k = 0; k < block->count; k++) {
             const float center = block->norm[k].center, scale = block->norm[k].scale, rest = block->norm[k].rest;

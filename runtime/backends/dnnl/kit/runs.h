@@ -7,32 +7,73 @@
 
 enum { RUN_STEP = 16 };
 
-/* Vectors of four doubles are the widest of AVX2; compilers take wider ones through memory. */
-typedef struct run_sums {
-    doubles_4 of[RUN_STEP / 4];
-} run_sums;
+/* Half of a run_pair widens to run_doubles. Compilers take vectors wider than the registers through memory, so the width is
+ * that of the instruction set; the sums are the same. */
+#if defined(__AVX512F__)
+enum { RUN_LANES = 8 };
+typedef floats_8 run_floats;
+typedef ints_8 run_ints;
+typedef doubles_8 run_doubles;
+typedef floats_16 run_pair;
 
-/* In this form gcc makes one conversion of it; of __builtin_convertvector two and an insertion. */
-static inline doubles_4 widened_4(floats_4 v) {
-    return (doubles_4){(double)v[0], (double)v[1], (double)v[2], (double)v[3]};
+static inline run_doubles run_widened(run_floats v) {
+    return (run_doubles)_mm512_cvtps_pd((__m256)v);
 }
 
-static inline doubles_4 load_doubles(const double *from) {
-    doubles_4 v;
+static inline run_doubles low_half(run_pair v) {
+    return run_widened((run_floats)_mm512_castps512_ps256((__m512)v));
+}
+
+static inline run_doubles high_half(run_pair v) {
+    return run_widened((run_floats)_mm256_castpd_ps(_mm512_extractf64x4_pd((__m512d)v, 1)));
+}
+#else
+enum { RUN_LANES = 4 };
+typedef floats_4 run_floats;
+typedef ints_4 run_ints;
+typedef doubles_4 run_doubles;
+typedef floats_8 run_pair;
+
+/* In this form gcc makes one conversion of it; of __builtin_convertvector two and an insertion. */
+static inline run_doubles run_widened(run_floats v) {
+    return (run_doubles){(double)v[0], (double)v[1], (double)v[2], (double)v[3]};
+}
+
+static inline run_doubles low_half(run_pair v) {
+    return (run_doubles){(double)v[0], (double)v[1], (double)v[2], (double)v[3]};
+}
+
+static inline run_doubles high_half(run_pair v) {
+    return (run_doubles){(double)v[4], (double)v[5], (double)v[6], (double)v[7]};
+}
+#endif
+
+typedef struct run_sums {
+    run_doubles of[RUN_STEP / RUN_LANES];
+} run_sums;
+
+static inline run_floats run_load(const float *from) {
+    run_floats v;
     memcpy(&v, from, sizeof v);
     return v;
 }
 
-static inline doubles_4 low_half(floats_8 v) {
-    return (doubles_4){(double)v[0], (double)v[1], (double)v[2], (double)v[3]};
+static inline run_pair load_pair(const float *from) {
+    run_pair v;
+    memcpy(&v, from, sizeof v);
+    return v;
 }
 
-static inline doubles_4 high_half(floats_8 v) {
-    return (doubles_4){(double)v[4], (double)v[5], (double)v[6], (double)v[7]};
+static inline run_doubles load_doubles(const double *from) {
+    run_doubles v;
+    memcpy(&v, from, sizeof v);
+    return v;
 }
 
 static inline double run_total(const run_sums *sums) {
-    const doubles_4 v = (sums->of[0] + sums->of[2]) + (sums->of[1] + sums->of[3]);
+    double of[RUN_STEP], v[4];
+    memcpy(of, sums->of, sizeof of);
+    for (int i = 0; i < 4; i++) v[i] = (of[i] + of[i + 8]) + (of[i + 4] + of[i + 12]);
     return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
@@ -48,8 +89,8 @@ static inline void run_moments(run_sums *sum, run_sums *squares, const float *x,
     float room[RUN_STEP];
     for (int64_t i = 0; i < count; i += RUN_STEP) {
         const float *from = run_next(room, x + i, count - i, origin);
-        for (int k = 0; k < RUN_STEP / 4; k++) {
-            const doubles_4 d = widened_4(load_4(from + 4 * k)) - (double)origin;
+        for (int k = 0; k < RUN_STEP / RUN_LANES; k++) {
+            const run_doubles d = run_widened(run_load(from + RUN_LANES * k)) - (double)origin;
             sum->of[k] += d;
             squares->of[k] += d * d;
         }
