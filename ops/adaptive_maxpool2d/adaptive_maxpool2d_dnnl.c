@@ -9,7 +9,7 @@ typedef struct {
     const tdm_kernel_args *args;
     tdm_planes x, y;
     const tdm_adaptive_maxpool2d_lanes *lanes;
-} job;
+} call;
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const int64_t *y = desc->y.dim;
@@ -23,16 +23,16 @@ static int64_t numbers(const tdm_planes *of) {
 }
 
 static tdm_status share(const tdm_kernel_args *args, tdm_dnnl_work_fn work) {
-    job j = {.args = args,
-             .x = tdm__planes_of(&args->desc->x[0], args->rows, args->desc->x_layout[0]),
-             .y = tdm__planes_of(&args->desc->y, args->rows, args->desc->y_layout),
-             .lanes = TDM_LANES(tdm__adaptive_maxpool2d_lanes)};
+    call j = {.args = args,
+              .x = tdm__planes_of(&args->desc->x[0], args->rows, args->desc->x_layout[0]),
+              .y = tdm__planes_of(&args->desc->y, args->rows, args->desc->y_layout),
+              .lanes = TDM_LANES(tdm__adaptive_maxpool2d_lanes)};
     const int threads = tdm__dnnl_threads(args->desc->threads, j.x.count * numbers(&j.x));
     return tdm__dnnl_share(threads, j.x.count, work, &j);
 }
 
 static void forward_planes(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
+    const call *j = data;
     int32_t *winner = j->args->training ? j->args->saved : NULL;
     for (int64_t plane = begin; plane < end; plane++) {
         const int64_t at = plane * numbers(&j->y);
@@ -43,7 +43,7 @@ static void forward_planes(void *data, int64_t begin, int64_t end) {
 
 /* dx[winner] += dy, in the order of the outputs */
 static void backward_planes(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
+    const call *j = data;
     const int64_t inner = j->y.inner, each = numbers(&j->y);
     for (int64_t plane = begin; plane < end; plane++) {
         const float *dy = j->args->dy + plane * each;

@@ -7,7 +7,7 @@
 
 /* In scratch: two sums for each row and channel, and what is computed once per channel. */
 typedef struct {
-    const tdm_batchnorm2d_job *job;
+    const tdm_batchnorm2d_call *call;
     const tdm_batchnorm2d_bf16_lanes *lanes;
     int64_t channels;
     double *sum, *product, *mean;
@@ -25,10 +25,10 @@ size_t tdm__batchnorm2d_bf16_scratch(const tdm_kernel_desc *desc) {
     return channels * ((2 * rows + 1) * sizeof(double) + 4 * sizeof(float));
 }
 
-static work work_of(const tdm_batchnorm2d_job *job) {
-    const int64_t channels = job->norm.channels, rows = job->norm.rows;
-    work w = {.job = job, .lanes = TDM_LANES(tdm__batchnorm2d_bf16_lanes), .channels = channels};
-    w.sum = job->args->scratch;
+static work work_of(const tdm_batchnorm2d_call *call) {
+    const int64_t channels = call->norm.channels, rows = call->norm.rows;
+    work w = {.call = call, .lanes = TDM_LANES(tdm__batchnorm2d_bf16_lanes), .channels = channels};
+    w.sum = call->args->scratch;
     w.product = w.sum + rows * channels;
     w.mean = w.product + rows * channels;
     for (int i = 0; i < 4; i++) w.of[i] = (float *)(void *)(w.mean + channels) + i * channels;
@@ -45,7 +45,7 @@ static uint16_t *written(float *tensor) {
 }
 
 static tdm_batchnorm2d_row row_of(const work *w, int64_t n) {
-    const tdm_batchnorm2d_job *j = w->job;
+    const tdm_batchnorm2d_call *j = w->call;
     const int64_t at = n * j->norm.points * w->channels;
     tdm_batchnorm2d_row row = {.points = j->norm.points, .channels = w->channels, .relu = j->norm.relu};
     row.x = numbers(j->args->x[0]) + at;
@@ -57,14 +57,14 @@ static tdm_batchnorm2d_row row_of(const work *w, int64_t n) {
 }
 
 static tdm_status share(work *w, tdm_dnnl_work_fn run) {
-    const tdm_batchnorm2d_planes *norm = &w->job->norm;
-    const int threads = tdm__dnnl_threads(w->job->args->desc->threads, norm->rows * norm->points * w->channels);
+    const tdm_batchnorm2d_planes *norm = &w->call->norm;
+    const int threads = tdm__dnnl_threads(w->call->args->desc->threads, norm->rows * norm->points * w->channels);
     return tdm__dnnl_share(threads, norm->rows, run, w);
 }
 
 /* Adds the sums of the rows, in their order, to those of row 0. */
 static void add_rows(const work *w) {
-    for (int64_t n = 1; n < w->job->norm.rows; n++) {
+    for (int64_t n = 1; n < w->call->norm.rows; n++) {
         for (int64_t c = 0; c < w->channels; c++) {
             w->sum[c] += w->sum[n * w->channels + c];
             w->product[c] += w->product[n * w->channels + c];
@@ -86,7 +86,7 @@ static void apply(void *data, int64_t begin, int64_t end) {
     const work *w = data;
     for (int64_t n = begin; n < end; n++) {
         const tdm_batchnorm2d_row row = row_of(w, n);
-        uint16_t *y = written(w->job->args->y) + n * row.points * row.channels;
+        uint16_t *y = written(w->call->args->y) + n * row.points * row.channels;
         w->lanes->apply(&row, y, w->of[0], w->of[1], w->of[2]);
     }
 }
@@ -94,7 +94,7 @@ static void apply(void *data, int64_t begin, int64_t end) {
 /* Distances are taken from each channel's first value: it is close enough to the mean that nothing cancels in double.
  */
 static tdm_status take_moments(work *w) {
-    for (int64_t c = 0; c < w->channels; c++) w->of[0][c] = tdm__bf16_float(numbers(w->job->args->x[0])[c]);
+    for (int64_t c = 0; c < w->channels; c++) w->of[0][c] = tdm__bf16_float(numbers(w->call->args->x[0])[c]);
     TDM_MODULE_TRY(share(w, moments));
     add_rows(w);
     return TDM_OK;
@@ -102,29 +102,29 @@ static tdm_status take_moments(work *w) {
 
 /* After take_moments. */
 static double mean_and_variance(const work *w, int64_t c, double *variance) {
-    const double shift = w->sum[c] / w->job->count;
-    *variance = w->product[c] / w->job->count - shift * shift;
+    const double shift = w->sum[c] / w->call->count;
+    *variance = w->product[c] / w->call->count - shift * shift;
     if (*variance < 0.0) *variance = 0.0;
     return (double)w->of[0][c] + shift;
 }
 
-tdm_status tdm__batchnorm2d_bf16_forward(const tdm_batchnorm2d_job *job) {
-    work w = work_of(job);
-    const bool takes = job->of_batch && !tdm__batchnorm2d_joins(job);
+tdm_status tdm__batchnorm2d_bf16_forward(const tdm_batchnorm2d_call *call) {
+    work w = work_of(call);
+    const bool takes = call->of_batch && !tdm__batchnorm2d_joins(call);
     if (takes) TDM_MODULE_TRY(take_moments(&w));
     for (int64_t c = 0; c < w.channels; c++) {
         double variance = 0;
         const double mean = takes ? mean_and_variance(&w, c, &variance) : 0;
-        const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_of(job, c, mean, variance);
+        const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_of(call, c, mean, variance);
         w.of[0][c] = of.center, w.of[1][c] = of.scale, w.of[2][c] = of.shift;
     }
     return share(&w, apply);
 }
 
-tdm_status tdm__batchnorm2d_bf16_recompute(const tdm_batchnorm2d_job *job) {
-    work w = work_of(job);
+tdm_status tdm__batchnorm2d_bf16_recompute(const tdm_batchnorm2d_call *call) {
+    work w = work_of(call);
     for (int64_t c = 0; c < w.channels; c++) {
-        const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_again(job, c);
+        const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_again(call, c);
         w.of[0][c] = of.center, w.of[1][c] = of.scale, w.of[2][c] = of.shift;
     }
     return share(&w, apply);
@@ -144,40 +144,40 @@ static void gradient(void *data, int64_t begin, int64_t end) {
     const work *w = data;
     for (int64_t n = begin; n < end; n++) {
         const tdm_batchnorm2d_row row = row_of(w, n);
-        uint16_t *dx = written(w->job->args->dx[0]) + n * row.points * row.channels;
+        uint16_t *dx = written(w->call->args->dx[0]) + n * row.points * row.channels;
         w->lanes->gradient(&row, dx, w->of[0], w->of[1], w->of[2], w->of[3]);
     }
 }
 
 static tdm_status take_sums(work *w) {
-    for (int64_t c = 0; c < w->channels; c++) w->mean[c] = tdm__batchnorm2d_center(w->job, c);
+    for (int64_t c = 0; c < w->channels; c++) w->mean[c] = tdm__batchnorm2d_center(w->call, c);
     TDM_MODULE_TRY(share(w, sums));
     add_rows(w);
     return TDM_OK;
 }
 
-tdm_status tdm__batchnorm2d_bf16_backward(const tdm_batchnorm2d_job *job) {
-    work w = work_of(job);
-    const bool joins = tdm__batchnorm2d_joins(job);
+tdm_status tdm__batchnorm2d_bf16_backward(const tdm_batchnorm2d_call *call) {
+    work w = work_of(call);
+    const bool joins = tdm__batchnorm2d_joins(call);
     if (!joins) TDM_MODULE_TRY(take_sums(&w));
     for (int64_t c = 0; c < w.channels; c++) {
         const tdm_batchnorm2d_sums own = {joins ? 0 : w.sum[c], joins ? 0 : w.product[c]};
-        const tdm_batchnorm2d_backward of = tdm__batchnorm2d_backward_of(job, c, own);
+        const tdm_batchnorm2d_backward of = tdm__batchnorm2d_backward_of(call, c, own);
         w.of[0][c] = of.mean, w.of[1][c] = of.level, w.of[2][c] = of.slope, w.of[3][c] = of.scale;
     }
-    return job->args->dx[0] != NULL ? share(&w, gradient) : TDM_OK;
+    return call->args->dx[0] != NULL ? share(&w, gradient) : TDM_OK;
 }
 
 /* ---- statistics of several replicas ---- */
 
-tdm_status tdm__batchnorm2d_bf16_statistics(const tdm_batchnorm2d_job *job) {
-    work w = work_of(job);
-    const bool forward = job->args->dy == NULL;
+tdm_status tdm__batchnorm2d_bf16_statistics(const tdm_batchnorm2d_call *call) {
+    work w = work_of(call);
+    const bool forward = call->args->dy == NULL;
     TDM_MODULE_TRY(forward ? take_moments(&w) : take_sums(&w));
     for (int64_t c = 0; c < w.channels; c++) {
-        double *pair = tdm__batchnorm2d_own_pair(job, c), variance = 0;
+        double *pair = tdm__batchnorm2d_own_pair(call, c), variance = 0;
         pair[0] = forward ? mean_and_variance(&w, c, &variance) : w.sum[c];
-        pair[1] = forward ? variance * job->count : w.product[c];
+        pair[1] = forward ? variance * call->count : w.product[c];
     }
     return TDM_OK;
 }

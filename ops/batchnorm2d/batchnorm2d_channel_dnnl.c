@@ -3,14 +3,14 @@
 
 #include "ops/batchnorm2d/batchnorm2d_dnnl.h"
 
-static tdm_batchnorm2d_forward coefficients(const tdm_batchnorm2d_job *j, int64_t c, double mean, double invstd) {
+static tdm_batchnorm2d_forward coefficients(const tdm_batchnorm2d_call *j, int64_t c, double mean, double invstd) {
     const tdm_kernel_args *args = j->args;
     return (tdm_batchnorm2d_forward){.center = (float)mean,
                                      .scale = (float)(j->attrs->affine ? invstd * (double)args->param[0][c] : invstd),
                                      .shift = j->attrs->affine ? args->param[1][c] : 0.0f};
 }
 
-tdm_batchnorm2d_forward tdm__batchnorm2d_forward_of(const tdm_batchnorm2d_job *j, int64_t c, double mean,
+tdm_batchnorm2d_forward tdm__batchnorm2d_forward_of(const tdm_batchnorm2d_call *j, int64_t c, double mean,
                                                     double variance) {
     const tdm_kernel_args *args = j->args;
     double count = j->count;
@@ -30,15 +30,15 @@ tdm_batchnorm2d_forward tdm__batchnorm2d_forward_of(const tdm_batchnorm2d_job *j
     return coefficients(j, c, mean, invstd);
 }
 
-double tdm__batchnorm2d_center(const tdm_batchnorm2d_job *j, int64_t c) {
+double tdm__batchnorm2d_center(const tdm_batchnorm2d_call *j, int64_t c) {
     return j->args->training ? j->mean[c] : (double)j->args->buffer[0][c];
 }
 
-static double invstd_of(const tdm_batchnorm2d_job *j, int64_t c) {
+static double invstd_of(const tdm_batchnorm2d_call *j, int64_t c) {
     return j->args->training ? j->invstd[c] : 1.0 / sqrt((double)j->args->buffer[1][c] + j->attrs->eps);
 }
 
-tdm_batchnorm2d_forward tdm__batchnorm2d_forward_again(const tdm_batchnorm2d_job *j, int64_t c) {
+tdm_batchnorm2d_forward tdm__batchnorm2d_forward_again(const tdm_batchnorm2d_call *j, int64_t c) {
     return coefficients(j, c, tdm__batchnorm2d_center(j, c), invstd_of(j, c));
 }
 
@@ -46,7 +46,7 @@ tdm_batchnorm2d_forward tdm__batchnorm2d_forward_again(const tdm_batchnorm2d_job
  * dw = invstd sum dy (x - mean);  db = sum dy
  * By evaluation rules the statistics are constants: dx = w invstd dy. The sums are taken all the same, because that
  * pass writes the gradient of an added input. */
-tdm_batchnorm2d_backward tdm__batchnorm2d_backward_of(const tdm_batchnorm2d_job *j, int64_t c,
+tdm_batchnorm2d_backward tdm__batchnorm2d_backward_of(const tdm_batchnorm2d_call *j, int64_t c,
                                                       tdm_batchnorm2d_sums own) {
     const tdm_kernel_args *args = j->args;
     const bool constant = !args->training, joins = tdm__batchnorm2d_joins(j);
@@ -64,7 +64,7 @@ tdm_batchnorm2d_backward tdm__batchnorm2d_backward_of(const tdm_batchnorm2d_job 
                                       .scale = (float)(j->attrs->affine ? invstd * (double)args->param[0][c] : invstd)};
 }
 
-double *tdm__batchnorm2d_own_pair(const tdm_batchnorm2d_job *j, int64_t c) {
+double *tdm__batchnorm2d_own_pair(const tdm_batchnorm2d_call *j, int64_t c) {
     double *block = j->args->statistics + j->args->replica * tdm__batchnorm2d_block_numbers(j->norm.channels);
     return tdm__batchnorm2d_pair(block, c);
 }

@@ -30,12 +30,12 @@ static bool is_past_cache(const tdm_kernel_args *args, int64_t count) {
            tdm__is_past_cache(other, count);
 }
 
-static tdm_batchnorm2d_job job_of(const tdm_kernel_args *args) {
+static tdm_batchnorm2d_call job_of(const tdm_kernel_args *args) {
     const tdm_kernel_desc *desc = args->desc;
     const int64_t channels = desc->x[0].dim[1], points = tdm__batchnorm2d_points(desc);
     const bool last = tdm__batchnorm2d_channels_last(desc, desc->x_layout[0]);
     const bool adds = tdm_has_epilogue(desc, TDM_EPILOGUE_ADD);
-    tdm_batchnorm2d_job j = {
+    tdm_batchnorm2d_call j = {
         .args = args,
         .attrs = desc->attrs,
         .norm = {.rows = args->rows,
@@ -54,7 +54,7 @@ static tdm_batchnorm2d_job job_of(const tdm_kernel_args *args) {
     return j;
 }
 
-static void forward_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int64_t lanes) {
+static void forward_lanes(const tdm_batchnorm2d_call *j, int64_t channel, int64_t lanes) {
     const tdm_kernel_args *args = j->args;
     double mean[TDM_BATCHNORM2D_MOST_LANES] = {0}, variance[TDM_BATCHNORM2D_MOST_LANES] = {0};
     float center[TDM_BATCHNORM2D_MOST_LANES], scale[TDM_BATCHNORM2D_MOST_LANES], shift[TDM_BATCHNORM2D_MOST_LANES];
@@ -66,20 +66,20 @@ static void forward_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int64_t
     j->lanes->apply(&j->norm, channel, args->x[0], args->y, center, scale, shift);
 }
 
-static tdm_status share(tdm_batchnorm2d_job *j, tdm_dnnl_work_fn work) {
+static tdm_status share(tdm_batchnorm2d_call *j, tdm_dnnl_work_fn work) {
     const tdm_batchnorm2d_planes *norm = &j->norm;
     const int threads = tdm__dnnl_threads(j->args->desc->threads, norm->rows * norm->channels * norm->points);
     return tdm__dnnl_share(threads, norm->channels / j->lanes->lanes, work, j);
 }
 
 static void forward_range(void *data, int64_t begin, int64_t end) {
-    const tdm_batchnorm2d_job *j = data;
+    const tdm_batchnorm2d_call *j = data;
     const int64_t lanes = j->lanes->lanes;
     for (int64_t k = begin; k < end; k++) forward_lanes(j, k * lanes, lanes);
 }
 
 tdm_status tdm__batchnorm2d_dnnl_forward(const tdm_kernel_args *args) {
-    tdm_batchnorm2d_job j = job_of(args);
+    tdm_batchnorm2d_call j = job_of(args);
     j.of_batch = args->training || !j.attrs->track_running_stats;
     if (j.of_batch && tdm__batchnorm2d_is_alone(&j.blocks, j.norm.rows * j.norm.points))
         TDM_MODULE_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, args->desc->op, (long long)j.norm.channels);
@@ -88,7 +88,7 @@ tdm_status tdm__batchnorm2d_dnnl_forward(const tdm_kernel_args *args) {
     return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_forward(&j) : share(&j, forward_range);
 }
 
-static void recompute_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int64_t lanes) {
+static void recompute_lanes(const tdm_batchnorm2d_call *j, int64_t channel, int64_t lanes) {
     float center[TDM_BATCHNORM2D_MOST_LANES], scale[TDM_BATCHNORM2D_MOST_LANES], shift[TDM_BATCHNORM2D_MOST_LANES];
     for (int64_t k = 0; k < lanes; k++) {
         const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_again(j, channel + k);
@@ -98,25 +98,25 @@ static void recompute_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int64
 }
 
 static void recompute_range(void *data, int64_t begin, int64_t end) {
-    const tdm_batchnorm2d_job *j = data;
+    const tdm_batchnorm2d_call *j = data;
     const int64_t lanes = j->lanes->lanes;
     for (int64_t k = begin; k < end; k++) recompute_lanes(j, k * lanes, lanes);
 }
 
 tdm_status tdm__batchnorm2d_dnnl_recompute(const tdm_kernel_args *args) {
-    tdm_batchnorm2d_job j = job_of(args);
+    tdm_batchnorm2d_call j = job_of(args);
     return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_recompute(&j) : share(&j, recompute_range);
 }
 
 /* Also writes the gradient of the added input. */
-static void take_sums(const tdm_batchnorm2d_job *j, int64_t channel, int64_t lanes, double *sum, double *dot) {
+static void take_sums(const tdm_batchnorm2d_call *j, int64_t channel, int64_t lanes, double *sum, double *dot) {
     const tdm_kernel_args *args = j->args;
     double center[TDM_BATCHNORM2D_MOST_LANES] = {0};
     for (int64_t k = 0; k < lanes; k++) center[k] = tdm__batchnorm2d_center(j, channel + k);
     j->lanes->sums(&j->norm, channel, args->x[0], args->dy, j->norm.relu ? args->y : NULL, center, sum, dot);
 }
 
-static void backward_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int64_t lanes) {
+static void backward_lanes(const tdm_batchnorm2d_call *j, int64_t channel, int64_t lanes) {
     const tdm_kernel_args *args = j->args;
     const float *x = args->x[0], *dy = args->dy, *y = j->norm.relu ? args->y : NULL;
     double sum[TDM_BATCHNORM2D_MOST_LANES] = {0}, dot[TDM_BATCHNORM2D_MOST_LANES] = {0};
@@ -132,19 +132,19 @@ static void backward_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int64_
 }
 
 static void backward_range(void *data, int64_t begin, int64_t end) {
-    const tdm_batchnorm2d_job *j = data;
+    const tdm_batchnorm2d_call *j = data;
     const int64_t lanes = j->lanes->lanes;
     for (int64_t k = begin; k < end; k++) backward_lanes(j, k * lanes, lanes);
 }
 
 tdm_status tdm__batchnorm2d_dnnl_backward(const tdm_kernel_args *args) {
-    tdm_batchnorm2d_job j = job_of(args);
+    tdm_batchnorm2d_call j = job_of(args);
     return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_backward(&j) : share(&j, backward_range);
 }
 
 /* ---- statistics of several replicas ---- */
 
-static void statistics_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int64_t lanes) {
+static void statistics_lanes(const tdm_batchnorm2d_call *j, int64_t channel, int64_t lanes) {
     double first[TDM_BATCHNORM2D_MOST_LANES] = {0}, second[TDM_BATCHNORM2D_MOST_LANES] = {0};
     const bool forward = j->args->dy == NULL;
     if (forward)
@@ -159,13 +159,13 @@ static void statistics_lanes(const tdm_batchnorm2d_job *j, int64_t channel, int6
 }
 
 static void statistics_range(void *data, int64_t begin, int64_t end) {
-    const tdm_batchnorm2d_job *j = data;
+    const tdm_batchnorm2d_call *j = data;
     const int64_t lanes = j->lanes->lanes;
     for (int64_t k = begin; k < end; k++) statistics_lanes(j, k * lanes, lanes);
 }
 
 tdm_status tdm__batchnorm2d_dnnl_statistics(const tdm_kernel_args *args) {
-    tdm_batchnorm2d_job j = job_of(args);
+    tdm_batchnorm2d_call j = job_of(args);
     args->statistics[args->replica * tdm__batchnorm2d_block_numbers(j.norm.channels)] = j.count;
     return args->desc->precision == TDM_BF16 ? tdm__batchnorm2d_bf16_statistics(&j) : share(&j, statistics_range);
 }

@@ -6,7 +6,7 @@
 #include "ops/batchnorm2d/batchnorm2d_lanes.h"
 #include "runtime/backends/dnnl/kit/dnnl.h"
 
-typedef struct tdm_batchnorm2d_job {
+typedef struct tdm_batchnorm2d_call {
     const tdm_kernel_args *args;
     const tdm_batchnorm2d_attrs *attrs;
     tdm_batchnorm2d_planes norm;
@@ -17,7 +17,7 @@ typedef struct tdm_batchnorm2d_job {
     double count;          /* of a channel on this replica */
     double momentum;
     bool of_batch; /* forward: the statistics are the batch's, else the running ones */
-} tdm_batchnorm2d_job;
+} tdm_batchnorm2d_call;
 
 /* One channel. Forward: y = (x - center) scale + shift. */
 typedef struct tdm_batchnorm2d_forward {
@@ -25,26 +25,27 @@ typedef struct tdm_batchnorm2d_forward {
 } tdm_batchnorm2d_forward;
 /* From the mean and variance of this replica's batch, unless the replicas join theirs. It saves those of the whole
  * batch, and moves the running statistics by them. Where these are used instead, `mean` and `variance` are not read. */
-tdm_batchnorm2d_forward tdm__batchnorm2d_forward_of(const tdm_batchnorm2d_job *job, int64_t channel, double mean,
+tdm_batchnorm2d_forward tdm__batchnorm2d_forward_of(const tdm_batchnorm2d_call *call, int64_t channel, double mean,
                                                     double variance);
 
 /* The same once more, from what forward saved. */
-tdm_batchnorm2d_forward tdm__batchnorm2d_forward_again(const tdm_batchnorm2d_job *job, int64_t channel);
+tdm_batchnorm2d_forward tdm__batchnorm2d_forward_again(const tdm_batchnorm2d_call *call, int64_t channel);
 
 /* Backward: dx = (dy - level - (x - mean) slope) scale. */
 typedef struct tdm_batchnorm2d_backward {
     float mean, level, slope, scale;
 } tdm_batchnorm2d_backward;
-double tdm__batchnorm2d_center(const tdm_batchnorm2d_job *job, int64_t channel); /* the mean that forward subtracted */
+double tdm__batchnorm2d_center(const tdm_batchnorm2d_call *call,
+                               int64_t channel); /* the mean that forward subtracted */
 /* From this replica's sums; writes the parameters' gradients. Where the replicas join theirs, `own` is not read. */
-tdm_batchnorm2d_backward tdm__batchnorm2d_backward_of(const tdm_batchnorm2d_job *job, int64_t channel,
+tdm_batchnorm2d_backward tdm__batchnorm2d_backward_of(const tdm_batchnorm2d_call *call, int64_t channel,
                                                       tdm_batchnorm2d_sums own);
 
-static inline bool tdm__batchnorm2d_joins(const tdm_batchnorm2d_job *job) {
-    return job->blocks.replicas > 1;
+static inline bool tdm__batchnorm2d_joins(const tdm_batchnorm2d_call *call) {
+    return call->blocks.replicas > 1;
 }
 /* The two numbers of a channel in this replica's block. */
-double *tdm__batchnorm2d_own_pair(const tdm_batchnorm2d_job *job, int64_t channel);
+double *tdm__batchnorm2d_own_pair(const tdm_batchnorm2d_call *call, int64_t channel);
 
 /* The kernel. */
 bool tdm__batchnorm2d_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
@@ -67,9 +68,9 @@ tdm_status tdm__batchnorm2d_dnnl_recompute(const tdm_kernel_args *args);
 /* bf16, neighbouring channels */
 bool tdm__batchnorm2d_bf16_fits(const tdm_kernel_desc *desc);
 size_t tdm__batchnorm2d_bf16_scratch(const tdm_kernel_desc *desc);
-tdm_status tdm__batchnorm2d_bf16_forward(const tdm_batchnorm2d_job *job);
-tdm_status tdm__batchnorm2d_bf16_statistics(const tdm_batchnorm2d_job *job);
-tdm_status tdm__batchnorm2d_bf16_recompute(const tdm_batchnorm2d_job *job);
-tdm_status tdm__batchnorm2d_bf16_backward(const tdm_batchnorm2d_job *job);
+tdm_status tdm__batchnorm2d_bf16_forward(const tdm_batchnorm2d_call *call);
+tdm_status tdm__batchnorm2d_bf16_statistics(const tdm_batchnorm2d_call *call);
+tdm_status tdm__batchnorm2d_bf16_recompute(const tdm_batchnorm2d_call *call);
+tdm_status tdm__batchnorm2d_bf16_backward(const tdm_batchnorm2d_call *call);
 
 #endif

@@ -22,7 +22,7 @@ typedef struct {
     float *columns, *masked, *dw, *db;
     int64_t each;       /* numbers of scratch of a part, in which the four above are */
     _Atomic int status; /* dnnl_status_t */
-} job;
+} call;
 
 bool tdm__conv1d_columns_wanted(const tdm_kernel_desc *desc) {
     const tdm_conv1d_attrs *attrs = desc->attrs;
@@ -35,33 +35,33 @@ static int64_t lined(int64_t count) {
     return (int64_t)(tdm__dnnl_round((size_t)count * sizeof(float)) / sizeof(float));
 }
 
-static int64_t tile_of(const job *j) {
+static int64_t tile_of(const call *j) {
     const int64_t fits = TILE_NUMBERS / j->terms / LEAST_TILE * LEAST_TILE;
     const int64_t tile = fits > LEAST_TILE ? fits : LEAST_TILE;
     return tile < j->outputs ? tile : j->outputs;
 }
 
-static job job_of(const tdm_kernel_desc *desc, int64_t rows) {
+static call call_of(const tdm_kernel_desc *desc, int64_t rows) {
     const tdm_conv2d_attrs attrs = tdm__conv1d_image(desc->attrs);
     const tdm_window window = tdm__conv2d_window(&attrs);
-    job j = {.rows = rows,
-             .in = desc->x[0].dim[1],
-             .out = attrs.out,
-             .points = desc->x[0].dim[2],
-             .outputs = desc->y.dim[2],
-             .kernel = window.kernel[1],
-             .stride = window.stride[1],
-             .padding = window.padding[1],
-             .dilation = window.dilation[1],
-             .parts = rows < MOST_PARTS ? rows : MOST_PARTS};
+    call j = {.rows = rows,
+              .in = desc->x[0].dim[1],
+              .out = attrs.out,
+              .points = desc->x[0].dim[2],
+              .outputs = desc->y.dim[2],
+              .kernel = window.kernel[1],
+              .stride = window.stride[1],
+              .padding = window.padding[1],
+              .dilation = window.dilation[1],
+              .parts = rows < MOST_PARTS ? rows : MOST_PARTS};
     j.terms = j.in * j.kernel;
     j.tile = tile_of(&j);
     j.each = lined(j.terms * j.tile) + lined(j.out * j.tile) + lined(j.out * j.terms) + lined(j.out);
     return j;
 }
 
-static job job_with_scratch(const tdm_kernel_args *args) {
-    job j = job_of(args->desc, args->rows);
+static call job_with_scratch(const tdm_kernel_args *args) {
+    call j = call_of(args->desc, args->rows);
     j.args = args;
     j.turned = args->scratch;
     j.columns = j.turned + lined(j.out * j.terms);
@@ -72,16 +72,16 @@ static job job_with_scratch(const tdm_kernel_args *args) {
 }
 
 size_t tdm__conv1d_columns_scratch(const tdm_kernel_desc *desc) {
-    const job j = job_of(desc, desc->y.dim[0]);
+    const call j = call_of(desc, desc->y.dim[0]);
     return (size_t)(lined(j.out * j.terms) + j.parts * j.each) * sizeof(float);
 }
 
-static void multiply(job *j, const tdm_dnnl_sgemm *product) {
+static void multiply(call *j, const tdm_dnnl_sgemm *product) {
     const dnnl_status_t status = tdm__dnnl_sgemm_run(product);
     if (status != dnnl_success) j->status = (int)status;
 }
 
-static tdm_status share(job *j, tdm_dnnl_work_fn work) {
+static tdm_status share(call *j, tdm_dnnl_work_fn work) {
     const int64_t numbers = j->rows * j->outputs * j->out;
     TDM_MODULE_TRY(tdm__dnnl_share(tdm__dnnl_threads(j->args->desc->threads, numbers), j->parts, work, j));
     return tdm__dnnl_check((dnnl_status_t)j->status, "conv1d");
@@ -99,17 +99,17 @@ typedef struct {
     int64_t begin, end, at;
 } tap;
 
-static tap tap_of(const job *j, const tile *of, int64_t k) {
+static tap tap_of(const call *j, const tile *of, int64_t k) {
     const int64_t at = of->first * j->stride + k * j->dilation - j->padding, last = j->points - 1 - at;
     const int64_t begin = at < 0 ? (-at + j->stride - 1) / j->stride : 0, end = last < 0 ? 0 : last / j->stride + 1;
     return (tap){begin < of->count ? begin : of->count, end < of->count ? end : of->count, at};
 }
 
-static bool is_pointwise(const job *j) {
+static bool is_pointwise(const call *j) {
     return j->kernel == 1 && j->stride == 1 && j->padding == 0;
 }
 
-static void gather(const job *j, const tap *t, int64_t count, float *to, const float *x) {
+static void gather(const call *j, const tap *t, int64_t count, float *to, const float *x) {
     const int64_t end = t->end > t->begin ? t->end : t->begin;
     memset(to, 0, (size_t)t->begin * sizeof *to);
     if (j->stride == 1)
@@ -120,7 +120,7 @@ static void gather(const job *j, const tap *t, int64_t count, float *to, const f
 }
 
 /* Returns the columns, whose rows are *stride numbers apart. */
-static const float *columns_of(const job *j, const tile *of, float *columns, int64_t *stride) {
+static const float *columns_of(const call *j, const tile *of, float *columns, int64_t *stride) {
     const float *x = j->args->x[0] + of->row * j->in * j->points;
     *stride = is_pointwise(j) ? j->points : of->count;
     if (is_pointwise(j)) return x + of->first;
@@ -133,7 +133,7 @@ static const float *columns_of(const job *j, const tile *of, float *columns, int
 }
 
 /* dx += the gradient of the columns */
-static void scatter(const job *j, const tile *of, const float *columns, float *dx) {
+static void scatter(const call *j, const tile *of, const float *columns, float *dx) {
     const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
     for (int64_t k = 0; k < j->kernel; k++) {
         const tap t = tap_of(j, of, k);
@@ -147,7 +147,7 @@ static void scatter(const job *j, const tile *of, const float *columns, float *d
 }
 
 /* Calls `run` for the tiles of the rows of part `part`. */
-static void each_tile(job *j, int64_t part, void (*run)(job *j, const tile *of, int64_t part)) {
+static void each_tile(call *j, int64_t part, void (*run)(call *j, const tile *of, int64_t part)) {
     for (int64_t row = j->rows * part / j->parts; row < j->rows * (part + 1) / j->parts; row++) {
         for (int64_t first = 0; first < j->outputs; first += j->tile) {
             const int64_t left = j->outputs - first;
@@ -158,7 +158,7 @@ static void each_tile(job *j, int64_t part, void (*run)(job *j, const tile *of, 
 
 /* ---- forward ---- */
 
-static void forward_tile(job *j, const tile *of, int64_t part) {
+static void forward_tile(call *j, const tile *of, int64_t part) {
     const tdm_kernel_args *args = j->args;
     float *y = args->y + of->row * j->out * j->outputs + of->first;
     const bool has_bias = args->desc->param_count > 1;
@@ -177,7 +177,7 @@ static void forward_parts(void *data, int64_t begin, int64_t end) {
 }
 
 tdm_status tdm__conv1d_columns_forward(const tdm_kernel_args *args) {
-    job j = job_with_scratch(args);
+    call j = job_with_scratch(args);
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     const tdm_status status = share(&j, forward_parts);
     tdm__dnnl_leave(&caller);
@@ -187,7 +187,7 @@ tdm_status tdm__conv1d_columns_forward(const tdm_kernel_args *args) {
 /* ---- backward ---- */
 
 /* Returns dy of the tile, where the relu let y through; its rows are *stride numbers apart. */
-static const float *dy_of(const job *j, const tile *of, float *masked, int64_t *stride) {
+static const float *dy_of(const call *j, const tile *of, float *masked, int64_t *stride) {
     const int64_t at = of->row * j->out * j->outputs + of->first;
     const float *dy = j->args->dy + at;
     *stride = j->outputs;
@@ -199,7 +199,7 @@ static const float *dy_of(const job *j, const tile *of, float *masked, int64_t *
     return masked;
 }
 
-static void add_weights(job *j, const tile *of, int64_t part, const float *dy, int64_t dy_stride) {
+static void add_weights(call *j, const tile *of, int64_t part, const float *dy, int64_t dy_stride) {
     int64_t stride;
     const float *columns = columns_of(j, of, j->columns + part * j->each, &stride);
     float *db = j->db + part * j->each;
@@ -208,7 +208,7 @@ static void add_weights(job *j, const tile *of, int64_t part, const float *dy, i
     for (int64_t o = 0; o < j->out; o++) db[o] += (float)tdm__sum(dy + o * dy_stride, of->count);
 }
 
-static void give_dx(job *j, const tile *of, int64_t part, const float *dy, int64_t dy_stride) {
+static void give_dx(call *j, const tile *of, int64_t part, const float *dy, int64_t dy_stride) {
     float *dx = j->args->dx[0] + of->row * j->in * j->points, *columns = j->columns + part * j->each;
     tdm_dnnl_sgemm product = {'N',    'N', j->terms,  of->count, j->out,    j->turned,
                               j->out, dy,  dy_stride, columns,   of->count, false};
@@ -219,7 +219,7 @@ static void give_dx(job *j, const tile *of, int64_t part, const float *dy, int64
     scatter(j, of, columns, dx);
 }
 
-static void backward_tile(job *j, const tile *of, int64_t part) {
+static void backward_tile(call *j, const tile *of, int64_t part) {
     int64_t stride;
     const float *dy = dy_of(j, of, j->masked + part * j->each, &stride);
     if (j->args->dparam[0] != NULL) add_weights(j, of, part, dy, stride);
@@ -227,7 +227,7 @@ static void backward_tile(job *j, const tile *of, int64_t part) {
 }
 
 static void backward_parts(void *data, int64_t begin, int64_t end) {
-    job *j = data;
+    call *j = data;
     for (int64_t part = begin; part < end; part++) {
         memset(j->dw + part * j->each, 0, (size_t)(j->out * j->terms) * sizeof(float));
         memset(j->db + part * j->each, 0, (size_t)j->out * sizeof(float));
@@ -236,14 +236,14 @@ static void backward_parts(void *data, int64_t begin, int64_t end) {
 }
 
 /* In the order of the parts. */
-static void add_parts(const job *j, float *sum, const float *first, int64_t count) {
+static void add_parts(const call *j, float *sum, const float *first, int64_t count) {
     memcpy(sum, first, (size_t)count * sizeof *sum);
     for (int64_t part = 1; part < j->parts; part++)
         TDM_LANES(tdm__dnnl_passes)->add(sum, first + part * j->each, count);
 }
 
 tdm_status tdm__conv1d_columns_backward(const tdm_kernel_args *args) {
-    job j = job_with_scratch(args);
+    call j = job_with_scratch(args);
     TDM_LANES(tdm__dnnl_passes)->transpose(j.turned, args->param[0], j.out, j.terms, j.terms);
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     const tdm_status status = share(&j, backward_parts);

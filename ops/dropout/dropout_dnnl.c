@@ -8,10 +8,10 @@ typedef struct {
     float *out, scale;
     int64_t width;
     bool draws; /* the mask, in forward */
-} job;
+} call;
 
 static void apply_rows(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
+    const call *j = data;
     for (int64_t n = begin; n < end; n++) {
         uint8_t *keep = (uint8_t *)j->args->saved + n * j->width;
         if (j->draws) tdm__dropout_draw_row(j->args, keep, n, j->width);
@@ -21,7 +21,7 @@ static void apply_rows(void *data, int64_t begin, int64_t end) {
 
 static tdm_status apply(const tdm_kernel_args *args, const float *in, float *out, bool draws) {
     const tdm_dropout_attrs *attrs = args->desc->attrs;
-    job j = {args, in, out, tdm__dropout_scale(attrs->p), tdm__dropout_width(args->desc), draws};
+    call j = {args, in, out, tdm__dropout_scale(attrs->p), tdm__dropout_width(args->desc), draws};
     return tdm__dnnl_share(tdm__dnnl_threads(args->desc->threads, args->rows * j.width), args->rows, apply_rows, &j);
 }
 

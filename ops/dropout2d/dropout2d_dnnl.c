@@ -11,14 +11,14 @@ typedef struct {
     float *out, scale;
     tdm_planes planes;
     const uint8_t *keep;
-} job;
+} call;
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     fit->saved_bytes = (size_t)(desc->y.dim[0] * desc->y.dim[1]);
     return tdm__elementwise_fits(desc, fit);
 }
 
-static inline __attribute__((always_inline)) void scale_points(const job *j, int64_t plane, int64_t inner) {
+static inline __attribute__((always_inline)) void scale_points(const call *j, int64_t plane, int64_t inner) {
     const int64_t points = j->planes.height * j->planes.width, at = plane * points * inner;
     const uint8_t *keep = j->keep + plane * inner;
     float factor[MOST_INNER], *out = j->out + at;
@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) void scale_points(const job *j, int
 }
 
 static void scale_planes(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
+    const call *j = data;
     const int64_t inner = j->planes.inner, points = j->planes.height * j->planes.width;
     for (int64_t plane = begin; plane < end; plane++) {
         if (inner == 1)
@@ -46,8 +46,8 @@ static void scale_planes(void *data, int64_t begin, int64_t end) {
 
 static tdm_status apply(const tdm_kernel_args *args, const float *in, float *out) {
     const tdm_kernel_desc *desc = args->desc;
-    job j = {in, out, tdm__dropout_scale(((const tdm_dropout_attrs *)desc->attrs)->p),
-             tdm__planes_of(&desc->y, args->rows, desc->y_layout), args->saved};
+    call j = {in, out, tdm__dropout_scale(((const tdm_dropout_attrs *)desc->attrs)->p),
+              tdm__planes_of(&desc->y, args->rows, desc->y_layout), args->saved};
     return tdm__dnnl_share(tdm__dnnl_threads(desc->threads, tdm__elementwise_count(args)), j.planes.count, scale_planes,
                            &j);
 }

@@ -18,7 +18,7 @@ typedef struct {
     double eps;
     const tdm_segment_lanes *lanes;
     const float *w, *b; /* NULL: none */
-} job;
+} call;
 
 static int64_t part_rows(const tdm_segments *of) {
     const int64_t rows = of->count / of->groups, in_cache = PART_NUMBERS / (of->groups * of->channels);
@@ -45,15 +45,15 @@ bool tdm__segments_dnnl_fits(tdm_kernel_fit *fit, const tdm_segments *of) {
     return true;
 }
 
-static job job_of(const tdm_kernel_args *args, const tdm_segments *of) {
-    return (job){.args = args,
-                 .of = *of,
-                 .lanes = TDM_LANES(tdm__segment_lanes),
-                 .w = args->desc->param_count > 0 ? args->param[0] : NULL,
-                 .b = args->desc->param_count > 1 ? args->param[1] : NULL};
+static call call_of(const tdm_kernel_args *args, const tdm_segments *of) {
+    return (call){.args = args,
+                  .of = *of,
+                  .lanes = TDM_LANES(tdm__segment_lanes),
+                  .w = args->desc->param_count > 0 ? args->param[0] : NULL,
+                  .b = args->desc->param_count > 1 ? args->param[1] : NULL};
 }
 
-static tdm_status share(job *j, int64_t count, tdm_dnnl_work_fn work) {
+static tdm_status share(call *j, int64_t count, tdm_dnnl_work_fn work) {
     const int64_t numbers = j->of.count * tdm__segment_length(&j->of);
     return tdm__dnnl_share(tdm__dnnl_threads(j->args->desc->threads, numbers), count, work, j);
 }
@@ -63,18 +63,18 @@ static tdm_segment_norm norm_of(double mean, double invstd) {
     return (tdm_segment_norm){center, (float)invstd, (float)(((double)center - mean) * invstd)};
 }
 
-static tdm_segment_norm saved_norm(const job *j, int64_t s) {
+static tdm_segment_norm saved_norm(const call *j, int64_t s) {
     const double *saved = j->args->saved;
     return norm_of(saved[2 * s], saved[2 * s + 1]);
 }
 
-static int64_t first_channel(const job *j, int64_t s) {
+static int64_t first_channel(const call *j, int64_t s) {
     return s % j->of.groups * j->of.channels;
 }
 
 /* ---- forward ---- */
 
-static void apply(const job *j, int64_t s, const tdm_segment_norm *norm) {
+static void apply(const call *j, int64_t s, const tdm_segment_norm *norm) {
     const tdm_segments *of = &j->of;
     const int64_t at = s * tdm__segment_length(of), c = first_channel(j, s);
     const float *x = j->args->x[0] + at, *w = j->w != NULL ? j->w + c : NULL, *b = j->b != NULL ? j->b + c : NULL;
@@ -89,7 +89,7 @@ static void apply(const job *j, int64_t s, const tdm_segment_norm *norm) {
 }
 
 static void forward_segments(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
+    const call *j = data;
     const int64_t length = tdm__segment_length(&j->of);
     double *saved = j->args->training ? j->args->saved : NULL;
     for (int64_t s = begin; s < end; s++) {
@@ -103,7 +103,7 @@ static void forward_segments(void *data, int64_t begin, int64_t end) {
 }
 
 tdm_status tdm__segments_dnnl_forward(const tdm_kernel_args *args, const tdm_segments *of, double eps) {
-    job j = job_of(args, of);
+    call j = call_of(args, of);
     j.eps = eps;
     return share(&j, of->count, forward_segments);
 }
@@ -111,7 +111,7 @@ tdm_status tdm__segments_dnnl_forward(const tdm_kernel_args *args, const tdm_seg
 /* ---- backward ---- */
 
 /* Sums of g and g (x - center) over a segment, from those of its channels where they are longer than a value. */
-static void segment_sums(const job *j, int64_t s, const tdm_segment_norm *norm, double sum[2]) {
+static void segment_sums(const call *j, int64_t s, const tdm_segment_norm *norm, double sum[2]) {
     const tdm_segments *of = &j->of;
     const int64_t at = s * tdm__segment_length(of), c = first_channel(j, s);
     const float *w = j->w != NULL ? j->w + c : NULL;
@@ -128,7 +128,7 @@ static void segment_sums(const job *j, int64_t s, const tdm_segment_norm *norm, 
 }
 
 /* With g = dy w: dx = invstd * (g - sum g / L - (x - mean) * invstd^2 * sum g (x - mean) / L) */
-static void segment_gradient(const job *j, int64_t s) {
+static void segment_gradient(const call *j, int64_t s) {
     const tdm_segments *of = &j->of;
     const int64_t length = tdm__segment_length(of), at = s * length;
     const double *saved = j->args->saved, mean = saved[2 * s], invstd = saved[2 * s + 1];
@@ -151,13 +151,13 @@ static void segment_gradient(const job *j, int64_t s) {
 }
 
 static void backward_segments(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
+    const call *j = data;
     for (int64_t s = begin; s < end; s++) segment_gradient(j, s);
 }
 
 /* Channels of all segments, in memory's order. */
 static void channel_sums(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
+    const call *j = data;
     double *sums = j->args->scratch;
     for (int64_t i = begin; i < end; i++) {
         const tdm_segment_norm norm = saved_norm(j, i / j->of.channels);
@@ -166,13 +166,13 @@ static void channel_sums(void *data, int64_t begin, int64_t end) {
     }
 }
 
-static void store(const job *j, int64_t channel, double dw, double db) {
+static void store(const call *j, int64_t channel, double dw, double db) {
     j->args->dparam[0][channel] = (float)dw;
     if (j->args->dparam[1] != NULL) j->args->dparam[1][channel] = (float)db;
 }
 
 /* dw = sum dy (x - mean) invstd; db = sum dy; over rows in their order */
-static void add_channels(const job *j) {
+static void add_channels(const call *j) {
     const double *sums = j->args->scratch, *saved = j->args->saved;
     const int64_t channels = j->of.groups * j->of.channels, rows = j->of.count / j->of.groups;
     for (int64_t c = 0; c < channels; c++) {
@@ -191,7 +191,7 @@ static void add_channels(const job *j) {
 
 /* Segments from `s` on, up to `end`, that have the same weights: their gradients, and what they add to those of the
  * weights, while they are in the cache. */
-static void backward_block(const job *j, int64_t s, int64_t end, double *dw, double *db) {
+static void backward_block(const call *j, int64_t s, int64_t end, double *dw, double *db) {
     const int64_t groups = j->of.groups, channels = j->of.channels, at = s * channels;
     tdm_segment_block block = {.stride = groups * channels};
     for (; block.count < TDM_SEGMENT_BLOCK && s < end; s += groups) {
@@ -202,7 +202,7 @@ static void backward_block(const job *j, int64_t s, int64_t end, double *dw, dou
 }
 
 static void backward_parts(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
+    const call *j = data;
     const int64_t groups = j->of.groups, channels = j->of.channels, numbers = groups * channels;
     for (int64_t part = begin; part < end; part++) {
         double *dw = (double *)j->args->scratch + part * numbers * 2, *db = dw + numbers;
@@ -216,7 +216,7 @@ static void backward_parts(void *data, int64_t begin, int64_t end) {
 }
 
 /* In the order of the parts. */
-static void add_parts(const job *j) {
+static void add_parts(const call *j) {
     const int64_t numbers = j->of.groups * j->of.channels;
     double *sums = j->args->scratch;
     for (int64_t part = 1; part < part_count(&j->of); part++)
@@ -225,7 +225,7 @@ static void add_parts(const job *j) {
 }
 
 tdm_status tdm__segments_dnnl_backward(const tdm_kernel_args *args, const tdm_segments *of) {
-    job j = job_of(args, of);
+    call j = call_of(args, of);
     if (of->points == 1) {
         TDM_MODULE_TRY(share(&j, part_count(of), backward_parts));
         if (args->dparam[0] != NULL) add_parts(&j);

@@ -30,44 +30,44 @@ typedef struct {
     const tdm_kernel_args *args;
     tdm_maxpool2d_planes pool;
     int64_t planes;
-} job;
+} call;
 
-static job job_of(const tdm_kernel_args *args) {
+static call call_of(const tdm_kernel_args *args) {
     const tdm_kernel_desc *desc = args->desc;
     const tdm_maxpool2d_attrs *attrs = desc->attrs;
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
     const tdm_planes planes = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
-    return (job){.args = args,
-                 .pool = {.window = tdm__pool_window(&attrs->pool),
-                          .inner = planes.inner,
-                          .in = {x[2], x[3]},
-                          .out = {y[2], y[3]}},
-                 .planes = planes.count};
+    return (call){.args = args,
+                  .pool = {.window = tdm__pool_window(&attrs->pool),
+                           .inner = planes.inner,
+                           .in = {x[2], x[3]},
+                           .out = {y[2], y[3]}},
+                  .planes = planes.count};
 }
 
-static tdm_status share(job *j, tdm_dnnl_work_fn work) {
+static tdm_status share(call *j, tdm_dnnl_work_fn work) {
     const int64_t numbers = j->planes * j->pool.in[0] * j->pool.in[1] * j->pool.inner;
     return tdm__dnnl_share(tdm__dnnl_threads(j->args->desc->threads, numbers), j->planes, work, j);
 }
 
 static void forward_planes(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
+    const call *j = data;
     uint8_t *winner = j->args->training ? j->args->saved : NULL;
     tdm__maxpool2d_lanes(&j->pool)->forward(&j->pool, j->args->x[0], j->args->y, winner, begin, end);
 }
 
 static void backward_planes(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
+    const call *j = data;
     tdm__maxpool2d_lanes(&j->pool)->backward(&j->pool, j->args->dy, j->args->saved, j->args->dx[0], begin, end);
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
-    job j = job_of(args);
+    call j = call_of(args);
     return share(&j, forward_planes);
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
-    job j = job_of(args);
+    call j = call_of(args);
     return share(&j, backward_planes);
 }
 

@@ -26,7 +26,7 @@ typedef struct {
     float *products; /* of a step: w h^T of each part; in backward room for gradients of weights */
     int64_t parts;
     _Atomic int status; /* dnnl_status_t */
-} job;
+} call;
 
 /* Numbers: each part of scratch begins on a cache line. */
 static int64_t lined(int64_t count) {
@@ -54,8 +54,8 @@ bool tdm__recurrent_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, 
     return true;
 }
 
-static job job_of(const tdm_kernel_args *args, bool is_gru) {
-    job j = {.args = args, .lanes = TDM_LANES(tdm__recurrent_lanes)};
+static call call_of(const tdm_kernel_args *args, bool is_gru) {
+    call j = {.args = args, .lanes = TDM_LANES(tdm__recurrent_lanes)};
     j.r = tdm__recurrent_of(args->desc, is_gru, args->rows);
     j.wide = j.r.gates * j.r.hidden;
     j.biases = args->scratch;
@@ -66,30 +66,30 @@ static job job_of(const tdm_kernel_args *args, bool is_gru) {
     return j;
 }
 
-static void set_layer(job *j, int64_t layer) {
+static void set_layer(call *j, int64_t layer) {
     j->layer = layer;
     j->in = tdm__recurrent_in(&j->r, layer);
     j->param = j->args->param + layer * TDM_RECURRENT_PARAMS;
 }
 
-static float *at(const job *j, int64_t n, int64_t t) {
+static float *at(const call *j, int64_t n, int64_t t) {
     return j->kept + tdm__recurrent_at(&j->r, j->layer, n, t);
 }
 
 /* The layer's inputs from row n on; *stride: numbers from step to step. */
-static const float *inputs(const job *j, int64_t n, int64_t *stride) {
+static const float *inputs(const call *j, int64_t n, int64_t *stride) {
     *stride = j->layer == 0 ? j->r.in : j->r.stride;
     return j->layer == 0 ? j->args->x[0] + n * j->r.steps * j->r.in
                          : j->kept + tdm__recurrent_at(&j->r, j->layer - 1, n, 0) + j->r.h;
 }
 
-static tdm_status share(job *j, tdm_dnnl_work_fn work) {
+static tdm_status share(call *j, tdm_dnnl_work_fn work) {
     const int64_t numbers = j->r.rows * j->r.steps * j->wide;
     TDM_MODULE_TRY(tdm__dnnl_share(tdm__dnnl_threads(j->args->desc->threads, numbers), j->parts, work, j));
     return tdm__dnnl_check((dnnl_status_t)j->status, j->r.is_gru ? "gru" : "lstm");
 }
 
-static void multiply(job *j, const tdm_dnnl_sgemm *product) {
+static void multiply(call *j, const tdm_dnnl_sgemm *product) {
     const dnnl_status_t status = tdm__dnnl_sgemm_run(product);
     if (status != dnnl_success) j->status = (int)status;
 }
@@ -98,20 +98,20 @@ typedef struct {
     int64_t first, end;
 } rows;
 
-static rows rows_of(const job *j, int64_t part) {
+static rows rows_of(const call *j, int64_t part) {
     return (rows){j->r.rows * part / j->parts, j->r.rows * (part + 1) / j->parts};
 }
 
 /* ---- forward ---- */
 
 /* Those of x and of h; of gru's new gate they are apart. */
-static void set_biases(job *j) {
+static void set_biases(call *j) {
     const int64_t shared = j->r.is_gru ? 2 * j->r.hidden : j->wide;
     for (int64_t k = 0; k < j->wide; k++) j->biases[k] = j->param[2][k] + (k < shared ? j->param[3][k] : 0.0f);
     if (j->r.is_gru) memcpy(j->biases + j->wide, j->param[3] + shared, (size_t)j->r.hidden * sizeof(float));
 }
 
-static void add_inputs(job *j, rows of) {
+static void add_inputs(call *j, rows of) {
     int64_t stride;
     const float *x = inputs(j, of.first, &stride);
     const int64_t steps = (of.end - of.first) * j->r.steps, count = j->wide + (j->r.is_gru ? j->r.hidden : 0);
@@ -122,7 +122,7 @@ static void add_inputs(job *j, rows of) {
 }
 
 /* Adds the products with the states before step t. */
-static void add_states(job *j, rows of, int64_t t) {
+static void add_states(call *j, rows of, int64_t t) {
     const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
     const int64_t count = of.end - of.first, shared = j->r.is_gru ? 2 * j->r.hidden : j->wide;
     const int64_t apart = j->r.steps * j->r.stride;
@@ -133,7 +133,7 @@ static void add_states(job *j, rows of, int64_t t) {
     if (j->r.is_gru) passes->add_transposed(sums + j->wide, apart, products + shared * count, j->r.hidden, count);
 }
 
-static void forward_rows(job *j, rows of) {
+static void forward_rows(call *j, rows of) {
     add_inputs(j, of);
     for (int64_t t = 0; t < j->r.steps; t++) {
         if (t > 0) add_states(j, of, t);
@@ -146,7 +146,7 @@ static void forward_parts(void *data, int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; part++) forward_rows(data, rows_of(data, part));
 }
 
-static tdm_status run_forward(job *j) {
+static tdm_status run_forward(call *j) {
     for (int64_t layer = 0; layer < j->r.layers; layer++) {
         set_layer(j, layer);
         set_biases(j);
@@ -157,7 +157,7 @@ static tdm_status run_forward(job *j) {
 }
 
 tdm_status tdm__recurrent_dnnl_forward(const tdm_kernel_args *args, bool is_gru) {
-    job j = job_of(args, is_gru);
+    call j = call_of(args, is_gru);
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     const tdm_status status = run_forward(&j);
     tdm__dnnl_leave(&caller);
@@ -168,14 +168,14 @@ tdm_status tdm__recurrent_dnnl_forward(const tdm_kernel_args *args, bool is_gru)
 
 /* Carries the gradients of gates [from, from + count) of step t, which weights [to, to + count) multiply, to the state
  * before. */
-static void carry(job *j, rows of, int64_t t, int64_t from, int64_t count, int64_t to) {
+static void carry(call *j, rows of, int64_t t, int64_t from, int64_t count, int64_t to) {
     multiply(j, &(tdm_dnnl_sgemm){'N', 'N', of.end - of.first, j->r.hidden, count, at(j, of.first, t) + from,
                                   j->r.steps * j->r.stride, j->param[1] + to * j->r.hidden, j->r.hidden,
                                   j->carried + of.first * 2 * j->r.hidden, 2 * j->r.hidden, true});
 }
 
 /* Gradients of the layer's input: dx, or those of the states of the layer below. */
-static void give_inputs(job *j, rows of) {
+static void give_inputs(call *j, rows of) {
     const bool is_first = j->layer == 0;
     float *to = is_first ? j->args->dx[0] : j->kept + tdm__recurrent_at(&j->r, j->layer - 1, of.first, 0) + j->r.dh;
     if (to == NULL) return;
@@ -186,7 +186,7 @@ static void give_inputs(job *j, rows of) {
 
 /* The state before a step takes the place of the gradient of h, which is used up: the gradients of weights then find
  * pairs of a gate and a state in one place, and a first step has zeros. */
-static void keep_state(const job *j, float *now, const float *before) {
+static void keep_state(const call *j, float *now, const float *before) {
     const size_t bytes = (size_t)j->r.hidden * sizeof(float);
     if (before != NULL)
         memcpy(now + j->r.dh, before + j->r.h, bytes);
@@ -194,7 +194,7 @@ static void keep_state(const job *j, float *now, const float *before) {
         memset(now + j->r.dh, 0, bytes);
 }
 
-static void backward_rows(job *j, rows of) {
+static void backward_rows(call *j, rows of) {
     const tdm_recurrent *r = &j->r;
     memset(j->carried + of.first * 2 * r->hidden, 0, (size_t)((of.end - of.first) * 2 * r->hidden) * sizeof(float));
     for (int64_t t = r->steps - 1; t >= 0; t--) {
@@ -214,13 +214,13 @@ static void backward_parts(void *data, int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; part++) backward_rows(data, rows_of(data, part));
 }
 
-static tdm_status multiply_long(job *j, const tdm_dnnl_sgemm *product) {
+static tdm_status multiply_long(call *j, const tdm_dnnl_sgemm *product) {
     float *room = tdm__dnnl_sgemm_room(product->m, product->k) > 0 ? j->products : NULL;
     return tdm__dnnl_sgemm_share_long(product, j->args->desc->threads, room, j->r.is_gru ? "gru" : "lstm");
 }
 
 /* Gradients of rows [to, to + count) of the weights with h and of their biases; their gates lie at `from`. */
-static tdm_status add_of_states(job *j, int64_t from, int64_t count, int64_t to) {
+static tdm_status add_of_states(call *j, int64_t from, int64_t count, int64_t to) {
     float *const *out = j->args->dparam + j->layer * TDM_RECURRENT_PARAMS;
     const int64_t steps = j->r.rows * j->r.steps, stride = j->r.stride, hidden = j->r.hidden;
     const float *gates = at(j, 0, 0) + from;
@@ -231,7 +231,7 @@ static tdm_status add_of_states(job *j, int64_t from, int64_t count, int64_t to)
     return multiply_long(j, &dw);
 }
 
-static tdm_status add_weights(job *j) {
+static tdm_status add_weights(call *j) {
     float *const *out = j->args->dparam + j->layer * TDM_RECURRENT_PARAMS;
     if (out[0] == NULL) return TDM_OK;
     const int64_t steps = j->r.rows * j->r.steps, hidden = j->r.hidden;
@@ -245,7 +245,7 @@ static tdm_status add_weights(job *j) {
     return j->r.is_gru ? add_of_states(j, 3 * hidden, hidden, 2 * hidden) : TDM_OK;
 }
 
-static tdm_status run_backward(job *j) {
+static tdm_status run_backward(call *j) {
     tdm__recurrent_take_dy(j->args, &j->r, j->kept);
     for (int64_t layer = j->r.layers - 1; layer >= 0; layer--) {
         set_layer(j, layer);
@@ -256,7 +256,7 @@ static tdm_status run_backward(job *j) {
 }
 
 tdm_status tdm__recurrent_dnnl_backward(const tdm_kernel_args *args, bool is_gru) {
-    job j = job_of(args, is_gru);
+    call j = call_of(args, is_gru);
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     const tdm_status status = run_backward(&j);
     tdm__dnnl_leave(&caller);

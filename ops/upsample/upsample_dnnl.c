@@ -14,7 +14,7 @@ typedef struct {
     float *weight[2];              /* of all their spans: at most two for each output */
     float *rows;                   /* two rows as wide as y's for each plane */
     const tdm_upsample_lanes *lanes;
-} job;
+} call;
 
 /* ---- memory ---- */
 
@@ -31,7 +31,7 @@ static float *place_row(tdm_upsample_row *row, char *base, size_t *used) {
     return take(base, used, 2 * row->wide, sizeof(float));
 }
 
-static size_t place(job *j, char *base) {
+static size_t place(call *j, char *base) {
     size_t used = 0;
     j->weight[0] = place_row(&j->down, base, &used);
     j->weight[1] = place_row(&j->across, base, &used);
@@ -39,8 +39,8 @@ static size_t place(job *j, char *base) {
     return used;
 }
 
-static job sized(const tdm_kernel_desc *desc, int64_t rows, tdm_layout layout) {
-    job j = {.x = tdm__planes_of(&desc->x[0], rows, layout), .y = tdm__planes_of(&desc->y, rows, layout)};
+static call sized(const tdm_kernel_desc *desc, int64_t rows, tdm_layout layout) {
+    call j = {.x = tdm__planes_of(&desc->x[0], rows, layout), .y = tdm__planes_of(&desc->y, rows, layout)};
     j.down = (tdm_upsample_row){.narrow = j.x.height, .wide = j.y.height, .inner = 1};
     j.across = (tdm_upsample_row){.narrow = j.x.width, .wide = j.y.width, .inner = j.x.inner};
     return j;
@@ -48,7 +48,7 @@ static job sized(const tdm_kernel_desc *desc, int64_t rows, tdm_layout layout) {
 
 /* The rows of all planes take as much in every layout. */
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    job j = sized(desc, desc->x[0].dim[0], TDM_LAYOUT_PLAIN);
+    call j = sized(desc, desc->x[0].dim[0], TDM_LAYOUT_PLAIN);
     fit->scratch_bytes = place(&j, NULL);
     return tdm__elementwise_fits(desc, fit);
 }
@@ -71,8 +71,8 @@ static void set_spans(tdm_upsample_row *row, float *weight) {
     }
 }
 
-static job job_of(const tdm_kernel_args *args) {
-    job j = sized(args->desc, args->rows, args->desc->x_layout[0]);
+static call call_of(const tdm_kernel_args *args) {
+    call j = sized(args->desc, args->rows, args->desc->x_layout[0]);
     j.args = args;
     j.lanes = TDM_LANES(tdm__upsample_lanes);
     place(&j, args->scratch);
@@ -81,7 +81,7 @@ static job job_of(const tdm_kernel_args *args) {
     return j;
 }
 
-static tdm_status share(job *j, tdm_dnnl_work_fn work) {
+static tdm_status share(call *j, tdm_dnnl_work_fn work) {
     const int64_t numbers = j->y.count * j->y.height * j->y.width * j->y.inner;
     return tdm__dnnl_share(tdm__dnnl_threads(j->args->desc->threads, numbers), j->y.count, work, j);
 }
@@ -94,14 +94,14 @@ typedef struct {
     int64_t is[2]; /* which row; -1: none */
 } widened;
 
-static const float *widened_row(const job *j, widened *w, const float *x, int64_t r) {
+static const float *widened_row(const call *j, widened *w, const float *x, int64_t r) {
     const int64_t at = r % 2;
     if (w->is[at] != r) j->lanes->widen(&j->across, x + r * j->x.width * j->x.inner, w->row[at]);
     w->is[at] = r;
     return w->row[at];
 }
 
-static void blend_rows(const job *j, const float *x, float *y, float *rows) {
+static void blend_rows(const call *j, const float *x, float *y, float *rows) {
     const int64_t wide = j->y.width * j->y.inner;
     widened w = {{rows, rows + wide}, {-1, -1}};
     for (int64_t p = 0; p < j->y.height; p++, y += wide) {
@@ -111,7 +111,7 @@ static void blend_rows(const job *j, const float *x, float *y, float *rows) {
     }
 }
 
-static void repeat_rows(const job *j, const float *x, float *y) {
+static void repeat_rows(const call *j, const float *x, float *y) {
     const int64_t wide = j->y.width * j->y.inner;
     for (int64_t p = 0; p < j->y.height; p++, y += wide) {
         const int64_t r = j->down.taps[p].first;
@@ -123,7 +123,7 @@ static void repeat_rows(const job *j, const float *x, float *y) {
 }
 
 static void forward_planes(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
+    const call *j = data;
     const int64_t wide = j->y.width * j->y.inner, narrow = j->x.width * j->x.inner;
     for (int64_t plane = begin; plane < end; plane++) {
         const float *x = j->args->x[0] + plane * j->x.height * narrow;
@@ -136,14 +136,14 @@ static void forward_planes(void *data, int64_t begin, int64_t end) {
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
-    job j = job_of(args);
+    call j = call_of(args);
     return share(&j, forward_planes);
 }
 
 /* ---- backward ---- */
 
 static void backward_planes(void *data, int64_t begin, int64_t end) {
-    const job *j = data;
+    const call *j = data;
     const int64_t wide = j->y.width * j->y.inner, narrow = j->x.width * j->x.inner;
     for (int64_t plane = begin; plane < end; plane++) {
         const float *dy = j->args->dy + plane * j->y.height * wide;
@@ -159,7 +159,7 @@ static void backward_planes(void *data, int64_t begin, int64_t end) {
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
-    job j = job_of(args);
+    call j = call_of(args);
     set_spans(&j.down, j.weight[0]);
     set_spans(&j.across, j.weight[1]);
     return share(&j, backward_planes);
