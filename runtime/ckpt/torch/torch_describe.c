@@ -80,12 +80,10 @@ typedef struct task {
     const char *key;
 } task;
 
-/* Its memory is the C library's, whose locks survive a fork; those of the host's may be held by a thread that is not
- * here. */
 static int describe_confined(void *user, int out) {
     const task *t = user;
     tdm_zip_file file = *t->file;
-    file.host = tdm_host_default();
+    file.host = tdm__confined_host();
     tdm_torch_list list = {.host = file.host};
     answer head = {.why = ""};
     (void)tdm__fail(TDM_E_CHECKPOINT, __FILE__, __LINE__, NULL, "not read yet"); /* forgets what the parent met */

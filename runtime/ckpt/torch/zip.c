@@ -1,7 +1,6 @@
 /* The directory of a zip archive. A number that does not fit its 16 or 32 bits is all ones there, and is in a record of
  * zip64: of the entry, or of the archive's end. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -122,13 +121,32 @@ static bool read_entry(tdm_zip *zip, const uint8_t *record, size_t left, size_t 
     return read_wide(entry, record + CENTRAL + name, extra, why) && find_data(zip, entry, why);
 }
 
-static int by_offset(const void *a, const void *b) {
-    const tdm_zip_entry *x = a, *y = b;
-    return x->header_at < y->header_at ? -1 : x->header_at > y->header_at;
+static void swap(tdm_zip_entry *a, tdm_zip_entry *b) {
+    const tdm_zip_entry kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Moves entry `at` down until none below it in the heap of `count` entries lies further back in the file. */
+static void sift(tdm_zip_entry *heap, int at, int count) {
+    for (int child = 2 * at + 1; child < count; at = child, child = 2 * at + 1) {
+        if (child + 1 < count && heap[child].header_at < heap[child + 1].header_at) child++;
+        if (heap[child].header_at <= heap[at].header_at) return;
+        swap(&heap[at], &heap[child]);
+    }
+}
+
+/* A heap sort, because qsort takes memory of the C library: see confined.h. */
+static void sort_by_offset(tdm_zip_entry *entry, int count) {
+    for (int i = count / 2 - 1; i >= 0; i--) sift(entry, i, count);
+    for (int i = count - 1; i > 0; i--) {
+        swap(&entry[0], &entry[i]);
+        sift(entry, 0, i);
+    }
 }
 
 static bool check_overlaps(tdm_zip *zip, char *why) {
-    qsort(zip->entry, (size_t)zip->count, sizeof(*zip->entry), by_offset);
+    sort_by_offset(zip->entry, zip->count);
     for (int i = 1; i < zip->count; i++)
         if (zip->entry[i].header_at < zip->entry[i - 1].data.at + zip->entry[i - 1].data.packed)
             return fail(why, "entries of the archive overlap");
