@@ -41,8 +41,10 @@ has "$err" "burn-in of toy: 3 devices, 50 samples in batches of 8"
 # The starter runs as it is written, with or without a GPU; a file for burn-in alone needs no `train`.
 code 0 "$tandem" init --task resnet50-burnin -o starter.yaml
 code 0 "$tandem" check starter.yaml
-code 0 "$tandem" burnin starter.yaml --iterations 2 train.batch.per_device=1 burnin.max_samples=2
-has "$out" "good: 1 of 1 device"
+if [ -z "${SANITIZED:-}" ]; then # where ResNet-50 takes most of a minute
+    code 0 "$tandem" burnin starter.yaml --iterations 2 train.batch.per_device=1 burnin.max_samples=2
+    has "$out" "good: 1 of 1 device"
+fi
 cat >alone.yaml <<'YAML'
 tandem: 1
 model: {input: 10, layers: [linear: 5]}
