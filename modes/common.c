@@ -2,6 +2,7 @@
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
+#include "runtime/base/tree.h"
 #include "runtime/optim/optim.h"
 
 double tdm__ms_passed(int64_t *last) {
@@ -39,13 +40,14 @@ tdm_hash128 tdm__step_key(const tdm_shard *shards, int count) {
 
 double tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards, int count) {
     tdm_loss_section section = params->job->loss;
-    double sum = 0;
+    double own[TDM_REPLICAS_MAX];
     if (params->mixes) section.weight.count = 0;
     for (int i = 0; i < count; i++) {
+        own[i] = 0;
         if (shards[i].rows > 0)
-            sum += params->loss->denominator(&section, shards[i].rows, params->plan->output_width, shards[i].target);
+            own[i] = params->loss->denominator(&section, shards[i].rows, params->plan->output_width, shards[i].target);
     }
-    return sum;
+    return tdm__tree_sum(own, count);
 }
 
 /* The CPU's losses take floats: the outputs are widened for them, and the gradient is rounded. */

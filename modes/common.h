@@ -13,7 +13,7 @@ bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_
 tdm_hash128 tdm__step_key(const tdm_shard *shards, int count);
 
 size_t tdm__target_bytes(const tdm_plan *plan); /* of one row */
-/* The divisor of the mean loss over these shards, added in their order. */
+/* The divisor of the mean loss over these shards, added as the canonical tree. */
 double tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards, int count);
 /* Queues the loss of these outputs, and its gradient unless dy is NULL. Adds the sum to outcome->loss[part] and the
  * hits to outcome->correct. */

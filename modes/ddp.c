@@ -14,7 +14,7 @@
  *                (if the host reduces a device's gradients: all buckets after backward)
  *   finish       the optimizer's work waits until all sums are complete
  *   optimizer    every rank makes the same update
- *   results      losses, hits and requests to stop are added over ranks, in rank order
+ *   results      losses, hits and requests to stop are added over ranks, as the canonical tree
  *
  * With `accumulate` the gradients of all micro-batches are added locally and reduced once, during the last (PyTorch:
  * no_sync for the others). How gradients are reduced depends on the memory they lie in, and on `compress`: see
@@ -27,6 +27,7 @@
 #include "modes/reducers/reducer.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
+#include "runtime/base/tree.h"
 #include "runtime/comm/comm.h"
 #include "runtime/optim/optim.h"
 
@@ -217,9 +218,9 @@ static bool averages_ranks(const ddp *d) {
     return d->world > 1 && d->base.params.job->parallel.ddp.average == TDM_AVERAGE_RANKS;
 }
 
-/* The divisor of this rank's losses: what counts on all ranks (labels, by their weights, or numbers), added in rank
- * order; or, for a mean of the ranks' means, what counts on this rank times the number of ranks. Without ignored labels
- * the two are equal, because all ranks have the same number of rows: parallel.ddp.join, with which they may not, is
+/* The divisor of this rank's losses: what counts on all ranks (labels, by their weights, or numbers), added as the
+ * canonical tree; or, for a mean of the ranks' means, what counts on this rank times the number of ranks. Without ignored
+ * labels the two are equal, because all ranks have the same number of rows: parallel.ddp.join, with which they may not, is
  * refused for a mean of means. */
 static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *times, double *out) {
     const tdm_mode_params *params = &d->base.params;
@@ -232,20 +233,25 @@ static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *time
     int64_t at = tdm__now_ns();
     TDM_TRY(tdm_comm_all_gather(params->comm, (tdm_span){&own, 1, TDM_DTYPE_F64},
                                 (tdm_span){all, (size_t)d->world, TDM_DTYPE_F64}));
-    *out = 0;
-    for (int r = 0; r < d->world; r++) *out += all[r];
+    *out = tdm__tree_sum(all, d->world);
     times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
     return TDM_OK;
 }
 
-/* Adds loss, hits, denominators and requests to stop over all ranks, in rank order. For a mean of means each rank
- * divides by its own denominator; a rank whose denominator is 0 adds 0, and if all are 0 there is no mean. The gradient
+static double sum_column(const double *first, int apart, int count) {
+    double column[TDM_REPLICAS_MAX];
+    for (int r = 0; r < count; r++) column[r] = first[r * apart];
+    return tdm__tree_sum(column, count);
+}
+
+/* Adds loss, hits, denominators and requests to stop over all ranks, as the canonical tree. For a mean of means each
+ * rank divides by its own denominator; a rank whose denominator is 0 adds 0, and if all are 0 there is no mean. The gradient
  * is that of the sum divided by the number of ranks, as in PyTorch; the loss that is told divides by the ranks that have
  * a mean. */
 static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_result *result) {
     enum { LOSS, CORRECT, STOP, DENOMINATOR, COUNT };
     double own[COUNT] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0, result->denominator};
-    double all[COUNT * TDM_REPLICAS_MAX], sum[COUNT] = {0};
+    double all[COUNT * TDM_REPLICAS_MAX], sum[COUNT];
     if (d->world == 1) {
         result->loss = own[LOSS] / own[DENOMINATOR];
         result->correct = outcome->correct;
@@ -254,7 +260,7 @@ static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_resul
     if (averages_ranks(d) && result->denominator > 0) own[LOSS] /= own[DENOMINATOR];
     TDM_TRY(tdm_comm_all_gather(d->base.params.comm, (tdm_span){own, COUNT, TDM_DTYPE_F64},
                                 (tdm_span){all, COUNT * (size_t)d->world, TDM_DTYPE_F64}));
-    for (int i = 0; i < COUNT * d->world; i++) sum[i % COUNT] += all[i];
+    for (int i = 0; i < COUNT; i++) sum[i] = sum_column(all + i, COUNT, d->world);
     if (averages_ranks(d)) {
         int counted = 0; /* ranks that have a mean */
         for (int r = 0; r < d->world; r++) counted += all[COUNT * r + DENOMINATOR] > 0;

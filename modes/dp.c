@@ -6,7 +6,7 @@
  *   gather     outputs, in replica order, on output_device
  *   loss       there, over the whole batch, with its gradient
  *   backward   all replicas in parallel, each with its rows of that gradient
- *   comm       gradients are added in replica order into replica 0's (each device adds a slice where it can)
+ *   comm       gradients are added as the canonical tree into replica 0's (each device adds a slice where it can)
  *   optimizer  one update there
  *
  * With `loss: replica` each replica computes the loss of its own shard, and only numbers are gathered. With `update:
@@ -19,6 +19,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
+#include "runtime/base/tree.h"
 #include "runtime/optim/optim.h"
 
 /* ---- opening ---- */
@@ -56,6 +57,19 @@ static tdm_status open_replicas(dp *d) {
     return tdm__team_open(&d->team, params->host, d->replica, d->count);
 }
 
+/* Of two neighbours the first adds the other's gradients to its own. */
+static tdm_status open_peer_gradients(dp *d) {
+    const tdm_mode_params *params = &d->base.params;
+    TDM_TRY(tdm__new(params->host, &d->peer_gradient, (size_t)d->count, sizeof(*d->peer_gradient), "replicas"));
+    for (int i = 0; i + 1 < d->count; i += 2) {
+        void *memory = NULL;
+        const size_t bytes = params->plan->trained_floats * sizeof(float);
+        TDM_TRY(params->device->allocate(d->replica[i]->device, &memory, bytes, "another replica's gradients"));
+        d->peer_gradient[i] = memory;
+    }
+    return TDM_OK;
+}
+
 static tdm_status dp_open(tdm_mode *mode) {
     dp *d = (dp *)mode;
     const tdm_mode_params *params = &mode->params;
@@ -70,12 +84,7 @@ static tdm_status dp_open(tdm_mode *mode) {
                    1u << TDM_PHASE_COMM | 1u << TDM_PHASE_OPTIMIZER;
     if (gathers(params->job)) mode->phases |= 1u << TDM_PHASE_GATHER;
     if (!d->updates_all) mode->phases |= 1u << TDM_PHASE_REPLICATE;
-    if (!d->team.reaches) {
-        void *memory = NULL;
-        size_t bytes = params->plan->trained_floats * sizeof(float);
-        TDM_TRY(params->device->allocate(d->replica[0]->device, &memory, bytes, "another replica's gradients"));
-        d->peer_gradient = memory;
-    }
+    if (!d->team.reaches) TDM_TRY(open_peer_gradients(d));
     return gathers(params->job) ? tdm__dp_open_gathered(d) : TDM_OK;
 }
 
@@ -88,7 +97,9 @@ static void dp_close(tdm_mode *mode) {
         ops->release(d->output_replica->device, d->output_gradient);
         ops->release(d->output_replica->device, d->target);
     }
-    if (d->peer_gradient != NULL) ops->release(d->replica[0]->device, d->peer_gradient);
+    for (int i = 0; d->peer_gradient != NULL && i < d->count; i++)
+        ops->release(d->replica[i]->device, d->peer_gradient[i]);
+    tdm__delete(mode->params.host, d->peer_gradient);
     for (int i = 0; d->replica != NULL && i < d->count; i++) tdm__close_replica(d->replica[i]);
     tdm__delete(mode->params.host, d->replica);
 }
@@ -197,17 +208,17 @@ static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_up
 static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
     dp *d = (dp *)mode;
     const tdm_outcome *outcome[TDM_REPLICAS_MAX];
-    double sum = 0;
+    double loss[TDM_REPLICAS_MAX];
     for (int i = 0; i < d->count; i++) {
         tdm_times unused = {{0}};
         TDM_TRY(tdm__replica_wait(d->replica[i], i == 0 ? &result->times : &unused, &outcome[i]));
     }
     for (int i = 0; i < d->count; i++) {
         int where = d->output_replica != NULL ? d->output_replica->index : i;
-        sum += outcome[where]->loss[i];
+        loss[i] = outcome[where]->loss[i];
         result->correct += outcome[i]->correct;
     }
-    result->loss = sum / result->denominator;
+    result->loss = tdm__tree_sum(loss, d->count) / result->denominator;
     if (!isnan(result->grad_norm)) result->grad_norm = outcome[0]->grad_norm;
     return TDM_OK;
 }

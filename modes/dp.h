@@ -15,7 +15,8 @@ typedef struct dp {
     tdm_replica *output_replica;    /* on output_device. It and the next three are NULL with loss: replica */
     char *output, *output_gradient; /* gathered, [rows of all, width] */
     char *target;                   /* targets of the other replicas, gathered; NULL if every device reaches them */
-    float *peer_gradient; /* on replica 0's device: another replica's gradients; NULL if it reaches them all */
+    float **peer_gradient; /* of each replica, on its device, if it adds another's gradients to its own and does not
+                              reach them; else NULL. All of it NULL if every device reaches them all */
 } dp;
 
 /* A step while it is submitted. */
@@ -25,6 +26,7 @@ typedef struct dp_step {
     const tdm_update *update;
     tdm_values values;
     int64_t micro_batch;
+    int apart;                              /* replicas whose gradients are added now */
     tdm_rows all[TDM_REPLICAS_MAX];         /* of each replica, where it sees them */
     tdm_rows rows[TDM_REPLICAS_MAX];        /* of this micro-batch; rows 0: the replica has none */
     int plan_step[TDM_REPLICAS_MAX];        /* of each replica: where forward or backward goes on */
@@ -45,7 +47,7 @@ static inline size_t tdm__dp_output_bytes(const tdm_plan *plan, int64_t rows) {
 tdm_status tdm__dp_open_gathered(dp *d);
 /* Forward, gather, loss and backward of each micro-batch, by the step's `all`. */
 tdm_status tdm__dp_gathered_passes(dp_step *step);
-/* Adds the gradients in replica order: on replica 0, with update: all on every replica. */
+/* Adds the gradients as the canonical tree: on replica 0, with update: all on every replica. */
 tdm_status tdm__dp_reduce(dp_step *step);
 
 #endif

@@ -4,7 +4,7 @@
 #include "modes/compress/compress.h"
 #include "runtime/base/status.h"
 
-/* If every device reaches every gradient, each device adds one slice of all of them, in replica order. */
+/* If every device reaches every gradient, each device adds one slice of all of them. */
 static tdm_status reduce_one(void *user, int index) {
     const dp_step *s = user;
     const dp *d = s->dp;
@@ -29,22 +29,32 @@ static tdm_status reduce_one(void *user, int index) {
     return TDM_OK;
 }
 
-/* If not, they are copied to replica 0's device one after another and added there. */
-static tdm_status reduce_on_root(const dp_step *s) {
+/* If not, they go up the canonical tree: of every two subtrees the first one's device copies the gradients of the other
+ * and adds them to its own. Devices of a level work in parallel. */
+static tdm_status join_one(void *user, int i) {
+    const dp_step *s = user;
+    const dp *d = s->dp;
+    tdm_replica *replica = d->replica[i];
+    tdm_device *device = replica->device;
+    const int other = i + s->apart;
+    const size_t count = d->base.params.plan->trained_floats;
+    /* Gradients are rounded as replicas have them, sums are not. */
+    const tdm_dtype type = s->apart == 1 ? tdm__compressed_type(d->base.params.job, d->count) : TDM_DTYPE_F32;
+    if (i % (2 * s->apart) != 0 || s->batch->shard[i].rows == 0) return TDM_OK;
+    TDM_TRY(tdm__compress_round(replica, type, replica->grad, count));
+    if (other >= d->count || s->batch->shard[other].rows == 0) return TDM_OK;
+    float *copy = d->peer_gradient[i];
+    TDM_TRY(device->ops->queues->copy(device, NULL, copy, d->replica[other]->grad, count * sizeof(float)));
+    TDM_TRY(tdm__compress_round(replica, type, copy, count));
+    const float *const source[2] = {replica->grad, copy};
+    return device->ops->arenas->sum(device, replica->grad, source, 2, count);
+}
+
+static tdm_status reduce_on_root(dp_step *s) {
     dp *d = s->dp;
-    tdm_replica *root = d->replica[0];
-    tdm_device *device = root->device;
-    size_t count = d->base.params.plan->trained_floats;
     const tdm_dtype type = tdm__compressed_type(d->base.params.job, d->count);
-    TDM_TRY(tdm__compress_round(root, type, root->grad, count));
-    for (int i = 1; i < d->count; i++) {
-        if (s->batch->shard[i].rows == 0) continue;
-        TDM_TRY(device->ops->queues->copy(device, NULL, d->peer_gradient, d->replica[i]->grad, count * sizeof(float)));
-        TDM_TRY(tdm__compress_round(root, type, d->peer_gradient, count));
-        const float *const source[2] = {root->grad, d->peer_gradient};
-        TDM_TRY(device->ops->arenas->sum(device, root->grad, source, 2, count));
-    }
-    TDM_TRY(tdm__compress_round(root, type, root->grad, count));
+    for (s->apart = 1; s->apart < d->count; s->apart *= 2) TDM_TRY(tdm__parallel_apply(&d->team, join_one, s));
+    TDM_TRY(tdm__compress_round(d->replica[0], type, d->replica[0]->grad, d->base.params.plan->trained_floats));
     return tdm__queues_sync(&d->team);
 }
 

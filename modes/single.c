@@ -7,11 +7,12 @@
  *   stages               the replica has a device for each stage; its micro-batches are in several of them at once
  *                        (pipeline.h)
  *   several device_ids   the device computes the parts of a data-parallel job one after another. Gradients are added
- *                        in replica order, and the running statistics of part 0 are kept. So single gives the bits
- *                        of dp and ddp on that many devices. With sync_batchnorm the parts go in stretches
+ *                        as the canonical tree, and the running statistics of part 0 are kept. So single gives the
+ *                        bits of dp and ddp on that many devices. With sync_batchnorm the parts go in stretches
  *                        (single_stretches.c)
  */
 #include <math.h>
+#include <string.h>
 
 #include "modes/compress/compress.h"
 #include "modes/single.h"
@@ -25,9 +26,13 @@ static tdm_status open_kept(single *s) {
     for (int k = 0; k < plan->stage_count; k++) {
         tdm_replica *stage = s->replica->stages[k];
         tdm_device *device = stage->device;
-        void *sum = NULL, *buffer = NULL;
-        TDM_TRY(device->ops->allocate(device, &sum, tdm__replica_trained(stage) * sizeof(float), "summed gradients"));
-        s->kept[k].sum = sum;
+        void *buffer = NULL;
+        for (int i = 0; i < tdm__tree_room(s->base.params.replicas); i++) {
+            void *sum = NULL;
+            const size_t bytes = tdm__replica_trained(stage) * sizeof(float);
+            TDM_TRY(device->ops->allocate(device, &sum, bytes, "summed gradients"));
+            s->kept[k].sum[i] = sum;
+        }
         TDM_TRY(device->ops->allocate(device, &buffer, plan->stages[k].buffer_bytes, "kept buffers"));
         s->kept[k].buffer = buffer;
     }
@@ -55,31 +60,42 @@ static void single_close(tdm_mode *mode) {
     tdm__single_close_stretches(s);
     for (int k = 0; s->kept != NULL && k < mode->params.plan->stage_count; k++) {
         tdm_device *device = s->replica->stages[k]->device;
-        device->ops->release(device, s->kept[k].sum);
+        for (int i = 0; i < TDM_TREE_ROOM; i++) device->ops->release(device, s->kept[k].sum[i]);
         device->ops->release(device, s->kept[k].buffer);
     }
     tdm__delete(mode->params.host, s->kept);
     tdm__close_replica(s->replica);
 }
 
-/* With several parts: adds this part's gradients to the sum; keeps part 0's statistics. */
-static tdm_status add_part(const tdm_replica *stage, const single_kept *to, tdm_dtype type, int part) {
+/* Adds this part's gradients to the sums of subtrees that they complete, and keeps the result in the place of the last
+ * one. The last part's go to the replica's own gradients. */
+static tdm_status add_gradients(const tdm_replica *stage, single_kept *to, int part, int parts) {
     tdm_device *device = stage->device;
-    const size_t floats = tdm__replica_trained(stage), buffer_bytes = stage->plan->stages[stage->stage].buffer_bytes;
-    TDM_TRY(tdm__compress_round(stage, type, stage->grad, floats));
-    if (part == 0) {
-        TDM_TRY(device->ops->queues->copy(device, NULL, to->sum, stage->grad, floats * sizeof(float)));
-        return device->ops->queues->copy(device, NULL, to->buffer, stage->buffer, buffer_bytes);
+    const size_t floats = tdm__replica_trained(stage);
+    const bool last = part + 1 == parts;
+    const int joins = tdm__tree_joins(part, parts);
+    for (int i = 1; i <= joins; i++) {
+        float *left = to->sum[--to->sums];
+        const float *const source[2] = {left, stage->grad};
+        TDM_TRY(device->ops->arenas->sum(device, i < joins || last ? stage->grad : left, source, 2, floats));
     }
-    const float *const source[2] = {to->sum, stage->grad};
-    return device->ops->arenas->sum(device, to->sum, source, 2, floats);
+    if (last) return TDM_OK;
+    float *kept = to->sum[to->sums++];
+    return joins > 0 ? TDM_OK : device->ops->queues->copy(device, NULL, kept, stage->grad, floats * sizeof(float));
+}
+
+/* With several parts: adds this part's gradients; keeps part 0's statistics. */
+static tdm_status add_part(const tdm_replica *stage, single_kept *to, tdm_dtype type, int part, int parts) {
+    tdm_device *device = stage->device;
+    const size_t bytes = stage->plan->stages[stage->stage].buffer_bytes;
+    TDM_TRY(tdm__compress_round(stage, type, stage->grad, tdm__replica_trained(stage)));
+    if (part == 0) TDM_TRY(device->ops->queues->copy(device, NULL, to->buffer, stage->buffer, bytes));
+    return add_gradients(stage, to, part, parts);
 }
 
 static tdm_status use_sum(const tdm_replica *stage, const single_kept *from, tdm_dtype type) {
     tdm_device *device = stage->device;
-    const size_t bytes = tdm__replica_trained(stage) * sizeof(float);
-    TDM_TRY(tdm__compress_round(stage, type, from->sum, bytes / sizeof(float)));
-    TDM_TRY(device->ops->queues->copy(device, NULL, stage->grad, from->sum, bytes));
+    TDM_TRY(tdm__compress_round(stage, type, stage->grad, tdm__replica_trained(stage)));
     return device->ops->queues->copy(device, NULL, stage->buffer, from->buffer,
                                      stage->plan->stages[stage->stage].buffer_bytes);
 }
@@ -89,10 +105,12 @@ static tdm_status run_parts(const single_step *step) {
     const tdm_dtype type = tdm__compressed_type(of->job, of->replicas);
     single *s = step->single;
     const int stages = s->kept != NULL ? s->base.params.plan->stage_count : 0;
-    for (int i = 0; i < step->parts; i++) {
-        if (step->rows[i].rows == 0) continue;
+    int parts = 0; /* that have rows: the first ones */
+    while (parts < step->parts && step->rows[parts].rows > 0) parts++;
+    for (int k = 0; k < stages; k++) s->kept[k].sums = 0;
+    for (int i = 0; i < parts; i++) {
         TDM_TRY(tdm__pipeline_pass(s->pipeline, i, NULL));
-        for (int k = 0; k < stages; k++) TDM_TRY(add_part(s->replica->stages[k], &s->kept[k], type, i));
+        for (int k = 0; k < stages; k++) TDM_TRY(add_part(s->replica->stages[k], &s->kept[k], type, i, parts));
     }
     for (int k = 0; k < stages; k++) TDM_TRY(use_sum(s->replica->stages[k], &s->kept[k], type));
     return TDM_OK;
@@ -123,10 +141,10 @@ static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const td
 static tdm_status single_collect(tdm_mode *mode, tdm_step_result *result) {
     single *s = (single *)mode;
     const tdm_outcome *outcome = NULL;
-    double total = 0;
+    double loss[TDM_REPLICAS_MAX];
     TDM_TRY(tdm__pipeline_wait(s->pipeline, &result->times, &outcome));
-    for (int i = 0; i < mode->params.replicas; i++) total += outcome->loss[i]; /* a part without rows has 0 */
-    result->loss = total / result->denominator;
+    memcpy(loss, outcome->loss, sizeof(loss)); /* a part without rows has 0 */
+    result->loss = tdm__tree_sum(loss, mode->params.replicas) / result->denominator;
     result->correct = outcome->correct;
     if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm;
     return TDM_OK;

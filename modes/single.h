@@ -4,6 +4,7 @@
 
 #include "modes/exchange.h"
 #include "modes/pipeline.h"
+#include "runtime/base/tree.h"
 
 /* What a part has of its own while other parts run: it takes the place of the replica's members of the same names. */
 typedef struct single_part {
@@ -14,8 +15,9 @@ typedef struct single_part {
 
 /* What a device keeps of the parts so far. */
 typedef struct single_kept {
-    float *sum;   /* of their gradients */
-    char *buffer; /* part 0's batch-norm statistics */
+    float *sum[TDM_TREE_ROOM]; /* of the gradients of subtrees of parts (base/tree.h), the first parts first */
+    int sums;                  /* that hold one now */
+    char *buffer;              /* part 0's batch-norm statistics */
 } single_kept;
 
 typedef struct single {

@@ -1,5 +1,5 @@
-/* What parallel.ddp.compress makes of gradients. Of 16 bits: each rank rounds its gradient, the sum is made of floats
- * in rank order, and rounded once. single and dp round at the same places, so that all modes have the same bits.
+/* What parallel.ddp.compress makes of gradients. Of 16 bits: each rank rounds its gradient, the sum is made of floats,
+ * and rounded once. single and dp round at the same places, so that all modes have the same bits.
  * PowerSGD: powersgd.h. */
 #ifndef TDM_MODES_COMPRESS_H
 #define TDM_MODES_COMPRESS_H

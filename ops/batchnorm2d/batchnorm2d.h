@@ -15,6 +15,7 @@
 
 #include "runtime/base/host_device.h"
 #include "runtime/base/planes.h"
+#include "runtime/base/tree.h"
 
 typedef enum tdm_batchnorm2d_init { TDM_BATCHNORM2D_INIT_ONES, TDM_BATCHNORM2D_INIT_ZEROS } tdm_batchnorm2d_init;
 
@@ -79,7 +80,8 @@ TDM_HOST_DEVICE static inline void tdm__batchnorm2d_run(float *running_mean, flo
  *
  * A replica's block is the number of values that each of its channels has, then two numbers for each channel: before
  * forward the mean of the values and the sum of their squared distances from it, before backward the sums of dy and of
- * dy (x - mean). Blocks are joined in the order of the replicas. */
+ * dy (x - mean). Blocks are joined as the canonical tree (base/tree.h), in which a replica without rows leaves its
+ * neighbour as it is. */
 
 typedef struct tdm_batchnorm2d_blocks {
     const double *first;
@@ -119,20 +121,37 @@ typedef struct tdm_batchnorm2d_moments {
     double count, mean, squares; /* squares: the sum of squared distances from the mean */
 } tdm_batchnorm2d_moments;
 
-/* Of a channel on all replicas: the update of Chan, Golub and LeVeque, as in ATen's batch_norm_gather_stats. */
+/* The update of Chan, Golub and LeVeque, as in ATen's batch_norm_gather_stats. */
+TDM_HOST_DEVICE static inline tdm_batchnorm2d_moments tdm__batchnorm2d_join_two(tdm_batchnorm2d_moments a,
+                                                                                tdm_batchnorm2d_moments b) {
+    const double total = a.count + b.count, apart = b.mean - a.mean;
+    if (b.count == 0) return a;
+    if (a.count == 0) return b;
+    const tdm_batchnorm2d_moments both = {total, a.mean + apart * (b.count / total),
+                                          a.squares + (b.squares + apart * apart * (a.count * b.count / total))};
+    return both;
+}
+
+TDM_HOST_DEVICE static inline tdm_batchnorm2d_moments tdm__batchnorm2d_moments_of(const tdm_batchnorm2d_blocks *blocks,
+                                                                                  int replica, int64_t channel) {
+    const double *block = tdm__batchnorm2d_block_at(blocks, replica);
+    tdm_batchnorm2d_moments of = {0, 0, 0};
+    if (block != NULL) of.count = block[0], of.mean = block[1 + 2 * channel], of.squares = block[2 + 2 * channel];
+    return of;
+}
+
+/* Of a channel on all replicas. */
 TDM_HOST_DEVICE static inline tdm_batchnorm2d_moments tdm__batchnorm2d_join(const tdm_batchnorm2d_blocks *blocks,
                                                                             int64_t channel) {
-    tdm_batchnorm2d_moments all = {0, 0, 0};
+    tdm_batchnorm2d_moments kept[TDM_TREE_ROOM], of = {0, 0, 0};
+    int count = 0;
     for (int r = 0; r < blocks->replicas; r++) {
-        const double *block = tdm__batchnorm2d_block_at(blocks, r);
-        if (block == NULL) continue;
-        const double count = block[0], mean = block[1 + 2 * channel], squares = block[2 + 2 * channel];
-        const double total = all.count + count, apart = mean - all.mean;
-        all.squares += squares + apart * apart * (all.count * count / total);
-        all.mean = all.count == 0 ? mean : all.mean + apart * (count / total);
-        all.count = total;
+        of = tdm__batchnorm2d_moments_of(blocks, r, channel);
+        for (int i = tdm__tree_joins(r, blocks->replicas); i > 0; i--)
+            of = tdm__batchnorm2d_join_two(kept[--count], of);
+        kept[count++] = of;
     }
-    return all;
+    return of;
 }
 
 typedef struct tdm_batchnorm2d_sums {
@@ -141,14 +160,17 @@ typedef struct tdm_batchnorm2d_sums {
 
 TDM_HOST_DEVICE static inline tdm_batchnorm2d_sums tdm__batchnorm2d_add(const tdm_batchnorm2d_blocks *blocks,
                                                                         int64_t channel) {
-    tdm_batchnorm2d_sums all = {0, 0};
+    tdm_batchnorm2d_sums kept[TDM_TREE_ROOM], of = {0, 0};
+    int count = 0;
     for (int r = 0; r < blocks->replicas; r++) {
         const double *block = tdm__batchnorm2d_block_at(blocks, r);
-        if (block == NULL) continue;
-        all.dy += block[1 + 2 * channel];
-        all.product += block[2 + 2 * channel];
+        of.dy = block != NULL ? block[1 + 2 * channel] : 0;
+        of.product = block != NULL ? block[2 + 2 * channel] : 0;
+        for (int i = tdm__tree_joins(r, blocks->replicas); i > 0; i--)
+            count--, of.dy += kept[count].dy, of.product += kept[count].product;
+        kept[count++] = of;
     }
-    return all;
+    return of;
 }
 
 /* This replica's own. */

@@ -9,26 +9,50 @@
 #include "runtime/base/bf16.h"
 #include "runtime/base/f16.h"
 #include "runtime/base/isa.h"
+#include "runtime/base/tree.h"
 
 enum { SUM_BLOCK = 64, LANES = 32 };
+
+/* The canonical tree over one block of the sources. */
+static void sum_block(float *restrict to, const float *const *source, int source_count, size_t at) {
+    const float *a = source[0] + at;
+    if (source_count == 1) {
+        memcpy(to, a, SUM_BLOCK * sizeof(float));
+        return;
+    }
+    const float *b = source[1] + at;
+    if (source_count == 2) {
+        for (int i = 0; i < SUM_BLOCK; i++) to[i] = a[i] + b[i];
+    } else if (source_count == 3) {
+        const float *c = source[2] + at;
+        for (int i = 0; i < SUM_BLOCK; i++) to[i] = (a[i] + b[i]) + c[i];
+    } else if (source_count == 4) {
+        const float *c = source[2] + at, *d = source[3] + at;
+        for (int i = 0; i < SUM_BLOCK; i++) to[i] = (a[i] + b[i]) + (c[i] + d[i]);
+    } else {
+        float right[SUM_BLOCK];
+        const int left = tdm__tree_left(source_count);
+        sum_block(to, source, left, at);
+        sum_block(right, source + left, source_count - left, at);
+        for (int i = 0; i < SUM_BLOCK; i++) to[i] += right[i];
+    }
+}
+
+static float sum_one(const float *const *source, int source_count, size_t at) {
+    if (source_count == 1) return source[0][at];
+    const int left = tdm__tree_left(source_count);
+    return sum_one(source, left, at) + sum_one(source + left, source_count - left, at);
+}
 
 /* A block at a time on the stack, so that `out` may be any of the sources. */
 static void sum(float *out, const float *const *source, int source_count, size_t count) {
     float block[SUM_BLOCK];
     size_t at = 0;
     for (; at + SUM_BLOCK <= count; at += SUM_BLOCK) {
-        memcpy(block, source[0] + at, sizeof block);
-        for (int s = 1; s < source_count; s++) {
-            const float *x = source[s] + at;
-            for (int i = 0; i < SUM_BLOCK; i++) block[i] += x[i];
-        }
+        sum_block(block, source, source_count, at);
         memcpy(out + at, block, sizeof block);
     }
-    for (; at < count; at++) {
-        float total = source[0][at];
-        for (int s = 1; s < source_count; s++) total += source[s][at];
-        out[at] = total;
-    }
+    for (; at < count; at++) out[at] = sum_one(source, source_count, at);
 }
 
 static void scale(float *x, float factor, size_t count) {

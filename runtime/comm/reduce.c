@@ -1,11 +1,15 @@
-/* The loops of every reduction. The order of operations is part of the result: every element is reduced from the first
- * source to the last. So the bits do not depend on how the elements are cut into segments, chunks or blocks. */
+/* The loops of every reduction. The order of operations is part of the result: every element is reduced as the canonical
+ * tree (base/tree.h). So the bits do not depend on how the elements are cut into segments, chunks or blocks.
+ *
+ * The tree is walked once for each block: up to four sources take one pass, and what further ones add to stays in the
+ * cache. */
 #include "runtime/comm/reduce.h"
 
 #include <string.h>
 
 #include "runtime/base/bf16.h"
 #include "runtime/base/f16.h"
+#include "runtime/base/tree.h"
 
 /* If either side is NaN the result is NaN, so that a minimum over ranks does not hide a NaN. */
 #define SUM(a, b) ((a) + (b))
@@ -14,135 +18,211 @@
 #define MAX_FLOAT(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))
 #define MIN(a, b) ((b) < (a) ? (b) : (a))
 #define MAX(a, b) ((b) > (a) ? (b) : (a))
-
-/* The first pass reduces up to four sources; each further source takes one more pass over the result. `through` is the
- * type that is computed in: unsigned for sums and products of integers, so that overflow wraps. */
-#define REDUCTION(name, type, through, op)                                                       \
-    static void name(void *restrict to_, const void *const *source, int sources, size_t count) { \
-        type *restrict to = to_;                                                                 \
-        const type *a = source[0], *b = source[1];                                               \
-        int done = 2;                                                                            \
-        if (sources >= 4) {                                                                      \
-            const type *c = source[2], *d = source[3];                                           \
-            for (size_t i = 0; i < count; i++) {                                                 \
-                through x = (through)a[i], y = (through)b[i];                                    \
-                through z = (through)op(x, y);                                                   \
-                y = (through)c[i];                                                               \
-                z = (through)op(z, y);                                                           \
-                y = (through)d[i];                                                               \
-                to[i] = (type)op(z, y);                                                          \
-            }                                                                                    \
-            done = 4;                                                                            \
-        } else {                                                                                 \
-            for (size_t i = 0; i < count; i++) {                                                 \
-                through x = (through)a[i], y = (through)b[i];                                    \
-                to[i] = (type)op(x, y);                                                          \
-            }                                                                                    \
-        }                                                                                        \
-        for (; done < sources; done++) {                                                         \
-            const type *next = source[done];                                                     \
-            for (size_t i = 0; i < count; i++) {                                                 \
-                through x = (through)to[i], y = (through)next[i];                                \
-                to[i] = (type)op(x, y);                                                          \
-            }                                                                                    \
-        }                                                                                        \
-    }
-
 #define AND(a, b) ((a) & (b))
 #define OR(a, b) ((a) | (b))
 #define XOR(a, b) ((a) ^ (b))
+#define SAME(x) (x)
 
-REDUCTION(sum_f32, float, float, SUM)
-REDUCTION(product_f32, float, float, PRODUCT)
-REDUCTION(min_f32, float, float, MIN_FLOAT)
-REDUCTION(max_f32, float, float, MAX_FLOAT)
-REDUCTION(sum_f64, double, double, SUM)
-REDUCTION(product_f64, double, double, PRODUCT)
-REDUCTION(min_f64, double, double, MIN_FLOAT)
-REDUCTION(max_f64, double, double, MAX_FLOAT)
-REDUCTION(sum_i32, int32_t, uint32_t, SUM)
-REDUCTION(product_i32, int32_t, uint32_t, PRODUCT)
-REDUCTION(min_i32, int32_t, int32_t, MIN)
-REDUCTION(max_i32, int32_t, int32_t, MAX)
-REDUCTION(sum_i64, int64_t, uint64_t, SUM)
-REDUCTION(product_i64, int64_t, uint64_t, PRODUCT)
-REDUCTION(min_i64, int64_t, int64_t, MIN)
-REDUCTION(max_i64, int64_t, int64_t, MAX)
-REDUCTION(sum_u8, uint8_t, uint32_t, SUM)
-REDUCTION(product_u8, uint8_t, uint32_t, PRODUCT)
-REDUCTION(min_u8, uint8_t, uint8_t, MIN)
-REDUCTION(max_u8, uint8_t, uint8_t, MAX)
+/* What a pass over sources 0, 1, ... does, from their element `first` on. */
+typedef enum pass {
+    ONE,       /* to = a */
+    TWO,       /* to = a op b */
+    FOUR,      /* to = (a op b) op (c op d) */
+    ONTO_ONE,  /* to = to op a */
+    ONTO_FOUR, /* to = to op ((a op b) op (c op d)) */
+} pass;
 
-REDUCTION(band_32, uint32_t, uint32_t, AND)
-REDUCTION(bor_32, uint32_t, uint32_t, OR)
-REDUCTION(bxor_32, uint32_t, uint32_t, XOR)
-REDUCTION(band_64, uint64_t, uint64_t, AND)
-REDUCTION(bor_64, uint64_t, uint64_t, OR)
-REDUCTION(bxor_64, uint64_t, uint64_t, XOR)
-REDUCTION(band_8, uint8_t, uint8_t, AND)
-REDUCTION(bor_8, uint8_t, uint8_t, OR)
-REDUCTION(bxor_8, uint8_t, uint8_t, XOR)
-
-/* The sum in rank order, divided once. */
-#define AVERAGE(name, type, sum)                                                                 \
-    static void name(void *restrict to_, const void *const *source, int sources, size_t count) { \
-        type *restrict to = to_;                                                                 \
-        sum(to, source, sources, count);                                                         \
-        for (size_t i = 0; i < count; i++) to[i] /= (type)sources;                               \
+/* `partial` is the type of the result, `through` the one that is computed in: unsigned for sums and products of integers,
+ * so that overflow wraps. */
+#define REDUCTION(name, type, partial, through, load, op)                                                     \
+    static void name(pass which, void *restrict to_, const void *const *source, size_t first, size_t count) { \
+        const type *a = (const type *)source[0] + first, *b, *c, *d;                                          \
+        partial *restrict to = to_;                                                                           \
+        if (which == ONE) {                                                                                   \
+            for (size_t i = 0; i < count; i++) to[i] = (partial)load(a[i]);                                   \
+            return;                                                                                           \
+        }                                                                                                     \
+        if (which == ONTO_ONE) {                                                                              \
+            for (size_t i = 0; i < count; i++) {                                                              \
+                const through x = (through)to[i], y = (through)load(a[i]);                                    \
+                to[i] = (partial)op(x, y);                                                                    \
+            }                                                                                                 \
+            return;                                                                                           \
+        }                                                                                                     \
+        b = (const type *)source[1] + first;                                                                  \
+        if (which == TWO) {                                                                                   \
+            for (size_t i = 0; i < count; i++) {                                                              \
+                const through x = (through)load(a[i]), y = (through)load(b[i]);                               \
+                to[i] = (partial)op(x, y);                                                                    \
+            }                                                                                                 \
+            return;                                                                                           \
+        }                                                                                                     \
+        c = (const type *)source[2] + first, d = (const type *)source[3] + first;                             \
+        if (which == FOUR) {                                                                                  \
+            for (size_t i = 0; i < count; i++) {                                                              \
+                const through x = (through)load(a[i]), y = (through)load(b[i]), left = (through)op(x, y);     \
+                const through z = (through)load(c[i]), w = (through)load(d[i]), right = (through)op(z, w);    \
+                to[i] = (partial)op(left, right);                                                             \
+            }                                                                                                 \
+            return;                                                                                           \
+        }                                                                                                     \
+        for (size_t i = 0; i < count; i++) {                                                                  \
+            const through x = (through)load(a[i]), y = (through)load(b[i]), left = (through)op(x, y);         \
+            const through z = (through)load(c[i]), w = (through)load(d[i]), right = (through)op(z, w);        \
+            const through before = (through)to[i], all = (through)op(left, right);                            \
+            to[i] = (partial)op(before, all);                                                                 \
+        }                                                                                                     \
     }
-AVERAGE(avg_f32, float, sum_f32)
-AVERAGE(avg_f64, double, sum_f64)
+#define PLAIN(name, type, through, op) REDUCTION(name, type, type, through, SAME, op)
+#define NARROW(name, widen, op) REDUCTION(name, uint16_t, float, float, widen, op)
 
-/* Of 16 bits: a block is widened, reduced as floats over all sources, divided and rounded once. */
-enum { NARROW_BLOCK = 64 };
-#define NARROW_REDUCTION(name, widen, narrow, op, divisor)                                           \
-    static void name(void *restrict to_, const void *const *source, int sources, size_t count) {     \
-        uint16_t *restrict to = to_;                                                                 \
-        for (size_t first = 0; first < count; first += NARROW_BLOCK) {                               \
-            const size_t n = count - first < NARROW_BLOCK ? count - first : NARROW_BLOCK;            \
-            float sum[NARROW_BLOCK];                                                                 \
-            for (size_t i = 0; i < n; i++) sum[i] = widen(((const uint16_t *)source[0])[first + i]); \
-            for (int s = 1; s < sources; s++) {                                                      \
-                const uint16_t *next = (const uint16_t *)source[s] + first;                          \
-                for (size_t i = 0; i < n; i++) {                                                     \
-                    const float x = sum[i], y = widen(next[i]);                                      \
-                    sum[i] = op(x, y);                                                               \
-                }                                                                                    \
-            }                                                                                        \
-            for (size_t i = 0; i < n; i++) to[first + i] = narrow(sum[i] / (divisor));               \
-        }                                                                                            \
-    }
+PLAIN(sum_f32, float, float, SUM)
+PLAIN(product_f32, float, float, PRODUCT)
+PLAIN(min_f32, float, float, MIN_FLOAT)
+PLAIN(max_f32, float, float, MAX_FLOAT)
+PLAIN(sum_f64, double, double, SUM)
+PLAIN(product_f64, double, double, PRODUCT)
+PLAIN(min_f64, double, double, MIN_FLOAT)
+PLAIN(max_f64, double, double, MAX_FLOAT)
+PLAIN(sum_i32, int32_t, uint32_t, SUM)
+PLAIN(product_i32, int32_t, uint32_t, PRODUCT)
+PLAIN(min_i32, int32_t, int32_t, MIN)
+PLAIN(max_i32, int32_t, int32_t, MAX)
+PLAIN(sum_i64, int64_t, uint64_t, SUM)
+PLAIN(product_i64, int64_t, uint64_t, PRODUCT)
+PLAIN(min_i64, int64_t, int64_t, MIN)
+PLAIN(max_i64, int64_t, int64_t, MAX)
+PLAIN(sum_u8, uint8_t, uint32_t, SUM)
+PLAIN(product_u8, uint8_t, uint32_t, PRODUCT)
+PLAIN(min_u8, uint8_t, uint8_t, MIN)
+PLAIN(max_u8, uint8_t, uint8_t, MAX)
 
-NARROW_REDUCTION(sum_bf16, tdm__bf16_float, tdm__bf16_of, SUM, 1.0F)
-NARROW_REDUCTION(product_bf16, tdm__bf16_float, tdm__bf16_of, PRODUCT, 1.0F)
-NARROW_REDUCTION(min_bf16, tdm__bf16_float, tdm__bf16_of, MIN_FLOAT, 1.0F)
-NARROW_REDUCTION(max_bf16, tdm__bf16_float, tdm__bf16_of, MAX_FLOAT, 1.0F)
-NARROW_REDUCTION(sum_f16, tdm__f16_float, tdm__f16_of, SUM, 1.0F)
-NARROW_REDUCTION(product_f16, tdm__f16_float, tdm__f16_of, PRODUCT, 1.0F)
-NARROW_REDUCTION(min_f16, tdm__f16_float, tdm__f16_of, MIN_FLOAT, 1.0F)
-NARROW_REDUCTION(max_f16, tdm__f16_float, tdm__f16_of, MAX_FLOAT, 1.0F)
+PLAIN(band_32, uint32_t, uint32_t, AND)
+PLAIN(bor_32, uint32_t, uint32_t, OR)
+PLAIN(bxor_32, uint32_t, uint32_t, XOR)
+PLAIN(band_64, uint64_t, uint64_t, AND)
+PLAIN(bor_64, uint64_t, uint64_t, OR)
+PLAIN(bxor_64, uint64_t, uint64_t, XOR)
+PLAIN(band_8, uint8_t, uint8_t, AND)
+PLAIN(bor_8, uint8_t, uint8_t, OR)
+PLAIN(bxor_8, uint8_t, uint8_t, XOR)
 
-NARROW_REDUCTION(avg_bf16, tdm__bf16_float, tdm__bf16_of, SUM, (float)sources)
-NARROW_REDUCTION(avg_f16, tdm__f16_float, tdm__f16_of, SUM, (float)sources)
+NARROW(sum_bf16, tdm__bf16_float, SUM)
+NARROW(product_bf16, tdm__bf16_float, PRODUCT)
+NARROW(min_bf16, tdm__bf16_float, MIN_FLOAT)
+NARROW(max_bf16, tdm__bf16_float, MAX_FLOAT)
+NARROW(sum_f16, tdm__f16_float, SUM)
+NARROW(product_f16, tdm__f16_float, PRODUCT)
+NARROW(min_f16, tdm__f16_float, MIN_FLOAT)
+NARROW(max_f16, tdm__f16_float, MAX_FLOAT)
 
-typedef void reduction(void *restrict to, const void *const *source, int sources, size_t count);
+typedef void reduction(pass which, void *restrict to, const void *const *source, size_t first, size_t count);
 
-/* In the order of tdm_reduce_op. Averages of integers and bits of floats are refused before they come here. */
+/* In the order of tdm_reduce_op. An average is a sum until the end. Averages of integers and bits of floats are refused
+ * before they come here. */
 static reduction *const reductions[TDM_DTYPE_COUNT][TDM_REDUCE_OPS] = {
-    [TDM_DTYPE_F32] = {sum_f32, product_f32, min_f32, max_f32, avg_f32},
-    [TDM_DTYPE_F64] = {sum_f64, product_f64, min_f64, max_f64, avg_f64},
+    [TDM_DTYPE_F32] = {sum_f32, product_f32, min_f32, max_f32, sum_f32},
+    [TDM_DTYPE_F64] = {sum_f64, product_f64, min_f64, max_f64, sum_f64},
     [TDM_DTYPE_I32] = {sum_i32, product_i32, min_i32, max_i32, NULL, band_32, bor_32, bxor_32},
     [TDM_DTYPE_I64] = {sum_i64, product_i64, min_i64, max_i64, NULL, band_64, bor_64, bxor_64},
     [TDM_DTYPE_U8] = {sum_u8, product_u8, min_u8, max_u8, NULL, band_8, bor_8, bxor_8},
-    [TDM_DTYPE_BF16] = {sum_bf16, product_bf16, min_bf16, max_bf16, avg_bf16},
-    [TDM_DTYPE_F16] = {sum_f16, product_f16, min_f16, max_f16, avg_f16},
+    [TDM_DTYPE_BF16] = {sum_bf16, product_bf16, min_bf16, max_bf16, sum_bf16},
+    [TDM_DTYPE_F16] = {sum_f16, product_f16, min_f16, max_f16, sum_f16},
 };
+
+static tdm_dtype partial_type(tdm_dtype dtype) {
+    return dtype == TDM_DTYPE_BF16 || dtype == TDM_DTYPE_F16 ? TDM_DTYPE_F32 : dtype;
+}
+
+/* ---- a block ---- */
+
+typedef struct how {
+    tdm_dtype dtype, partial;
+    tdm_reduce_op op;
+    reduction *of_sources, *of_partials;
+    size_t block; /* elements */
+} how;
+
+static how how_of(tdm_dtype dtype, tdm_reduce_op op) {
+    const tdm_dtype partial = partial_type(dtype);
+    return (how){dtype,
+                 partial,
+                 op,
+                 reductions[dtype][op],
+                 reductions[partial][op],
+                 TDM_REDUCE_BLOCK / tdm_dtype_bytes(partial)};
+}
+
+/* Elements first to first + count - 1 of T over up to four sources: a block at most. */
+static void reduce_few(const how *h, void *to, const void *const *source, int sources, size_t first, size_t count) {
+    static const pass passes[] = {ONE, TWO, TWO, FOUR};
+    h->of_sources(passes[sources - 1], to, source, first, count);
+    if (sources == 3) h->of_sources(ONTO_ONE, to, source + 2, first, count);
+}
+
+/* Of any number. */
+static void reduce_tree(const how *h, void *to, const void *const *source, int sources, size_t first, size_t count) {
+    if (sources <= 4) {
+        reduce_few(h, to, source, sources, first, count);
+        return;
+    }
+    const int left = tdm__tree_left(sources), right = sources - left;
+    reduce_tree(h, to, source, left, first, count);
+    if (right == 1 || right == 4) {
+        h->of_sources(right == 1 ? ONTO_ONE : ONTO_FOUR, to, source + left, first, count);
+    } else {
+        _Alignas(64) unsigned char room[TDM_REDUCE_BLOCK];
+        const void *rest = room;
+        reduce_tree(h, room, source + left, right, first, count);
+        h->of_partials(ONTO_ONE, to, &rest, 0, count);
+    }
+}
+
+static void divide(void *x, size_t count, tdm_dtype dtype, int by) {
+    if (dtype == TDM_DTYPE_F64)
+        for (size_t i = 0; i < count; i++) ((double *)x)[i] /= (double)by;
+    else
+        for (size_t i = 0; i < count; i++) ((float *)x)[i] /= (float)by;
+}
+
+/* Elements `first` on of the result, from a block of partial values, which is overwritten. */
+static void put_result(const how *h, void *to, void *block, int world, size_t first, size_t count) {
+    const size_t width = tdm_dtype_bytes(h->dtype);
+    if (h->op == TDM_REDUCE_AVG) divide(block, count, h->partial, world);
+    if (h->dtype == TDM_DTYPE_BF16)
+        for (size_t i = 0; i < count; i++) ((uint16_t *)to)[first + i] = tdm__bf16_of(((const float *)block)[i]);
+    else if (h->dtype == TDM_DTYPE_F16)
+        for (size_t i = 0; i < count; i++) ((uint16_t *)to)[first + i] = tdm__f16_of(((const float *)block)[i]);
+    else
+        memcpy((unsigned char *)to + first * width, block, count * width);
+}
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Partial values, which of most types and operators are results. */
+static void reduce_partial(const how *h, unsigned char *to, const void *const *source, int sources, size_t count) {
+    for (size_t first = 0; first < count; first += h->block, to += TDM_REDUCE_BLOCK)
+        reduce_tree(h, to, source, sources, first, least(count - first, h->block));
+}
 
 void tdm__reduce_sources(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,
                          tdm_reduce_op op) {
     if (count == 0) return;
-    if (sources == 1)
+    if (sources == 1) {
         memcpy(to, source[0], count * tdm_dtype_bytes(dtype));
-    else
-        reductions[dtype][op](to, source, sources, count);
+        return;
+    }
+    const how h = how_of(dtype, op);
+    if (h.partial == dtype && op != TDM_REDUCE_AVG) {
+        reduce_partial(&h, to, source, sources, count);
+        return;
+    }
+    _Alignas(64) unsigned char room[TDM_REDUCE_BLOCK];
+    for (size_t first = 0; first < count; first += h.block) {
+        const size_t n = least(count - first, h.block);
+        reduce_tree(&h, room, source, sources, first, n);
+        put_result(&h, to, room, sources, first, n);
+    }
 }

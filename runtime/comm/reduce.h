@@ -1,4 +1,8 @@
-/* Typed reductions over the buffers of several ranks, in rank order. */
+/* Typed reductions over the buffers of several ranks, as the canonical tree (base/tree.h).
+ *
+ * Integers wrap. The minimum and maximum of floats are NaN if any source is. Floats of 16 bits are computed with as floats
+ * through the whole tree, and rounded once. An average is the sum divided by the number of ranks, before rounding; only of
+ * floats. Bits: only of integers. */
 #ifndef TDM_COMM_REDUCE_H
 #define TDM_COMM_REDUCE_H
 
@@ -7,9 +11,7 @@
 /* Bytes of a block of a reduction: it stays in the first-level cache together with a few sources. */
 enum { TDM_REDUCE_BLOCK = 4096 };
 
-/* to[i] = ((source[0][i] op source[1][i]) op source[2][i]) ... `to` overlaps no source. Integers wrap. The minimum and
- * maximum of floats are NaN if any source is. Floats of 16 bits are computed with as floats, and rounded once.
- * An average is the sum divided by `sources`, before rounding; only of floats. Bits: only of integers. */
+/* to[i] = T over source[0][i], source[1][i], ... `to` overlaps no source. */
 void tdm__reduce_sources(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,
                          tdm_reduce_op op);
 

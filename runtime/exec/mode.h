@@ -26,7 +26,7 @@ typedef struct tdm_update {
 } tdm_update;
 
 typedef struct tdm_step_result {
-    double loss; /* mean over the global batch: replica sums added in replica order, divided once */
+    double loss; /* mean over the global batch: replica sums added as the canonical tree, divided once */
     int64_t rows, correct;
     /* Of that mean; with `average: ranks` the sum of the ranks' denominators. 0 if every label is ignored or weighs 0: the
      * loss is NaN. */

@@ -5,6 +5,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/process.h"
+#include "runtime/base/tree.h"
 #include "runtime/exec/prepared.h"
 #include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
@@ -49,7 +50,7 @@ static size_t count_parts(const tdm_plan *plan, int parts, int stage) {
     const size_t trained = plan->stages[stage].trained_floats * sizeof(float);
     const size_t buffers = plan->stages[stage].buffer_bytes;
     if (!plan->options.training || parts <= 1) return 0;
-    if (plan->statistics_bytes == 0) return trained + buffers;
+    if (plan->statistics_bytes == 0) return (size_t)tdm__tree_room(parts) * trained + buffers;
     const tdm_plan_stage *s = &plan->stages[stage];
     size_t batch = 0;
     if (tdm__plan_converts(plan) && stage == 0)

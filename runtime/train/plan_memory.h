@@ -14,8 +14,8 @@ typedef enum tdm_cost {
     TDM_COST_PARAMETERS,
     TDM_COST_NARROW, /* the copy of the parameters in bf16 */
     TDM_COST_GRADIENTS,
-    /* Where parts of a batch take turns: the sum of their gradients, and the first part's buffers; if they exchange
-     * statistics, what each part but the first has of its own. */
+    /* Where parts of a batch take turns: sums of their gradients, one for each doubling of their number, and the first
+     * part's buffers; if they exchange statistics, what each part but the first has of its own. */
     TDM_COST_PARTS,
     TDM_COST_COMPRESSED, /* what is sent instead of gradients, and what that keeps back */
     TDM_COST_OPTIMIZER,

@@ -6,7 +6,7 @@
 #include "runtime/comm/reduce.h"
 #include "tests/support/tdm_test.h"
 
-enum { COUNT = 133, SOURCES = 9 };
+enum { COUNT = 1061, FEW = 3, SOURCES = 17, LINE = (COUNT + 1) * 8 };
 
 static uint64_t random_bits(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -115,25 +115,34 @@ static float widened(const void *x, tdm_dtype dtype) {
     return dtype == TDM_DTYPE_BF16 ? tdm__bf16_float(bits) : tdm__f16_float(bits);
 }
 
-/* *out = the reduction of element i, in floats, rounded once. */
-static void reduce_narrow(void *out, const void *const *list, int sources, size_t i, tdm_dtype dtype,
-                          tdm_reduce_op op) {
-    float all = widened((const uint16_t *)list[0] + i, dtype);
-    for (int s = 1; s < sources; s++) {
-        const float next = widened((const uint16_t *)list[s] + i, dtype);
-        step(&all, &next, TDM_DTYPE_F32, op);
+/* *out = the tree over element i, not divided; of floats of 16 bits as a float. */
+static void tree(void *out, const void *const *list, int sources, size_t i, tdm_dtype dtype, tdm_reduce_op op) {
+    if (sources == 1) {
+        const size_t width = tdm_dtype_bytes(dtype);
+        const unsigned char *from = (const unsigned char *)list[0] + i * width;
+        const float wide = is_narrow(dtype) ? widened(from, dtype) : 0;
+        memcpy(out, is_narrow(dtype) ? (const void *)&wide : from, is_narrow(dtype) ? sizeof(wide) : width);
+        return;
     }
-    if (op == TDM_REDUCE_AVG) all /= (float)sources;
-    const uint16_t bits = dtype == TDM_DTYPE_BF16 ? tdm__bf16_of(all) : tdm__f16_of(all);
-    memcpy(out, &bits, sizeof(bits));
+    int left = 1;
+    double right;
+    while (left * 2 < sources) left *= 2;
+    tree(out, list, left, i, dtype, op);
+    tree(&right, list + left, sources - left, i, dtype, op);
+    step(out, &right, is_narrow(dtype) ? TDM_DTYPE_F32 : dtype, op);
 }
 
-/* An average ends with one division. */
-static void divide(void *x, int sources, tdm_dtype dtype) {
+/* An average ends with one division, floats of 16 bits with one rounding. */
+static void expected(void *out, const void *const *list, int sources, size_t i, tdm_dtype dtype, tdm_reduce_op op) {
     float f;
     double d;
-    if (dtype == TDM_DTYPE_F32) memcpy(&f, x, sizeof(f)), f /= (float)sources, memcpy(x, &f, sizeof(f));
-    if (dtype == TDM_DTYPE_F64) memcpy(&d, x, sizeof(d)), d /= (double)sources, memcpy(x, &d, sizeof(d));
+    tree(out, list, sources, i, dtype, op);
+    memcpy(&f, out, sizeof(f)), memcpy(&d, out, sizeof(d));
+    if (op == TDM_REDUCE_AVG) f /= (float)sources, d /= (double)sources;
+    const uint16_t bits = dtype == TDM_DTYPE_BF16 ? tdm__bf16_of(f) : tdm__f16_of(f);
+    if (dtype == TDM_DTYPE_F32) memcpy(out, &f, sizeof(f));
+    if (dtype == TDM_DTYPE_F64) memcpy(out, &d, sizeof(d));
+    if (is_narrow(dtype)) memcpy(out, &bits, sizeof(bits));
 }
 
 static bool is_integer(tdm_dtype dtype) {
@@ -149,35 +158,76 @@ static bool is_nan(const void *x, tdm_dtype dtype) {
     return false;
 }
 
-TEST(every_loop_in_source_order) {
+static bool is_reduction(int dtype, int op) {
+    return is_integer((tdm_dtype)dtype) ? op != TDM_REDUCE_AVG : op < TDM_REDUCE_BAND;
+}
+
+/* NaN has many bits. */
+static bool are_same(const void *a, const void *b, size_t count, tdm_dtype dtype) {
+    const size_t width = tdm_dtype_bytes(dtype);
+    size_t wrong = 0;
+    for (size_t i = 0; i < count; i++) {
+        const unsigned char *x = (const unsigned char *)a + i * width, *y = (const unsigned char *)b + i * width;
+        wrong += memcmp(x, y, width) != 0 && !(is_nan(x, dtype) && is_nan(y, dtype));
+    }
+    return wrong == 0;
+}
+
+static _Alignas(64) unsigned char source[SOURCES][LINE], got[LINE], want[LINE];
+static const void *list[SOURCES];
+
+static void fill_sources(int sources, size_t count, tdm_dtype dtype, uint64_t *state) {
+    for (int s = 0; s < sources; s++) {
+        fill(source[s], count, dtype, state);
+        list[s] = source[s];
+    }
+}
+
+TEST(every_loop_is_the_tree) {
     uint64_t state = 20261;
-    static _Alignas(64) unsigned char source[SOURCES][(COUNT + 1) * 8], got[(COUNT + 1) * 8], want[8];
     for (int dtype = 0; dtype < TDM_DTYPE_COUNT; dtype++) {
-        size_t width = tdm_dtype_bytes((tdm_dtype)dtype);
+        const size_t width = tdm_dtype_bytes((tdm_dtype)dtype);
         for (int op = TDM_REDUCE_SUM; op < TDM_REDUCE_OPS; op++) {
-            if (is_integer((tdm_dtype)dtype) ? op == TDM_REDUCE_AVG : op >= TDM_REDUCE_BAND) continue;
-            for (int sources = 1; sources <= SOURCES; sources++) {
-                const void *list[SOURCES];
-                for (int s = 0; s < sources; s++) {
-                    fill(source[s], COUNT, (tdm_dtype)dtype, &state);
-                    list[s] = source[s];
-                }
-                size_t count = sources % 2 == 0 ? COUNT : 16, wrong = 0;
+            for (int sources = 1; sources <= SOURCES && is_reduction(dtype, op); sources++) {
+                const size_t count = sources % 3 == 0 ? COUNT : 16 + (size_t)sources;
+                fill_sources(sources, count, (tdm_dtype)dtype, &state);
                 memset(got, 0x77, sizeof(got));
                 tdm__reduce_sources(got, list, sources, count, (tdm_dtype)dtype, (tdm_reduce_op)op);
                 for (size_t i = 0; i < count; i++) {
-                    memcpy(want, source[0] + i * width, width);
-                    if (is_narrow((tdm_dtype)dtype))
-                        reduce_narrow(want, list, sources, i, (tdm_dtype)dtype, (tdm_reduce_op)op);
-                    for (int s = 1; s < sources && !is_narrow((tdm_dtype)dtype); s++)
-                        step(want, source[s] + i * width, (tdm_dtype)dtype, (tdm_reduce_op)op);
-                    if (op == TDM_REDUCE_AVG) divide(want, sources, (tdm_dtype)dtype);
-                    bool both_nan = is_nan(want, (tdm_dtype)dtype) && is_nan(got + i * width, (tdm_dtype)dtype);
-                    wrong += !both_nan && memcmp(want, got + i * width, width) != 0;
+                    double one; /* room for any */
+                    expected(&one, list, sources, i, (tdm_dtype)dtype, (tdm_reduce_op)op);
+                    memcpy(want + i * width, &one, width);
                 }
-                CHECK_INT(wrong, 0);
+                CHECK(are_same(got, want, count, (tdm_dtype)dtype));
                 CHECK(got[count * width] == 0x77);
             }
+        }
+    }
+}
+
+TEST(four_are_two_pairs) {
+    const float x[5] = {1, 0x1p-24f, 0x1p-24f, 0x1p-24f, 0x1p-24f};
+    const void *const one[5] = {x, x + 1, x + 2, x + 3, x + 4};
+    float sum;
+    tdm__reduce_sources(&sum, one, 3, 1, TDM_DTYPE_F32, TDM_REDUCE_SUM);
+    CHECK(sum == 1);
+    tdm__reduce_sources(&sum, one, 4, 1, TDM_DTYPE_F32, TDM_REDUCE_SUM);
+    CHECK(sum == 1 + 0x1p-23f); /* the second pair; one after another they vanish */
+    tdm__reduce_sources(&sum, one + 1, 4, 1, TDM_DTYPE_F32, TDM_REDUCE_SUM);
+    CHECK(sum == 0x1p-22f);
+}
+
+/* Zeros of ranks without rows; -0, because -0 + 0 is 0. */
+TEST(ranks_at_the_end_without_rows_change_nothing) {
+    uint64_t state = 5;
+    static float zero[FEW] = {-0.0f, -0.0f, -0.0f};
+    for (int with = 1; with <= 9; with++) {
+        fill_sources(SOURCES, FEW, TDM_DTYPE_F32, &state);
+        tdm__reduce_sources(want, list, with, FEW, TDM_DTYPE_F32, TDM_REDUCE_SUM);
+        for (int s = with; s < SOURCES; s++) list[s] = zero;
+        for (int all = with; all <= SOURCES; all++) {
+            tdm__reduce_sources(got, list, all, FEW, TDM_DTYPE_F32, TDM_REDUCE_SUM);
+            CHECK(are_same(got, want, FEW, TDM_DTYPE_F32));
         }
     }
 }
@@ -202,13 +252,15 @@ TEST(halves_round_to_the_nearest) {
 
 TEST(nothing_to_reduce) {
     float x = 3, to = 5;
-    const void *list[2] = {&x, &x};
-    tdm__reduce_sources(&to, list, 2, 0, TDM_DTYPE_F32, TDM_REDUCE_SUM);
+    const void *const both[2] = {&x, &x};
+    tdm__reduce_sources(&to, both, 2, 0, TDM_DTYPE_F32, TDM_REDUCE_SUM);
     CHECK(to == 5);
 }
 
 TEST_MAIN({
-    RUN(every_loop_in_source_order);
+    RUN(every_loop_is_the_tree);
+    RUN(four_are_two_pairs);
+    RUN(ranks_at_the_end_without_rows_change_nothing);
     RUN(halves_round_to_the_nearest);
     RUN(nothing_to_reduce);
 })

@@ -113,8 +113,8 @@ TEST(unused_parameters_are_named_on_every_rank) {
 
 /* ---- compression ---- */
 
-/* Each rank's gradient is rounded, the sum is made of floats in rank order and rounded once; single and dp do the same.
- * Of one replica nothing is sent, and nothing rounded. */
+/* Each rank's gradient is rounded, the sum is made of floats and rounded once; single and dp do the same. Of one
+ * replica nothing is sent, and nothing rounded. */
 TEST(gradients_of_16_bits_are_equal_in_all_modes) {
     static const int types[] = {TDM_COMPRESS_BF16, TDM_COMPRESS_FP16};
     tdm_job job;

@@ -82,6 +82,29 @@ TEST(modes_are_equal) {
     }
 }
 
+/* Devices that reach each other add slices of all gradients, others add pairs of them (gpu_laws_apart). Five: a tree. */
+TEST(many_replicas) {
+    tdm_graph *graph = law_graph(1, 1);
+    for (int type = TDM_COMPRESS_NONE; type <= TDM_COMPRESS_BF16; type += TDM_COMPRESS_BF16 - TDM_COMPRESS_NONE) {
+        tdm_job job;
+        small_job(&job);
+        job.train.steps = 3;
+        job.train.per_device = 2;
+        job.data.train.samples = 24; /* batches of 10, 10 and 4: the last leaves one device none */
+        job.parallel.ddp.join = true;
+        job.parallel.ddp.compress.type = type;
+        job.parallel.ddp.backend = TDM_BACKEND_SHM;
+        law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 5), ddp = run_as(&job, graph, TDM_MODE_DDP, 5);
+        law_result dp = run_as(&job, graph, TDM_MODE_DP, 5);
+        job.parallel.dp.update = TDM_DP_UPDATE_ALL;
+        law_result all = run_as(&job, graph, TDM_MODE_DP, 5);
+        law_check_same(&single, &ddp);
+        law_check_same(&single, &dp);
+        CHECK_TEXT(all.params, single.params);
+    }
+    tdm_graph_free(graph);
+}
+
 TEST(series_are_equal_in_all_modes) {
     tdm_graph *graph = law_series();
     for (int precision = TDM_F32; precision <= TDM_BF16; precision++) {
@@ -531,7 +554,7 @@ static void find_devices(void) {
     if (device_count == 0) TEST_SKIP(why);
 }
 
-TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(series_are_equal_in_all_modes);
+TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(many_replicas); RUN(series_are_equal_in_all_modes);
           RUN(synchronised_statistics_are_equal_in_all_modes); RUN(it_repeats); RUN(graphs_change_nothing); RUN(stages);
           RUN(nccl_gives_the_losses_of_shm); RUN(compressed_gradients); RUN(uneven_batches); RUN(the_cpus_numbers);
           RUN(variants_of_dp); RUN(tf32_is_near_f32); RUN(bf16); RUN(resident_samples_change_nothing);

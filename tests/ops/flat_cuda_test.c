@@ -177,8 +177,8 @@ static void check_sum(int sources, size_t count, bool odd, int into) {
     free(want);
 }
 
-TEST(sum_adds_in_order_and_in_place) {
-    static const int sources[] = {1, 2, 3, 4, 8, 20, 63};
+TEST(sum_is_the_tree_and_in_place) {
+    static const int sources[] = {1, 2, 3, 4, 5, 7, 8, 20, 63, 64};
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         for (size_t count = 1; count < 1500; count = count * 5 + 3) {
             check_sum(sources[i], count, false, -1);
@@ -288,7 +288,7 @@ TEST_MAIN({
     CHECK_OK(tdm_cpu_device.open(&cpu, tdm_host_default(), &(tdm_device_options){.index = 0}));
     RUN(numbers_of_16_bits);
     RUN(averages_are_the_cpus);
-    RUN(sum_adds_in_order_and_in_place);
+    RUN(sum_is_the_tree_and_in_place);
     RUN(clip);
     RUN(clamp);
     cpu->ops->close(cpu);

@@ -54,18 +54,24 @@ TEST(optimizers_equal_pytorch) {
 
 enum { MANY = 5003 }; /* no multiple of any block */
 
-TEST(sum_adds_in_order_and_in_place) {
-    static float source[4][MANY], out[MANY], want[MANY];
+static float tree(const float *const *source, int sources, int i) {
+    if (sources == 1) return source[0][i];
+    int left = 1;
+    while (left * 2 < sources) left *= 2;
+    return tree(source, left, i) + tree(source + left, sources - left, i);
+}
+
+TEST(sum_is_the_tree_and_in_place) {
+    enum { SOURCES = 13 };
+    static float source[SOURCES][MANY], out[MANY], want[MANY];
     const tdm_flat_kernels *flat[3];
     const int variant_count = variants(flat);
-    const float *pointer[4] = {source[0], source[1], source[2], source[3]};
+    const float *pointer[SOURCES];
+    for (int s = 0; s < SOURCES; s++) pointer[s] = source[s];
     for (int k = 0; k < variant_count; k++) {
-        for (int sources = 1; sources <= 4; sources++) {
-            for (int s = 0; s < 4; s++) optim_numbers((uint32_t)(s + 7), source[s], MANY, s == 2 ? 1e6f : 1.0f);
-            for (int i = 0; i < MANY; i++) {
-                want[i] = source[0][i];
-                for (int s = 1; s < sources; s++) want[i] += source[s][i];
-            }
+        for (int sources = 1; sources <= SOURCES; sources++) {
+            for (int s = 0; s < SOURCES; s++) optim_numbers((uint32_t)(s + 7), source[s], MANY, s == 2 ? 1e6f : 1.0f);
+            for (int i = 0; i < MANY; i++) want[i] = tree(pointer, sources, i);
             flat[k]->sum(out, pointer, sources, MANY);
             CHECK(memcmp(out, want, sizeof want) == 0);
             flat[k]->sum(source[sources - 1], pointer, sources, MANY);
@@ -168,5 +174,5 @@ TEST(bf16) {
     for (int i = 0; i < count; i++) check_f16(flat[i]);
 }
 
-TEST_MAIN(RUN(bf16); RUN(optimizers_equal_pytorch); RUN(sum_adds_in_order_and_in_place);
+TEST_MAIN(RUN(bf16); RUN(optimizers_equal_pytorch); RUN(sum_is_the_tree_and_in_place);
           RUN(clamp_keeps_what_is_not_a_number); RUN(scale_and_sum_squares_are_the_same_in_all_variants);)

@@ -12,17 +12,25 @@ namespace {
 
 /* ---- sum ---- */
 
+/* The canonical tree (base/tree.h) of sources `first` on, SIZE of them or as many as there are. Each node is a call that the
+ * compiler inlines, so partial sums stay in registers. */
 struct sum_item {
     const float *source[TDM_LIST_MAX];
     float *out;
     int count;
-    template <int WIDE> __device__ void run(int64_t i) const {
-        pack<float, WIDE> total = load<WIDE>(source[0], i);
-        for (int s = 1; s < count; s++) {
-            const pack<float, WIDE> v = load<WIDE>(source[s], i);
-            for (int k = 0; k < WIDE; k++) total.at[k] += v.at[k];
+    template <int WIDE, int SIZE> __device__ pack<float, WIDE> tree(int first, int64_t i) const {
+        if constexpr (SIZE == 1) {
+            return load<WIDE>(source[first], i);
+        } else {
+            pack<float, WIDE> left = tree<WIDE, SIZE / 2>(first, i);
+            if (first + SIZE / 2 >= count) return left;
+            const pack<float, WIDE> right = tree<WIDE, SIZE / 2>(first + SIZE / 2, i);
+            for (int k = 0; k < WIDE; k++) left.at[k] += right.at[k];
+            return left;
         }
-        store(out, i, total);
+    }
+    template <int WIDE> __device__ void run(int64_t i) const {
+        store(out, i, count <= 4 ? tree<WIDE, 4>(0, i) : tree<WIDE, TDM_LIST_MAX>(0, i));
     }
 };
 

@@ -2,8 +2,8 @@
  * graph can capture them together with the work around them.
  *
  * NCCL chooses its algorithm, and with it the order of additions, for each size and machine. Sums have the same bits on
- * every rank, but not those of rank order. With NCCL_ALGO=Ring in the environment two runs with the same ranks give the
- * same bits. Calls that do not match between ranks are not detected: they end by the deadline. */
+ * every rank, but not those of the canonical tree. With NCCL_ALGO=Ring in the environment two runs with the same ranks
+ * give the same bits. Calls that do not match between ranks are not detected: they end by the deadline. */
 #include <string.h>
 
 #include "runtime/backends/nccl/nccl_comm.h"

@@ -14,9 +14,10 @@
  * is TDM_E_COMM, and the message names it. After a failure all communicators of the job fail at once, on every rank,
  * with the first cause. They can only be closed then, in any order.
  *
- * Numbers: reductions run in rank order, ((r0 + r1) + r2) + ..., and give the same bits on every rank, over threads and
- * over processes. Integers wrap around. Minimum and maximum of floats propagate NaN. Floats of 16 bits are computed
- * with as floats, and rounded once at the end. */
+ * Numbers: a reduction of n ranks is the canonical tree, T(n) = T(the first p) op T(the last n - p), where p is the
+ * largest power of two below n: ((r0 + r1) + (r2 + r3)) + r4 of five. So it gives the same bits on every rank, over
+ * threads and over processes, and ranks at the end that add -0 change none. Integers wrap around. Minimum and maximum of
+ * floats propagate NaN. Floats of 16 bits are computed with as floats, and rounded once at the end. */
 #ifndef TANDEM_COMM_H
 #define TANDEM_COMM_H
 

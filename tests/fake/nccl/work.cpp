@@ -5,6 +5,7 @@
 
 #include "runtime/base/bf16.h"
 #include "runtime/base/f16.h"
+#include "runtime/base/tree.h"
 
 namespace fake_nccl {
 
@@ -26,7 +27,7 @@ size_t type_bytes(ncclDataType_t type) {
     }
 }
 
-/* ---- sums, in rank order ---- */
+/* ---- sums, as the canonical tree ---- */
 
 /* A float of 16 bits, rounded after each operation, as NCCL's rings do. */
 template <float WIDEN(uint16_t), uint16_t NARROW(float)> struct narrow {
@@ -55,16 +56,20 @@ template <class T> static T apply(T a, T b, ncclRedOp_t op) {
     }
 }
 
+/* Of the element at byte `from` of the pieces of ranks `first` on. */
+template <class T> static T tree(const member &m, unsigned half, size_t from, int first, int ranks, ncclRedOp_t op) {
+    T one;
+    memcpy(&one, (*m.at)->rank[first].piece[half] + from, sizeof(T));
+    if (ranks == 1) return one;
+    const int left = tdm__tree_left(ranks);
+    return apply(tree<T>(m, half, from, first, left, op), tree<T>(m, half, from, first + left, ranks - left, op), op);
+}
+
 /* Of elements from byte `from` of the pieces on. */
 template <class T>
 static void reduce(const member &m, unsigned half, size_t from, void *out, size_t count, ncclRedOp_t op) {
     for (size_t i = 0; i < count; i++) {
-        T sum;
-        for (int r = 0; r < m.world; r++) {
-            T next;
-            memcpy(&next, (*m.at)->rank[r].piece[half] + from + i * sizeof(T), sizeof(T));
-            sum = r == 0 ? next : apply(sum, next, op);
-        }
+        T sum = tree<T>(m, half, from + i * sizeof(T), 0, m.world, op);
         if (op == ncclAvg) sum = static_cast<T>(static_cast<double>(sum) / m.world);
         memcpy(static_cast<char *>(out) + i * sizeof(T), &sum, sizeof(T));
     }

@@ -5,7 +5,7 @@
  *
  * Threads: one thread at a time uses a communicator, but any thread may call `abort`.
  *
- * Numbers: a backend whose `deterministic` is true adds in rank order: ((r0 + r1) + r2) + ... */
+ * Numbers: a backend whose `deterministic` is true reduces as tandem/comm.h says, to the bit. */
 #ifndef TANDEM_SYS_COMM_H
 #define TANDEM_SYS_COMM_H
 

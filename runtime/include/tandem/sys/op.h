@@ -313,7 +313,8 @@ typedef enum tdm_isa { TDM_ISA_REF, TDM_ISA_AVX2, TDM_ISA_AVX512, TDM_ISA_COUNT 
 
 typedef struct tdm_flat_kernels {
     const char *variant; /* "ref", "avx2", "avx512" */
-    /* out = ((source[0] + source[1]) + source[2]) + ...; out may be any of the sources. */
+    /* out = the sum of the sources as the canonical tree, (s0 + s1) + (s2 + s3) of four (runtime/base/tree.h); out may be
+     * any of the sources. */
     void (*sum)(float *out, const float *const *source, int source_count, size_t count);
     void (*scale)(float *x, float factor, size_t count);
     void (*clamp)(float *x, float most, size_t count);   /* torch.clamp(x, -most, most): a NaN stays one */
