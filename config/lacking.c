@@ -10,7 +10,7 @@
 
 #define LACK_BUILT_IN(key, name)
 #define LACK_DEVICE_MODULE(key, name) {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), #name, "write auto or shm"},
-#define LACK_RESERVED(key, name) {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), NULL, "write auto or shm"},
+#define LACK_HOSTS_MODULE LACK_DEVICE_MODULE
 #define TDM_BACKEND(key, name, source) LACK_##source(key, name)
 #define FORMAT_LACK_BUILT_IN(key)
 #define FORMAT_LACK_RESERVED(key)                                                   \

@@ -74,11 +74,16 @@ static const char *const backend_names[] = {"auto",
 static const char *const average_names[] = {"samples", "ranks", NULL};
 const tdm_field tdm__ddp_rows[] = {
     {FIELD_IN(ENUM, tdm_parallel_section, ddp, backend, "auto"), .names = backend_names, FLAGS(LOCAL),
-     HELP("backend that reduces gradients between ranks; auto: nccl on GPUs where it works, else shm",
-          "进程间梯度通信的后端；auto：GPU 上 nccl 可用时用 nccl，否则用 shm")},
+     HELP(
+         "backend that reduces gradients between ranks; auto: nccl on GPUs where it works, else shm, or gloo if the ranks "
+         "are on several hosts",
+         "进程间梯度通信的后端；auto：GPU 上 nccl 可用时用 nccl，否则同一主机用 shm，多台主机用 gloo")},
     {FIELD_IN(TEXT, tdm_parallel_section, ddp, init_method, "env"), FLAGS(LOCAL),
      HELP("how ranks find each other: env, tcp://host:port or file:///path",
           "进程如何相互发现：env、tcp://host:port 或 file:///path")},
+    {FIELD_IN(TEXT, tdm_parallel_section, ddp, interface, "null"), FLAGS(NULLABLE | LOCAL),
+     HELP("network interface between hosts, by name (eth0) or address; null: the one that leads to rank 0",
+          "主机之间使用的网络接口：名称（eth0）或地址；null：通向 0 号进程的接口")},
     {FIELD_IN(ENUM, tdm_parallel_section, ddp, average, "samples"), .names = average_names,
      HELP(
          "how the loss of a step is averaged; samples: over all samples that count, as in dp; ranks: over the means of "

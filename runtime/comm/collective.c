@@ -343,12 +343,7 @@ static tdm_status run(tdm_group *group, const tdm_comm_call *call) {
 
 tdm_status tdm__group_run(tdm_comm *comm, const tdm_comm_call *call) {
     tdm_group *group = (tdm_group *)comm;
-    const tdm_span span = tdm_comm_call_span(call);
-    const tdm_call noted = {.kind = (int32_t)call->kind,
-                            .dtype = (int32_t)span.dtype,
-                            .op = (int32_t)call->op,
-                            .root = call->rank,
-                            .count = span.count};
+    const tdm_call noted = tdm__call_of(call);
     tdm_status status = tdm__group_enter(group, &noted);
     if (status == TDM_OK) status = run(group, call);
     return tdm__group_leave(group, status);

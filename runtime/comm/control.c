@@ -78,7 +78,7 @@ bool tdm__site_has_ended(const tdm_site *site, char *why, size_t bytes) {
 
 tdm_status tdm__group_ended(tdm_group *group) {
     char call[TDM_CALL_TEXT];
-    tdm__call_print(call, group, &group->call);
+    tdm__call_print(call, &group->call, group->job_rank);
     TDM_FAIL(TDM_E_COMM, "%s: %s", call, cause_of(group->site->control));
 }
 

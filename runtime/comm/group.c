@@ -133,24 +133,11 @@ tdm_status tdm__group_round(tdm_group *group) {
     return TDM_OK;
 }
 
-static bool same_call(const tdm_call *a, const tdm_call *b) {
-    return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->root == b->root && a->count == b->count &&
-           a->sequence == b->sequence && a->extra == b->extra;
-}
-
 /* Every rank compares all calls with member 0's, so that all ranks reach the same verdict. */
 static tdm_status check_calls(tdm_group *group) {
     const tdm_call *first = &tdm__group_entry(group, 0)->call;
-    for (int r = 1; r < group->comm.world; r++) {
-        const tdm_call *other = &tdm__group_entry(group, r)->call;
-        if (same_call(first, other)) continue;
-        char a[TDM_CALL_TEXT], b[TDM_CALL_TEXT];
-        tdm__call_print(a, group, first);
-        tdm__call_print(b, group, other);
-        bool list = first->kind == TDM_COMM_SPLIT && other->kind == TDM_COMM_SPLIT && first->count == other->count;
-        TDM_FAIL(TDM_E_USAGE, "ranks make different calls: rank %d %s, rank %d %s%s", group->job_rank[0], a,
-                 group->job_rank[r], b, list ? " with another list of ranks" : "");
-    }
+    for (int r = 1; r < group->comm.world; r++)
+        TDM_TRY(tdm__call_compare(first, 0, &tdm__group_entry(group, r)->call, r, group->job_rank));
     return TDM_OK;
 }
 

@@ -13,24 +13,14 @@
 
 #include <stdatomic.h>
 
-#include "runtime/comm/comm.h"
+#include "runtime/comm/call.h"
 
 enum {
     TDM_ENTRY_BYTES = 2048,         /* data up to this size travels in the entry */
     TDM_MAIL_BYTES = 32 * 1024,     /* one half of a sender's mailbox */
     TDM_STAGING_BYTES = 512 * 1024, /* one half of a rank's staging memory */
-    TDM_CAUSE_TEXT = 400,
-    TDM_CALL_TEXT = 128,
     TDM_LINE = 64
 };
-
-/* One call. If it is not equal on all ranks of a group, the call fails. */
-typedef struct tdm_call {
-    int32_t kind, dtype, op, root; /* tdm_comm_kind, ...; root: the root, or the peer of a send or receive, or
-                                        * TDM_COMM_ANY; else -1 */
-    uint64_t count, sequence;
-    uint64_t extra; /* split: hash of the list of ranks */
-} tdm_call;
 
 /* Where peers find a rank's span. Region 0: peers cannot reach it. */
 typedef struct tdm_peer_address {
@@ -210,13 +200,6 @@ void tdm__group_untouch(tdm_group *group);
 /* Collective: memory that all members reach, `bytes` for each; and the staging memory. */
 tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out);
 tdm_status tdm__group_stage(tdm_group *group);
-
-/* A root or peer by its number in the job. */
-static inline void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_group *group, const tdm_call *call) {
-    const int root = call->root >= 0 ? group->job_rank[call->root] : call->root;
-    tdm_comm_call_print(out, TDM_CALL_TEXT, (tdm_comm_kind)call->kind, call->sequence, call->count,
-                        tdm_dtype_name((tdm_dtype)call->dtype), tdm__reduce_op_name((tdm_reduce_op)call->op), root);
-}
 
 /* ---- the operations behind both vtables ---- */
 

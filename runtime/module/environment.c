@@ -217,8 +217,9 @@ static tdm_status modules_part(report *r, const tdm_host *host, const tdm_module
     TDM_TRY(put_module(r, host, "cuda", cuda));
     TDM_TRY(put_module(r, host, "image", &module));
     for (const tdm_backend_def *backend = tdm__backends; backend->name != NULL; backend++) {
-        if (backend->source == TDM_SOURCE_RESERVED) put_text(r, backend->name, "not in this build");
-        if (backend->source == TDM_SOURCE_DEVICE_MODULE) TDM_TRY(put_module(r, host, backend->name, &module));
+        const bool is_module =
+            backend->source == TDM_SOURCE_DEVICE_MODULE || backend->source == TDM_SOURCE_HOSTS_MODULE;
+        if (is_module) TDM_TRY(put_module(r, host, backend->name, &module));
     }
     return TDM_OK;
 }

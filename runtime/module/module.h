@@ -33,7 +33,7 @@ typedef enum tdm_backend_source {
     TDM_SOURCE_AUTO, /* the value `auto` */
     TDM_SOURCE_BUILT_IN,
     TDM_SOURCE_DEVICE_MODULE,
-    TDM_SOURCE_RESERVED
+    TDM_SOURCE_HOSTS_MODULE
 } tdm_backend_source;
 typedef struct tdm_backend_def {
     const char *name;

@@ -137,9 +137,11 @@ static tdm_status open_comm(tdm_run *run) {
     const tdm_job *job = run->job;
     double heartbeat = job->parallel.ddp.heartbeat;
     if (run->world == 1) return TDM_OK;
-    TDM_TRY(tdm__comm_open_shm(&run->comm, run->options.launch_fd, run->rank, run->world, run->host,
-                               (int64_t)(job->parallel.ddp.timeout * 1000.0),
-                               isnan(heartbeat) ? 0 : (int64_t)(heartbeat * 1000.0)));
+    run->comm = run->options.comm;
+    if (run->comm == NULL)
+        TDM_TRY(tdm__comm_open_shm(&run->comm, run->options.launch_fd, run->rank, run->world, run->host,
+                                   (int64_t)(job->parallel.ddp.timeout * 1000.0),
+                                   isnan(heartbeat) ? 0 : (int64_t)(heartbeat * 1000.0)));
     if (run->options.on_met != NULL) run->options.on_met(run->options.user);
     return TDM_OK;
 }
@@ -313,6 +315,10 @@ static tdm_status take_options(tdm_run_options *to, const tdm_run_options *from)
                  "tdm_run_open: options.size is %u, this library knows %zu; start with TDM_RUN_OPTIONS_INIT",
                  from->size, sizeof(*to));
     memcpy(to, from, from->size);
+    if (to->comm != NULL) {
+        to->rank = tdm_comm_rank(to->comm);
+        to->world = tdm_comm_world(to->comm);
+    }
     return TDM_OK;
 }
 
@@ -355,7 +361,7 @@ void tdm_run_close(tdm_run *run) {
     tdm__run_close_picture(run);
     tdm__run_close_loaders(run);
     tdm__mode_close(run->mode);
-    tdm_comm_close(run->comm);
+    if (run->comm != run->options.comm) tdm_comm_close(run->comm);
     tdm__plan_free(run->plan);
     tdm__dataset_close(run->train);
     tdm__dataset_close(run->eval);

@@ -38,18 +38,49 @@ int session_ranks_to_start(const session *s) {
     return s->job->parallel.mode == TDM_MODE_DDP && s->facts.world <= 1 && ranks > 1 ? ranks : 0;
 }
 
+static bool is_on_one_host(const session *s) {
+    return s->facts.local_world == s->facts.world;
+}
+
+/* The backend that carries data between hosts; NULL: shared memory suffices. */
+static const char *hosts_backend(const session *s) {
+    switch (s->job->parallel.ddp.backend) {
+    case TDM_BACKEND_GLOO:
+        return "gloo";
+    case TDM_BACKEND_MPI:
+        return "mpi";
+    default:
+        return is_on_one_host(s) ? NULL : "gloo";
+    }
+}
+
+static int64_t ms_of(double seconds) {
+    return isnan(seconds) ? 0 : (int64_t)(seconds * 1000);
+}
+
+static tdm_status join_hosts(session *s) {
+    tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
+    options.host = &s->t->host;
+    options.backend = hosts_backend(s);
+    options.init_method = s->job->parallel.ddp.init_method;
+    options.interface = s->job->parallel.ddp.interface;
+    options.timeout_ms = ms_of(s->job->parallel.ddp.timeout);
+    options.heartbeat_ms = ms_of(s->job->parallel.ddp.heartbeat);
+    stop_meeting(true, saved_code(s->job));
+    return tdm_comm_open_hosts(&s->comm, &s->facts, &options);
+}
+
 /* Gets the descriptor that all ranks share: inherited from our own launcher, else through a meeting point. From then on
  * the ranks are meeting, until on_met reports that all have joined. */
 static tdm_status join_ranks(session *s) {
+    if (hosts_backend(s) != NULL) return join_hosts(s);
     if (s->facts.source == TDM_LAUNCH_TANDEM && s->facts.fd >= 0) {
         s->fd = s->facts.fd;
         return TDM_OK;
     }
-    double heartbeat = s->job->parallel.ddp.heartbeat;
     stop_meeting(true, saved_code(s->job));
     return tdm_launch_meet(&s->fd, &s->facts, &s->t->host, s->job->parallel.ddp.init_method,
-                           (int64_t)(s->job->parallel.ddp.timeout * 1000),
-                           isnan(heartbeat) ? 0 : (int64_t)(heartbeat * 1000));
+                           ms_of(s->job->parallel.ddp.timeout), ms_of(s->job->parallel.ddp.heartbeat));
 }
 
 static void on_met(void *user) {
@@ -81,6 +112,7 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
         options.rank = s->facts.rank;
         options.world = s->facts.world;
         options.launch_fd = s->fd;
+        options.comm = s->comm;
     } else if (s->job->parallel.mode == TDM_MODE_DDP) {
         options.world = 1; /* the only rank of its job */
     }
@@ -92,12 +124,14 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
 
 /* Tells the other ranks at once, so that they do not wait for a timeout. */
 int session_failed(const session *s, tdm_status status) {
+    if (s->comm != NULL) tdm_comm_abort(s->comm, tdm_error_message());
     if (s->fd >= 0 && s->facts.world > 1) tdm_launch_abort(s->fd, s->facts.rank, tdm_error_message());
     return launch_report(s->t, &s->facts, status);
 }
 
 void session_close(session *s) {
     tdm_run_close(s->run);
+    tdm_comm_close(s->comm);
     tdm_free(s->resolved);
     tdm_config_free(s->config);
     if (s->fd >= 0) close(s->fd);

@@ -11,7 +11,8 @@ typedef struct session {
     tdm_config *config;
     const tdm_job *job;
     tdm_launch_facts facts;
-    int fd;         /* shared by the ranks; -1: a single process */
+    int fd;         /* shared by the ranks; -1: a single process, or several hosts */
+    tdm_comm *comm; /* over several hosts; NULL: a single process, or one host */
     bool shows;     /* this process prints: it is rank 0, or the only process */
     char *resolved; /* the resolved configuration, as written to the run directory */
     tdm_run *run;

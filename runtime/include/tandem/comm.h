@@ -1,4 +1,4 @@
-/* tandem/comm.h - communicators: collectives between the threads of a process or the processes of a host.
+/* tandem/comm.h - communicators: collectives between the threads of a process, the processes of a host, or several hosts.
  *
  * A tdm_comm is one rank's end of a group of `world` ranks. Every rank makes the same collective calls in the same
  * order, with the same counts, types, operators and roots. A call that does not match is TDM_E_USAGE on every rank, and
@@ -192,6 +192,36 @@ TDM_API tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const
 /* For a rank that has failed and will not meet the others: they fail at once with `why` instead of waiting for it.
  * Returns when they have arrived, after at most three seconds. */
 TDM_API void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, const char *why);
+
+/* ---- several hosts ---- */
+
+typedef struct tdm_hosts_options {
+    uint32_t size;
+    const tdm_host *host; /* NULL: tdm_host_default() */
+    const char *backend;  /* "gloo" or "mpi": the module that carries the data */
+    const char
+        *init_method; /* "env" (or NULL): MASTER_ADDR and MASTER_PORT; "tcp://host:port" of rank 0. mpi: not used */
+    /* The network interface for the ranks' connections: its name or its address. NULL: the one that leads to rank 0. */
+    const char *interface;
+    int64_t timeout_ms;      /* deadline of each call; at least 1 */
+    int64_t heartbeat_ms;    /* a rank that is silent for so long ends the job; at least 1000, or 0: none does */
+    const char *module_path; /* NULL: TANDEM_MODULE_PATH and the folders next to the library */
+} tdm_hosts_options;
+#define TDM_HOSTS_OPTIONS_INIT \
+    { sizeof(tdm_hosts_options), NULL, "gloo", NULL, NULL, 600000, 5000, NULL }
+
+/* Opens this process's end of a group whose ranks are on several hosts (or on one), and waits until all ranks have
+ * connected. `facts` is what tdm_launch_from_env says, or its rank, world, master_addr, master_port and job.
+ *
+ * Rank 0 listens at the place of init_method. Only ranks of the same job, with the same secret (TANDEM_SECRET_FILE,
+ * TANDEM_SECRET), are admitted; data and control are neither encrypted nor protected after that. Until the last
+ * communicator of the job is closed, a thread of this process, which receives no signals, keeps in touch with rank 0: a
+ * rank that dies, is stopped or cannot be reached ends the job. The last close waits until all ranks have closed theirs.
+ *
+ * TDM_E_UNSUPPORTED if the module is not available. mpi calls MPI_Init_thread unless the program has, and then also
+ * MPI_Finalize; it needs MPI_THREAD_SERIALIZED at least, and no other thread may call MPI meanwhile unless MPI has
+ * MPI_THREAD_MULTIPLE. */
+TDM_API tdm_status tdm_comm_open_hosts(tdm_comm **out, const tdm_launch_facts *facts, const tdm_hosts_options *options);
 
 TDM_END_DECLS
 #endif

@@ -267,6 +267,7 @@ typedef struct tdm_parallel_section {
     struct {
         int backend; /* tdm_backend */
         const char *init_method;
+        const char *interface; /* between hosts; NULL: the one that leads to rank 0 */
         double bucket_cap_mb;
         int average; /* tdm_ddp_average */
         bool find_unused_parameters, broadcast_buffers, check_reduction;

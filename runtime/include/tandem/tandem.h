@@ -68,7 +68,7 @@ typedef struct tdm_run_options {
     void *user;
     const char *module_path; /* NULL: TANDEM_MODULE_PATH and the folders next to the library */
     /* This process as one rank of a ddp job: its rank, the number of ranks, and the descriptor from tdm_launch_create
-     * or tdm_launch_meet. world 0: no other processes. */
+     * or tdm_launch_meet. world 0: no other processes, unless `comm` is set. */
     int rank, world, launch_fd;
     /* Text for config.input.yaml and config.resolved.yaml in the run directory and in checkpoints; NULL: no such file.
      */
@@ -86,9 +86,12 @@ typedef struct tdm_run_options {
      * state. tdm_run_train, tdm_run_step and tdm_run_save are then TDM_E_USAGE, and tdm_run_load reads only the
      * weights. */
     int predicts;
+    /* Instead of launch_fd: an open communicator of the job's ranks, such as one of tdm_comm_open_hosts. Its rank and
+     * world are then this run's. Borrowed until tdm_run_close; nobody else may use it meanwhile. NULL: none. */
+    struct tdm_comm *comm;
 } tdm_run_options;
 #define TDM_RUN_OPTIONS_INIT \
-    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0, NULL, 0 }
+    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0, NULL, 0, NULL }
 
 /* Opens the data, builds the plan and the replicas, makes the initial weights, and resumes if the job says so. The job,
  * the graph and everything `options` points to are borrowed until tdm_run_close. options NULL: TDM_RUN_OPTIONS_INIT.

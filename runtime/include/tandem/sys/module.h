@@ -1,4 +1,5 @@
-/* tandem/sys/module.h - a module: a shared library with kernels, a device, a communicator or a decoder of pictures.
+/* tandem/sys/module.h - a module: a shared library with kernels, a device, a communicator, a transport or a decoder of
+ * pictures.
  *
  * A module exports one constant, `tdm_module_v1`. It is opened on demand and never closed; `probe` says whether it
  * works on this machine. It does not link tandem: it gets what it needs through tdm_host_calls. */
@@ -17,6 +18,7 @@ TDM_BEGIN_DECLS
 
 struct tdm_device_ops;
 struct tdm_comm_ops;
+struct tdm_transport_ops;
 struct tdm_image_ops;
 
 typedef struct tdm_module {
@@ -28,13 +30,14 @@ typedef struct tdm_module {
     /* Hands over the call table, which outlives the module. Called before anything else, possibly more than once with
      * the same table. Any thread. */
     void (*init)(const tdm_host_calls *calls);
-    const tdm_kernel *const *kernels;      /* NULL-terminated, best first; NULL: none */
-    const struct tdm_device_ops *device;   /* NULL: none */
-    const struct tdm_comm_ops *comm;       /* NULL: none */
-    const tdm_loss_kernel *const *losses;  /* NULL-terminated; NULL: none */
-    const tdm_optim_kernel *const *optims; /* NULL-terminated; NULL: none */
-    const struct tdm_image_ops *image;     /* pictures; NULL: none */
-    tdm_share *share;                      /* how kernels on the CPU share their work; NULL: they do not */
+    const tdm_kernel *const *kernels;          /* NULL-terminated, best first; NULL: none */
+    const struct tdm_device_ops *device;       /* NULL: none */
+    const struct tdm_comm_ops *comm;           /* NULL: none */
+    const tdm_loss_kernel *const *losses;      /* NULL-terminated; NULL: none */
+    const tdm_optim_kernel *const *optims;     /* NULL-terminated; NULL: none */
+    const struct tdm_image_ops *image;         /* pictures; NULL: none */
+    const struct tdm_transport_ops *transport; /* messages between hosts; NULL: none */
+    tdm_share *share;                          /* how kernels on the CPU share their work; NULL: they do not */
 } tdm_module;
 
 TDM_END_DECLS

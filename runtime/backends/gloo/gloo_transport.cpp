@@ -1,0 +1,213 @@
+/* Messages over Gloo's TCP transport. Gloo reports failures as exceptions; none of them leaves this file. */
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <set>
+#include <vector>
+
+#include <gloo/common/error.h>
+#include <gloo/transport/address.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include "runtime/backends/gloo/gloo_transport.h"
+#include "runtime/backends/kit/module_host.h"
+
+namespace {
+
+using gloo::transport::UnboundBuffer;
+
+constexpr size_t address_bytes = gloo::transport::Address::kMaxByteSize;
+constexpr size_t length_bytes = sizeof(uint32_t);
+/* Gloo's waits end all connections at their deadline. Tandem has deadlines of its own, and ends waits by `abort`. */
+constexpr std::chrono::milliseconds no_deadline = std::chrono::hours(24 * 365 * 10);
+
+struct transport : tdm_transport {
+    std::shared_ptr<gloo::transport::Device> device;
+    std::shared_ptr<gloo::transport::Context> context;
+    std::mutex mutex; // guards all below
+    bool is_aborted = false;
+    std::set<UnboundBuffer *> waiting;
+};
+
+/* Blocks signals of this thread. Gloo's own thread must receive none, because they belong to the program; and a write
+ * to a closed connection raises SIGPIPE, which this takes back. */
+class masked_signals {
+    sigset_t before;
+
+  public:
+    masked_signals() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~masked_signals() {
+        const timespec none = {0, 0};
+        sigset_t pipe;
+        sigemptyset(&pipe);
+        sigaddset(&pipe, SIGPIPE);
+        if (sigismember(&before, SIGPIPE) == 0) sigtimedwait(&pipe, nullptr, &none);
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+    masked_signals(const masked_signals &) = delete;
+    masked_signals &operator=(const masked_signals &) = delete;
+};
+
+/* What a thrown exception is as a status. To be called in its handler. */
+tdm_status status_of_exception(const char *doing) {
+    try {
+        throw;
+    } catch (const std::bad_alloc &) {
+        TDM_MODULE_FAIL(TDM_E_MEMORY, "gloo: %s: memory is out", doing);
+    } catch (const std::exception &error) {
+        TDM_MODULE_FAIL(TDM_E_COMM, "gloo: %s: %s", doing, error.what());
+    } catch (...) {
+        TDM_MODULE_FAIL(TDM_E_COMM, "gloo: %s failed", doing);
+    }
+}
+
+/* ---- opening ---- */
+
+/* Each address is its length and its bytes. */
+void write_addresses(const transport &t, unsigned char *out) {
+    std::memset(out, 0, size_t(t.world) * (length_bytes + address_bytes));
+    for (int r = 0; r < t.world; r++) {
+        if (r == t.rank) continue;
+        const std::vector<char> bytes = t.context->getPair(r)->address().bytes();
+        const uint32_t length = uint32_t(bytes.size());
+        unsigned char *to = out + size_t(r) * (length_bytes + address_bytes);
+        if (length > address_bytes) throw gloo::Exception("an address is too long");
+        std::memcpy(to, &length, length_bytes);
+        std::memcpy(to + length_bytes, bytes.data(), length);
+    }
+}
+
+tdm_status open_transport(tdm_transport **out, const tdm_host *host, int rank, int world, const char *interface,
+                          int64_t timeout_ms, void *addresses) {
+    *out = nullptr;
+    try {
+        auto made = std::make_unique<transport>();
+        gloo::transport::tcp::attr attributes;
+        const masked_signals masked;
+        attributes.hostname = interface;
+        made->ops = &tdm__gloo_ops;
+        made->host = host;
+        made->rank = rank;
+        made->world = world;
+        made->device = gloo::transport::tcp::CreateDevice(attributes);
+        made->context = made->device->createContext(rank, world);
+        made->context->setTimeout(std::chrono::milliseconds(timeout_ms)); // for connecting; waits have none
+        for (int r = 0; r < world; r++)
+            if (r != rank) made->context->createPair(r);
+        write_addresses(*made, static_cast<unsigned char *>(addresses));
+        *out = made.release();
+        return TDM_OK;
+    } catch (...) {
+        return status_of_exception("opening");
+    }
+}
+
+tdm_status connect_transport(tdm_transport *base, const void *addresses) {
+    auto &t = *static_cast<transport *>(base);
+    try {
+        for (int r = 0; r < t.world; r++) {
+            const auto *from = static_cast<const unsigned char *>(addresses) + size_t(r) * (length_bytes + address_bytes);
+            uint32_t length;
+            std::memcpy(&length, from, length_bytes);
+            if (r == t.rank) continue;
+            if (length > address_bytes) throw gloo::Exception("an address is too long");
+            t.context->getPair(r)->connect(std::vector<char>(from + length_bytes, from + length_bytes + length));
+        }
+        return TDM_OK;
+    } catch (...) {
+        return status_of_exception("connecting to the other ranks");
+    }
+}
+
+/* ---- messages ---- */
+
+/* A message on its way. `abort` can reach it for as long as it lives. */
+class pending {
+    transport &t;
+    std::unique_ptr<UnboundBuffer> buffer;
+
+  public:
+    pending(transport &own, const tdm_message &message)
+        : t(own), buffer(own.context->createUnboundBuffer(message.data, message.bytes)) {
+        const std::lock_guard<std::mutex> lock(t.mutex);
+        if (t.is_aborted) throw gloo::Exception("the job has ended");
+        t.waiting.insert(buffer.get());
+    }
+    ~pending() {
+        const std::lock_guard<std::mutex> lock(t.mutex);
+        t.waiting.erase(buffer.get());
+    }
+    void start(const tdm_message &message) {
+        if (message.sends)
+            buffer->send(message.peer, message.tag);
+        else if (message.any != nullptr)
+            buffer->recv(std::vector<int>(message.any, message.any + message.any_count), message.tag);
+        else
+            buffer->recv(message.peer, message.tag);
+    }
+    void wait(const tdm_message &message) {
+        const bool done = message.sends ? buffer->waitSend(nullptr, no_deadline)
+                                        : buffer->waitRecv(message.from, no_deadline);
+        if (!done) throw gloo::Exception("the job has ended");
+    }
+};
+
+tdm_status exchange(tdm_transport *base, const tdm_message *message, int count) {
+    auto &t = *static_cast<transport *>(base);
+    try {
+        const masked_signals masked;
+        std::vector<std::unique_ptr<pending>> list;
+        list.reserve(size_t(count));
+        for (int i = 0; i < count; i++) list.push_back(std::make_unique<pending>(t, message[i]));
+        for (int i = 0; i < count; i++) // what is expected first: then it need not be kept elsewhere
+            if (!message[i].sends) list[size_t(i)]->start(message[i]);
+        for (int i = 0; i < count; i++)
+            if (message[i].sends) list[size_t(i)]->start(message[i]);
+        for (int i = 0; i < count; i++) list[size_t(i)]->wait(message[i]);
+        return TDM_OK;
+    } catch (...) {
+        return status_of_exception("a message");
+    }
+}
+
+/* ---- ending ---- */
+
+void abort_transport(tdm_transport *base) {
+    auto &t = *static_cast<transport *>(base);
+    const std::lock_guard<std::mutex> lock(t.mutex);
+    t.is_aborted = true;
+    for (UnboundBuffer *buffer : t.waiting) {
+        buffer->abortWaitRecv();
+        buffer->abortWaitSend();
+    }
+}
+
+void close_transport(tdm_transport *base) {
+    auto *t = static_cast<transport *>(base);
+    if (t == nullptr) return;
+    try {
+        for (int r = 0; r < t->world; r++)
+            if (r != t->rank) t->context->getPair(r)->close();
+    } catch (...) { // it is closed, or was never connected
+    }
+    t->context.reset();
+    t->device.reset();
+    delete t;
+}
+
+} // namespace
+
+extern "C" const tdm_transport_ops tdm__gloo_ops = {
+    "gloo", length_bytes + address_bytes, open_transport, connect_transport, exchange, abort_transport, close_transport,
+};

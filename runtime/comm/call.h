@@ -1,0 +1,32 @@
+/* A call as ranks compare it and as messages show it. */
+#ifndef TDM_COMM_CALL_H
+#define TDM_COMM_CALL_H
+
+#include "runtime/comm/comm.h"
+
+enum { TDM_CALL_TEXT = 128, TDM_CAUSE_TEXT = 400 };
+
+/* One call. If it is not equal on all ranks of a group, the call fails. */
+typedef struct tdm_call {
+    int32_t kind, dtype, op, root; /* tdm_comm_kind, ...; root: the root, or the peer of a send or receive, or
+                                    * TDM_COMM_ANY; else -1 */
+    uint64_t count, sequence;
+    uint64_t extra; /* split: hash of the list of ranks */
+} tdm_call;
+
+static inline tdm_call tdm__call_of(const tdm_comm_call *call) {
+    const tdm_span span = tdm_comm_call_span(call);
+    return (tdm_call){.kind = (int32_t)call->kind,
+                      .dtype = (int32_t)span.dtype,
+                      .op = (int32_t)call->op,
+                      .root = call->rank,
+                      .count = span.count};
+}
+
+/* job_rank[r] is the number of member r in the job: messages name a root or a peer by it. */
+void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call, const int *job_rank);
+/* TDM_E_USAGE if two members make different calls; the message names both. */
+tdm_status tdm__call_compare(const tdm_call *first, int first_member, const tdm_call *other, int other_member,
+                             const int *job_rank);
+
+#endif

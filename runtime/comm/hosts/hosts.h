@@ -1,0 +1,80 @@
+/* A communicator over several hosts: collectives made from the messages of a transport (gloo, mpi).
+ *
+ * Every collective begins with a meeting of its ranks: each sends its entry (the call, and small data itself) to all
+ * others. So all find out whether the calls are equal before any data moves, and small data needs nothing more. */
+#ifndef TDM_COMM_HOSTS_HOSTS_H
+#define TDM_COMM_HOSTS_HOSTS_H
+
+#include <stdatomic.h>
+
+#include <tandem/sys/transport.h>
+
+#include "runtime/comm/hosts/hub.h"
+
+enum {
+    TDM_HOSTS_ENTRY_BYTES = 448,             /* data up to this size travels in the entry */
+    TDM_HOSTS_CHUNK_BYTES = 4 * 1024 * 1024, /* of the data that is reduced at a time */
+    TDM_HOSTS_GROUPS = TDM_TAGS / 8          /* groups of one job */
+};
+
+typedef struct tdm_hosts_entry {
+    tdm_call call;
+    unsigned char data[TDM_HOSTS_ENTRY_BYTES];
+} tdm_hosts_entry;
+
+/* What all communicators of a job have in common. The last one closes it. */
+typedef struct tdm_hosts_job {
+    const tdm_host *host;
+    atomic_int users;
+    tdm_hub *hub;
+    tdm_transport *transport;
+    int64_t timeout_ms;
+    atomic_int next_group;
+    _Atomic(struct tdm_hosts_block *) blocks; /* results of `allocate` */
+} tdm_hosts_job;
+
+typedef struct tdm_hosts_comm {
+    tdm_comm comm; /* must be first */
+    tdm_comm_ops ops;
+    tdm_hosts_job *job;
+    int *job_rank; /* of each member */
+    int group;     /* its number, equal on all members and different in all groups that share a rank */
+    tdm_call call; /* the call in flight */
+    int64_t start_ns;
+    tdm_hosts_entry *entry; /* of each member, in the current call */
+    tdm_message *message;   /* room for four to each member */
+    unsigned char *scratch;
+    size_t scratch_bytes;
+} tdm_hosts_comm;
+
+/* What a message is for: part of its tag. */
+typedef enum tdm_hosts_use { TDM_USE_ENTRY, TDM_USE_DATA, TDM_USE_HEAD, TDM_USE_BODY, TDM_USE_TAKEN } tdm_hosts_use;
+
+/* Takes over the hub and the transport, also if it fails. */
+tdm_status tdm__hosts_comm_new(tdm_comm **out, const tdm_host *host, tdm_hub *hub, tdm_transport *transport,
+                               int64_t timeout_ms);
+
+/* ---- hosts_messages.c ---- */
+
+/* `bytes` to or from a member; the order of messages of one use between two ranks is that of the calls. */
+tdm_message tdm__hosts_send(const tdm_hosts_comm *c, int member, tdm_hosts_use use, const void *data, size_t bytes);
+tdm_message tdm__hosts_receive(const tdm_hosts_comm *c, int member, tdm_hosts_use use, void *data, size_t bytes);
+/* Carries out the first `count` of c->message. A failure is the end of the job. */
+tdm_status tdm__hosts_exchange(tdm_hosts_comm *c, int count);
+/* Begins a collective: see above. `small` bytes of `data` travel along if they fit. */
+tdm_status tdm__hosts_meet(tdm_hosts_comm *c, const void *data, size_t small);
+tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes); /* makes room for so many */
+/* TDM_OK, or how the job has ended. */
+tdm_status tdm__hosts_check(const tdm_hosts_comm *c);
+tdm_status tdm__hosts_send_call(tdm_hosts_comm *c, tdm_span in);
+tdm_status tdm__hosts_receive_call(tdm_hosts_comm *c, tdm_span out, int *from);
+
+/* ---- hosts_call.c ---- */
+
+tdm_status tdm__hosts_run(tdm_comm *comm, const tdm_comm_call *call);
+/* Records a call, and the time from which its deadline counts. */
+void tdm__hosts_enter(tdm_hosts_comm *c, const tdm_call *call);
+/* A failure of this rank ends the job. */
+tdm_status tdm__hosts_leave(tdm_hosts_comm *c, tdm_status status);
+
+#endif

@@ -1,0 +1,272 @@
+/* The collectives. After the meeting (hosts.h) data that did not fit the entries goes straight from memory to memory.
+ *
+ * all_reduce and reduce cut the data into chunks, and a chunk into a segment for each rank. Rank r gets segment r of all
+ * ranks, adds in the order of every backend (reduce.h), and sends the sum to the ranks that get the result. While a chunk's
+ * sums travel, so does the next chunk's data: the network is never idle. Each rank sends 2 (n - 1) / n of the data, the
+ * least possible. */
+#include <string.h>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
+#include "runtime/comm/hosts/hosts.h"
+#include "runtime/comm/reduce.h"
+
+static size_t span_bytes(tdm_span span) {
+    return span.count * tdm_dtype_bytes(span.dtype);
+}
+
+static unsigned char *at(void *base, size_t offset) {
+    return (unsigned char *)base + offset;
+}
+
+static bool fits_entry(size_t bytes) {
+    return bytes <= TDM_HOSTS_ENTRY_BYTES;
+}
+
+/* ---- all_reduce and reduce ---- */
+
+/* A range of elements that is reduced at a time. */
+typedef struct chunk {
+    unsigned char *data;
+    size_t count;
+} chunk;
+
+typedef struct reduction {
+    tdm_dtype dtype;
+    tdm_reduce_op op;
+    int root; /* the only member that gets the result; -1: all get it */
+} reduction;
+
+static bool gets_result(const reduction *how, int member) {
+    return how->root < 0 || how->root == member;
+}
+
+static size_t segment_start(size_t count, int member, int world) {
+    return count / (size_t)world * (size_t)member + count % (size_t)world * (size_t)member / (size_t)world;
+}
+
+/* A member's segment of a chunk. */
+static chunk segment(const tdm_hosts_comm *c, const chunk *whole, int member, size_t width) {
+    const size_t start = segment_start(whole->count, member, c->comm.world);
+    const size_t end = segment_start(whole->count, member + 1, c->comm.world);
+    return (chunk){at(whole->data, start * width), end - start};
+}
+
+/* Every member's copy of this rank's segment comes into the scratch memory, one behind the other. */
+static int add_contributions(tdm_hosts_comm *c, int count, const chunk *whole, size_t width) {
+    const size_t own = segment(c, whole, c->comm.rank, width).count * width;
+    for (int r = 0; r < c->comm.world; r++) {
+        const chunk theirs = segment(c, whole, r, width);
+        if (r == c->comm.rank) continue;
+        if (theirs.count > 0)
+            c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, theirs.data, theirs.count * width);
+        if (own > 0) c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, c->scratch + (size_t)r * own, own);
+    }
+    return count;
+}
+
+static int add_results(tdm_hosts_comm *c, int count, const chunk *whole, const reduction *how, size_t width,
+                       const void *own_sum) {
+    const size_t own = segment(c, whole, c->comm.rank, width).count * width;
+    for (int r = 0; r < c->comm.world; r++) {
+        const chunk theirs = segment(c, whole, r, width);
+        if (r == c->comm.rank) continue;
+        if (gets_result(how, r) && own > 0) c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, own_sum, own);
+        if (gets_result(how, c->comm.rank) && theirs.count > 0)
+            c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, theirs.data, theirs.count * width);
+    }
+    return count;
+}
+
+/* Sums this rank's segment into `sum` and, if this rank gets the result, into its place. */
+static void reduce_own(const tdm_hosts_comm *c, const chunk *whole, const reduction *how, size_t width, void *sum) {
+    const void *source[TDM_COMM_WORLD_MAX];
+    const chunk own = segment(c, whole, c->comm.rank, width);
+    for (int r = 0; r < c->comm.world; r++)
+        source[r] = r == c->comm.rank ? own.data : c->scratch + (size_t)r * own.count * width;
+    tdm__reduce_sources(sum, source, c->comm.world, own.count, how->dtype, how->op);
+    if (gets_result(how, c->comm.rank) && own.count > 0) memcpy(own.data, sum, own.count * width);
+}
+
+static tdm_status reduce_chunks(tdm_hosts_comm *c, tdm_span io, const reduction *how) {
+    const size_t width = tdm_dtype_bytes(io.dtype), most = TDM_HOSTS_CHUNK_BYTES / width;
+    const size_t world = (size_t)c->comm.world, part = (most / world + 1) * width;
+    /* Contributions, then the sums of two chunks: one travels while the next is made. */
+    TDM_TRY(tdm__hosts_scratch(c, (world + 2) * part));
+    chunk before = {NULL, 0};
+    for (size_t done = 0, n = 0;; n++) {
+        unsigned char *sum = c->scratch + (world + n % 2) * part, *last_sum = c->scratch + (world + (n + 1) % 2) * part;
+        const size_t left = io.count - done;
+        const chunk now = {at(io.data, done * width), left < most ? left : most};
+        int count = now.count > 0 ? add_contributions(c, 0, &now, width) : 0;
+        if (before.count > 0) count = add_results(c, count, &before, how, width, last_sum);
+        TDM_TRY(tdm__hosts_exchange(c, count));
+        if (now.count == 0) return TDM_OK;
+        reduce_own(c, &now, how, width, sum);
+        before = now;
+        done += now.count;
+    }
+}
+
+static tdm_status reduce(tdm_hosts_comm *c, tdm_span io, const reduction *how) {
+    const void *source[TDM_COMM_WORLD_MAX];
+    const size_t bytes = span_bytes(io);
+    TDM_TRY(tdm__hosts_meet(c, io.data, bytes));
+    if (!fits_entry(bytes)) return reduce_chunks(c, io, how);
+    for (int r = 0; r < c->comm.world; r++) source[r] = c->entry[r].data;
+    if (gets_result(how, c->comm.rank))
+        tdm__reduce_sources(io.data, source, c->comm.world, io.count, how->dtype, how->op);
+    return TDM_OK;
+}
+
+/* ---- reduce_scatter ---- */
+
+static tdm_status reduce_scatter(tdm_hosts_comm *c, tdm_span in, tdm_span out, const reduction *how) {
+    const void *source[TDM_COMM_WORLD_MAX];
+    const size_t width = tdm_dtype_bytes(out.dtype), world = (size_t)c->comm.world, rank = (size_t)c->comm.rank;
+    const size_t most = TDM_HOSTS_CHUNK_BYTES / width / world + 1;
+    TDM_TRY(tdm__hosts_meet(c, NULL, 0));
+    TDM_TRY(tdm__hosts_scratch(c, (world + 1) * most * width));
+    unsigned char *sum = c->scratch + world * most * width;
+    for (size_t done = 0; done < out.count;) {
+        const size_t n = out.count - done < most ? out.count - done : most, bytes = n * width;
+        int count = 0;
+        for (size_t r = 0; r < world; r++) {
+            source[r] = r == rank ? at(in.data, (rank * out.count + done) * width) : c->scratch + r * bytes;
+            if (r == rank) continue;
+            c->message[count++] =
+                tdm__hosts_send(c, (int)r, TDM_USE_DATA, at(in.data, (r * out.count + done) * width), bytes);
+            c->message[count++] = tdm__hosts_receive(c, (int)r, TDM_USE_DATA, c->scratch + r * bytes, bytes);
+        }
+        TDM_TRY(tdm__hosts_exchange(c, count));
+        tdm__reduce_sources(sum, source, (int)world, n, how->dtype, how->op);
+        memcpy(at(out.data, done * width), sum, bytes);
+        done += n;
+    }
+    return TDM_OK;
+}
+
+/* ---- collectives that only move data ---- */
+
+/* Two steps, so that no rank sends more than twice the data: member r gets part r from the root, then all give their
+ * parts to all. */
+static tdm_status broadcast_parts(tdm_hosts_comm *c, const chunk *whole, int root) {
+    int count = 0;
+    for (int r = 0; r < c->comm.world; r++) {
+        const chunk part = segment(c, whole, r, 1);
+        if (r == root || part.count == 0) continue;
+        if (c->comm.rank == root)
+            c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, part.data, part.count);
+        else if (r == c->comm.rank)
+            c->message[count++] = tdm__hosts_receive(c, root, TDM_USE_DATA, part.data, part.count);
+    }
+    TDM_TRY(tdm__hosts_exchange(c, count));
+    const chunk own = segment(c, whole, c->comm.rank, 1);
+    count = 0;
+    for (int r = 0; r < c->comm.world; r++) {
+        const chunk part = segment(c, whole, r, 1);
+        if (r == c->comm.rank) continue;
+        if (r != root && own.count > 0) c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, own.data, own.count);
+        if (c->comm.rank != root && part.count > 0)
+            c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, part.data, part.count);
+    }
+    return tdm__hosts_exchange(c, count);
+}
+
+static tdm_status broadcast(tdm_hosts_comm *c, tdm_span io, int root) {
+    const size_t bytes = span_bytes(io);
+    const chunk whole = {io.data, bytes};
+    TDM_TRY(tdm__hosts_meet(c, c->comm.rank == root ? io.data : NULL, bytes));
+    if (!fits_entry(bytes)) return broadcast_parts(c, &whole, root);
+    if (c->comm.rank != root && bytes > 0) memcpy(io.data, c->entry[root].data, bytes);
+    return TDM_OK;
+}
+
+/* `root` < 0: every member gets the result. */
+static tdm_status gather(tdm_hosts_comm *c, tdm_span in, void *out, int root) {
+    const size_t bytes = span_bytes(in);
+    const int rank = c->comm.rank;
+    const bool gets = root < 0 || root == rank;
+    int count = 0;
+    TDM_TRY(tdm__hosts_meet(c, in.data, bytes));
+    for (int r = 0; bytes > 0 && r < c->comm.world; r++) {
+        unsigned char *to = gets ? at(out, (size_t)r * bytes) : NULL;
+        if (gets && fits_entry(bytes))
+            memcpy(to, c->entry[r].data, bytes);
+        else if (gets && r == rank && to != in.data)
+            memcpy(to, in.data, bytes);
+        if (fits_entry(bytes) || r == rank) continue;
+        if (root < 0 || r == root) c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, in.data, bytes);
+        if (gets) c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, to, bytes);
+    }
+    return tdm__hosts_exchange(c, count);
+}
+
+/* Scatter, and with root < 0 all_to_all. `bytes` is the size of a part. */
+static tdm_status distribute(tdm_hosts_comm *c, tdm_span in, tdm_span out, size_t bytes, int root) {
+    const int rank = c->comm.rank;
+    const bool sends = root < 0 || root == rank;
+    int count = 0;
+    TDM_TRY(tdm__hosts_meet(c, NULL, 0));
+    for (int r = 0; bytes > 0 && r < c->comm.world; r++) {
+        unsigned char *to = root < 0 ? at(out.data, (size_t)r * bytes) : out.data;
+        const bool gets = root < 0 || root == r;
+        if (r == rank && sends) memcpy(to, at(in.data, (size_t)r * bytes), bytes);
+        if (r == rank) continue;
+        if (sends) c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, at(in.data, (size_t)r * bytes), bytes);
+        if (gets) c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, to, bytes);
+    }
+    return tdm__hosts_exchange(c, count);
+}
+
+/* ---- the call ---- */
+
+void tdm__hosts_enter(tdm_hosts_comm *c, const tdm_call *call) {
+    c->call = *call;
+    c->call.sequence = c->comm.sequence;
+    c->start_ns = tdm__now_ns();
+}
+
+tdm_status tdm__hosts_leave(tdm_hosts_comm *c, tdm_status status) {
+    tdm_hub_cause cause;
+    if (status != TDM_OK && !tdm__hub_has_ended(c->job->hub, &cause))
+        tdm__hub_end(c->job->hub, status == TDM_E_USAGE ? status : TDM_E_COMM, tdm_error_message());
+    return status;
+}
+
+static tdm_status run(tdm_hosts_comm *c, const tdm_comm_call *call) {
+    const tdm_span in = call->in, out = call->out;
+    switch (call->kind) {
+    case TDM_COMM_ALL_REDUCE:
+    case TDM_COMM_REDUCE:
+        return reduce(c, in, &(reduction){in.dtype, call->op, call->rank});
+    case TDM_COMM_BROADCAST:
+        return broadcast(c, in, call->rank);
+    case TDM_COMM_GATHER:
+    case TDM_COMM_ALL_GATHER:
+        return gather(c, in, out.data, call->rank);
+    case TDM_COMM_SCATTER:
+        return distribute(c, in, out, span_bytes(out), call->rank);
+    case TDM_COMM_REDUCE_SCATTER:
+        return reduce_scatter(c, in, out, &(reduction){in.dtype, call->op, -1});
+    case TDM_COMM_ALL_TO_ALL:
+        return distribute(c, in, out, span_bytes(out) / (size_t)c->comm.world, -1);
+    case TDM_COMM_SEND:
+        return tdm__hosts_send_call(c, in);
+    case TDM_COMM_RECEIVE:
+        return tdm__hosts_receive_call(c, out, call->from);
+    case TDM_COMM_BARRIER:
+        return tdm__hosts_meet(c, NULL, 0);
+    default:
+        TDM_FAIL(TDM_E_INTERNAL, "communicator: '%s' is no call", tdm_comm_kind_name(call->kind));
+    }
+}
+
+tdm_status tdm__hosts_run(tdm_comm *comm, const tdm_comm_call *call) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
+    const tdm_call noted = tdm__call_of(call);
+    tdm__hosts_enter(c, &noted);
+    return tdm__hosts_leave(c, run(c, call));
+}

@@ -1,0 +1,171 @@
+/* Making, splitting and closing communicators over several hosts. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/hosts/hosts.h"
+
+/* What `allocate` returns: memory of this process. Spans in it are sent from where they lie, like all others. */
+typedef struct tdm_hosts_block {
+    struct tdm_hosts_block *next;
+    void *data;
+} tdm_hosts_block;
+
+/* ---- the job ---- */
+
+static void release_job(tdm_hosts_job *job) {
+    if (job == NULL || atomic_fetch_sub(&job->users, 1) > 1) return;
+    const tdm_host *host = job->host;
+    if (job->hub != NULL) tdm__hub_leave(job->hub, job->timeout_ms);
+    tdm__hub_close(job->hub); /* first: its thread uses the transport */
+    if (job->transport != NULL) job->transport->ops->close(job->transport);
+    for (tdm_hosts_block *block = atomic_load(&job->blocks); block != NULL;) {
+        tdm_hosts_block *next = block->next;
+        tdm__delete_pages(host, block->data);
+        tdm__delete(host, block);
+        block = next;
+    }
+    tdm__delete(host, job);
+}
+
+static void free_comm(tdm_hosts_comm *c) {
+    tdm_hosts_job *job = c->job;
+    const tdm_host *host = c->comm.host;
+    tdm__delete(host, c->job_rank);
+    tdm__delete(host, c->entry);
+    tdm__delete(host, c->message);
+    tdm__delete(host, c->scratch);
+    tdm__delete(host, c);
+    release_job(job);
+}
+
+static void close_comm(tdm_comm *comm) {
+    free_comm((tdm_hosts_comm *)comm);
+}
+
+/* ---- what a communicator can do ---- */
+
+static tdm_status allocate_block(tdm_hosts_comm *c, size_t bytes, void **out) {
+    tdm_hosts_block *block;
+    TDM_TRY(tdm__hosts_meet(c, NULL, 0));
+    TDM_TRY(tdm__new(c->comm.host, &block, 1, sizeof(*block), "communicator's memory"));
+    TDM_TRY_ELSE(tdm__new_pages(c->comm.host, &block->data, bytes > 0 ? bytes : 1, "communicator's memory"),
+                 tdm__delete(c->comm.host, block));
+    block->next = atomic_load(&c->job->blocks);
+    while (!atomic_compare_exchange_weak(&c->job->blocks, &block->next, block)) continue;
+    *out = block->data;
+    return TDM_OK;
+}
+
+static tdm_status allocate(tdm_comm *comm, size_t bytes, void **out) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
+    *out = NULL;
+    tdm__hosts_enter(
+        c, &(tdm_call){.kind = TDM_COMM_ALLOCATE, .dtype = TDM_DTYPE_U8, .op = -1, .root = -1, .count = bytes});
+    return tdm__hosts_leave(c, allocate_block(c, bytes, out));
+}
+
+static tdm_status new_comm(tdm_hosts_comm **out, tdm_hosts_job *job, int rank, int world, int group);
+
+static tdm_status split_group(tdm_hosts_comm *c, const int *ranks, int count, tdm_hosts_comm **out) {
+    int next = atomic_load(&c->job->next_group), rank = 0;
+    TDM_TRY(tdm__hosts_meet(c, &next, sizeof(next)));
+    /* The first number that is free on all members. */
+    for (int r = 0; r < c->comm.world; r++) {
+        int theirs;
+        memcpy(&theirs, c->entry[r].data, sizeof(theirs));
+        if (theirs > next) next = theirs;
+    }
+    if (next >= TDM_HOSTS_GROUPS)
+        TDM_FAIL(TDM_E_USAGE, "split: a job over several hosts can make at most %d groups", TDM_HOSTS_GROUPS - 1);
+    atomic_store(&c->job->next_group, next + 1);
+    while (rank < count && ranks[rank] != c->comm.rank) rank++;
+    if (rank == count) return TDM_OK;
+    TDM_TRY(new_comm(out, c->job, rank, count, next));
+    for (int r = 0; r < count; r++) (*out)->job_rank[r] = c->job_rank[ranks[r]];
+    return TDM_OK;
+}
+
+static tdm_status split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm, *made = NULL;
+    *out = NULL;
+    tdm__hosts_enter(c, &(tdm_call){.kind = TDM_COMM_SPLIT,
+                                    .dtype = TDM_DTYPE_I32,
+                                    .op = -1,
+                                    .root = -1,
+                                    .count = (uint64_t)count,
+                                    .extra = tdm__hash64(ranks, (size_t)count * sizeof(*ranks), 0)});
+    const tdm_status status = split_group(c, ranks, count, &made);
+    if (made != NULL) *out = &made->comm;
+    return tdm__hosts_leave(c, status);
+}
+
+static void abort_job(tdm_comm *comm, const char *why) {
+    const tdm_hosts_comm *c = (const tdm_hosts_comm *)comm;
+    char cause[TDM_CAUSE_TEXT];
+    if (why == NULL) {
+        tdm__hub_abort(c->job->hub);
+        return;
+    }
+    snprintf(cause, sizeof(cause), "rank %d: %s", c->job_rank[comm->rank], why);
+    tdm__hub_end(c->job->hub, TDM_E_COMM, cause);
+}
+
+static bool has_ended(tdm_comm *comm, char *why, size_t bytes) {
+    tdm_hub_cause cause;
+    if (!tdm__hub_has_ended(((const tdm_hosts_comm *)comm)->job->hub, &cause)) return false;
+    snprintf(why, bytes, "%s", cause.why);
+    return true;
+}
+
+/* ---- making one ---- */
+
+static tdm_status make_parts(tdm_hosts_comm *c, size_t world) {
+    TDM_TRY(tdm__new(c->comm.host, &c->job_rank, world, sizeof(*c->job_rank), "communicator"));
+    TDM_TRY(tdm__new(c->comm.host, &c->entry, world, sizeof(*c->entry), "communicator"));
+    return tdm__new(c->comm.host, &c->message, world * 4, sizeof(*c->message), "communicator");
+}
+
+static tdm_status new_comm(tdm_hosts_comm **out, tdm_hosts_job *job, int rank, int world, int group) {
+    tdm_hosts_comm *c;
+    *out = NULL;
+    TDM_TRY(tdm__new(job->host, &c, 1, sizeof(*c), "communicator"));
+    atomic_fetch_add(&job->users, 1);
+    c->job = job;
+    c->ops = (tdm_comm_ops){.name = job->transport->ops->name,
+                            .deterministic = true,
+                            .run = tdm__hosts_run,
+                            .allocate = allocate,
+                            .split = split,
+                            .abort = abort_job,
+                            .close = close_comm,
+                            .ended = has_ended};
+    c->comm =
+        (tdm_comm){.ops = &c->ops, .host = job->host, .rank = rank, .world = world, .timeout_ms = job->timeout_ms};
+    c->group = group;
+    TDM_TRY_ELSE(make_parts(c, (size_t)world), free_comm(c));
+    for (int r = 0; r < world; r++) c->job_rank[r] = r;
+    *out = c;
+    return TDM_OK;
+}
+
+tdm_status tdm__hosts_comm_new(tdm_comm **out, const tdm_host *host, tdm_hub *hub, tdm_transport *transport,
+                               int64_t timeout_ms) {
+    tdm_hosts_job *job;
+    tdm_hosts_comm *c = NULL;
+    *out = NULL;
+    TDM_TRY_ELSE(tdm__new(host, &job, 1, sizeof(*job), "communicator"),
+                 (tdm__hub_close(hub), transport->ops->close(transport)));
+    job->host = host;
+    job->hub = hub;
+    job->transport = transport;
+    job->timeout_ms = timeout_ms;
+    atomic_store(&job->users, 1);
+    atomic_store(&job->next_group, 1);
+    const tdm_status status = new_comm(&c, job, transport->rank, transport->world, 0);
+    if (c != NULL) *out = &c->comm;
+    release_job(job); /* the communicator holds it */
+    return status;
+}

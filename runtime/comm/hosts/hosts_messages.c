@@ -1,0 +1,142 @@
+/* Messages: the meeting of a collective, and send and receive. */
+#include <string.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
+#include "runtime/comm/hosts/hosts.h"
+
+enum { USES = 8 };
+
+static uint32_t tag_of(const tdm_hosts_comm *c, tdm_hosts_use use) {
+    return (uint32_t)c->group * USES + (uint32_t)use;
+}
+
+tdm_message tdm__hosts_send(const tdm_hosts_comm *c, int member, tdm_hosts_use use, const void *data, size_t bytes) {
+    return (tdm_message){.sends = true,
+                         .peer = c->job_rank[member],
+                         .tag = tag_of(c, use),
+                         .data = (void *)(uintptr_t)data,
+                         .bytes = bytes};
+}
+
+tdm_message tdm__hosts_receive(const tdm_hosts_comm *c, int member, tdm_hosts_use use, void *data, size_t bytes) {
+    return (tdm_message){.peer = c->job_rank[member], .tag = tag_of(c, use), .data = data, .bytes = bytes};
+}
+
+/* ---- carrying them out ---- */
+
+static tdm_status ended(const tdm_hosts_comm *c, const tdm_hub_cause *cause) {
+    char call[TDM_CALL_TEXT];
+    if (cause->status != TDM_E_COMM) TDM_FAIL((tdm_status)cause->status, "%s", cause->why);
+    tdm__call_print(call, &c->call, c->job_rank);
+    TDM_FAIL(TDM_E_COMM, "%s: %s", call, cause->why);
+}
+
+tdm_status tdm__hosts_check(const tdm_hosts_comm *c) {
+    tdm_hub_cause cause;
+    return tdm__hub_has_ended(c->job->hub, &cause) ? ended(c, &cause) : TDM_OK;
+}
+
+tdm_status tdm__hosts_exchange(tdm_hosts_comm *c, int count) {
+    tdm_hub_cause cause;
+    tdm_transport *transport = c->job->transport;
+    tdm_hub_wait wait = {.call = &c->call,
+                         .job_rank = c->job_rank,
+                         .world = c->comm.world,
+                         .rank = c->comm.rank,
+                         .start_ns = c->start_ns,
+                         .timeout_ms = c->comm.timeout_ms};
+    TDM_TRY(tdm__hosts_check(c));
+    if (count == 0) return TDM_OK;
+    tdm__hub_wait_begin(c->job->hub, &wait);
+    const tdm_status status = transport->ops->exchange(transport, c->message, count);
+    tdm__hub_wait_end(c->job->hub, &wait);
+    if (status == TDM_OK) return TDM_OK;
+    /* The transport says that a connection has closed; the hub says why. */
+    tdm__hub_settle(c->job->hub, tdm_error_message(), &cause);
+    return ended(c, &cause);
+}
+
+tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes) {
+    if (bytes <= c->scratch_bytes) return TDM_OK;
+    tdm__delete(c->comm.host, c->scratch);
+    c->scratch = NULL;
+    c->scratch_bytes = 0;
+    TDM_TRY(tdm__new(c->comm.host, &c->scratch, 1, bytes, "communicator's buffer"));
+    c->scratch_bytes = bytes;
+    return TDM_OK;
+}
+
+/* ---- the meeting ---- */
+
+tdm_status tdm__hosts_meet(tdm_hosts_comm *c, const void *data, size_t small) {
+    const int world = c->comm.world, rank = c->comm.rank;
+    tdm_hosts_entry *own = &c->entry[rank];
+    int count = 0;
+    own->call = c->call;
+    if (data != NULL && small > 0 && small <= sizeof(own->data)) memcpy(own->data, data, small);
+    for (int i = 1; i < world; i++) {
+        const int to = (rank + i) % world, from = (rank + world - i) % world;
+        c->message[count++] = tdm__hosts_send(c, to, TDM_USE_ENTRY, own, sizeof(*own));
+        c->message[count++] = tdm__hosts_receive(c, from, TDM_USE_ENTRY, &c->entry[from], sizeof(*own));
+    }
+    TDM_TRY(tdm__hosts_exchange(c, count));
+    /* Every rank compares all calls with member 0's, so that all reach the same verdict. */
+    for (int r = 1; r < world; r++) TDM_TRY(tdm__call_compare(&c->entry[0].call, 0, &c->entry[r].call, r, c->job_rank));
+    return TDM_OK;
+}
+
+/* ---- send and receive: a head, which says what comes, the data, and the receiver's word that it has it ---- */
+
+tdm_status tdm__hosts_send_call(tdm_hosts_comm *c, tdm_span in) {
+    const int to = c->call.root;
+    const size_t bytes = in.count * tdm_dtype_bytes(in.dtype);
+    const tdm_call head = c->call;
+    unsigned char taken = 0;
+    int count = 0;
+    c->message[count++] = tdm__hosts_send(c, to, TDM_USE_HEAD, &head, sizeof(head));
+    if (bytes > 0) c->message[count++] = tdm__hosts_send(c, to, TDM_USE_BODY, in.data, bytes);
+    c->message[count++] = tdm__hosts_receive(c, to, TDM_USE_TAKEN, &taken, sizeof(taken));
+    return tdm__hosts_exchange(c, count);
+}
+
+/* Gets the head of the next message, and makes its sender the peer of this call. */
+static tdm_status receive_head(tdm_hosts_comm *c, tdm_call *head) {
+    int others[TDM_COMM_WORLD_MAX], count = 0, sender = 0;
+    if (c->call.root != TDM_COMM_ANY) {
+        c->message[0] = tdm__hosts_receive(c, c->call.root, TDM_USE_HEAD, head, sizeof(*head));
+        return tdm__hosts_exchange(c, 1);
+    }
+    for (int i = 0; i < c->comm.world; i++)
+        if (i != c->comm.rank) others[count++] = c->job_rank[i];
+    if (count == 0) TDM_FAIL(TDM_E_USAGE, "receive: there is no other rank");
+    c->message[0] = tdm__hosts_receive(c, c->comm.rank, TDM_USE_HEAD, head, sizeof(*head));
+    c->message[0].any = others;
+    c->message[0].any_count = count;
+    c->message[0].from = &sender;
+    TDM_TRY(tdm__hosts_exchange(c, 1));
+    for (int i = 0; i < c->comm.world; i++)
+        if (c->job_rank[i] == sender) c->call.root = i;
+    return TDM_OK;
+}
+
+tdm_status tdm__hosts_receive_call(tdm_hosts_comm *c, tdm_span out, int *from) {
+    tdm_call head;
+    unsigned char taken = 1;
+    int count = 0;
+    const size_t bytes = out.count * tdm_dtype_bytes(out.dtype);
+    TDM_TRY(receive_head(c, &head));
+    const int sender = c->call.root;
+    if (head.count != out.count || head.dtype != (int32_t)out.dtype)
+        TDM_FAIL(TDM_E_USAGE, "receive from rank %d: expected %zu %s, but it sends %llu %s", c->job_rank[sender],
+                 out.count, tdm_dtype_name(out.dtype), (unsigned long long)head.count,
+                 tdm_dtype_name((tdm_dtype)head.dtype));
+    if (bytes > 0) {
+        c->message[0] = tdm__hosts_receive(c, sender, TDM_USE_BODY, out.data, bytes);
+        TDM_TRY(tdm__hosts_exchange(c, 1));
+    }
+    c->message[count++] = tdm__hosts_send(c, sender, TDM_USE_TAKEN, &taken, sizeof(taken));
+    if (from != NULL) *from = sender;
+    return tdm__hosts_exchange(c, count);
+}

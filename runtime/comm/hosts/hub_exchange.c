@@ -1,0 +1,46 @@
+/* The exchange before the thread of the hub starts: every rank's addresses, through rank 0. */
+#include <string.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/hosts/hub_private.h"
+
+static tdm_status fail_for(const tdm_hub *hub, int rank) {
+    char name[TDM_PEER_NAME + 48];
+    tdm__hub_name(hub, rank, name, sizeof(name));
+    TDM_FAIL(TDM_E_COMM, "while ranks exchanged addresses: %s is gone or does not answer", name);
+}
+
+/* all[r * world + i]: what rank r gives for rank i. */
+static tdm_status gather(tdm_hub *hub, unsigned char *all, size_t row, int64_t deadline_ns) {
+    for (int r = 1; r < hub->world; r++)
+        if (!tdm__socket_read(hub->line[r].fd, all + (size_t)r * row, row, deadline_ns)) return fail_for(hub, r);
+    return TDM_OK;
+}
+
+static tdm_status distribute(tdm_hub *hub, const unsigned char *all, unsigned char *from, size_t bytes,
+                             int64_t deadline_ns) {
+    const size_t world = (size_t)hub->world, row = world * bytes;
+    for (size_t to = world; to-- > 0;) { /* rank 0 last: `from` is its own, too */
+        for (size_t r = 0; r < world; r++) memcpy(from + r * bytes, all + r * row + to * bytes, bytes);
+        if (to > 0 && !tdm__socket_write(hub->line[to].fd, from, row, deadline_ns)) return fail_for(hub, (int)to);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__hub_all_to_all(tdm_hub *hub, const void *to, void *from, size_t bytes, int64_t deadline_ns) {
+    const size_t row = (size_t)hub->world * bytes;
+    unsigned char *all;
+    if (hub->rank != 0) {
+        if (!tdm__socket_write(hub->line[0].fd, to, row, deadline_ns) ||
+            !tdm__socket_read(hub->line[0].fd, from, row, deadline_ns))
+            return fail_for(hub, 0);
+        return TDM_OK;
+    }
+    TDM_TRY(tdm__new(hub->host, &all, (size_t)hub->world, row, "addresses of ranks"));
+    memcpy(all, to, row);
+    tdm_status status = gather(hub, all, row, deadline_ns);
+    if (status == TDM_OK) status = distribute(hub, all, from, bytes, deadline_ns);
+    tdm__delete(hub->host, all);
+    return status;
+}

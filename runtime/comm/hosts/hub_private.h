@@ -1,0 +1,79 @@
+/* What hub.c, hub_lines.c and hub_wait.c share. */
+#ifndef TDM_COMM_HOSTS_HUB_PRIVATE_H
+#define TDM_COMM_HOSTS_HUB_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "runtime/base/system/sync.h"
+#include "runtime/comm/hosts/hub.h"
+
+enum { TDM_BEAT_MS = 200, TDM_LINE_BYTES = 8192 };
+
+/* One connection. What cannot be sent at once waits in `out`. */
+typedef struct tdm_line {
+    int fd; /* -1: closed */
+    size_t in_bytes, out_bytes;
+    int64_t silent_ns; /* since the last frame, while this process ran */
+    unsigned char in[TDM_LINE_BYTES], out[TDM_LINE_BYTES];
+} tdm_line;
+
+typedef enum tdm_frame_kind {
+    TDM_FRAME_BEAT = 1, /* to the hub: the last call; from it: those of all ranks */
+    TDM_FRAME_END,      /* tdm_hub_end */
+    TDM_FRAME_LEFT,     /* to the hub: this rank; from it: the number of the rank */
+    TDM_FRAME_BYE       /* from the hub: all have left */
+} tdm_frame_kind;
+
+typedef struct tdm_frame {
+    uint32_t kind, bytes; /* of what follows */
+} tdm_frame;
+
+struct tdm_hub {
+    const tdm_host *host;
+    int rank, world;
+    int64_t heartbeat_ms;
+    pid_t owner;
+    tdm_peer *peer;
+    tdm_line *line; /* rank 0: one for each rank, its own closed; the others: one */
+    int lines;
+    struct pollfd *entry;
+    int wake;
+    tdm_worker *worker;
+    _Atomic uint64_t *last_call; /* of each rank: sequence * 2^8 + kind; 0: none yet */
+    atomic_bool is_aborted, is_leaving, is_closing;
+    void (*on_end)(void *user);
+    void *user;
+
+    pthread_mutex_t mutex; /* guards all below */
+    pthread_cond_t changed;
+    tdm_hub_wait *waits;
+    int64_t *left_ns; /* when each rank left; 0: it has not */
+    int present;      /* ranks that have not left */
+    bool may_go;      /* all have left, and this rank knows it */
+    bool is_proposed, is_sent, has_ended;
+    int64_t proposed_ns;
+    tdm_hub_cause proposal, cause;
+};
+
+/* ---- hub_lines.c: frames, and what they mean ---- */
+
+/* Sends a frame now or as soon as the line takes it. False: the line is broken. */
+bool tdm__line_send(tdm_line *line, tdm_frame_kind kind, const void *data, size_t bytes);
+/* Sends what waits. False: the line is broken. */
+bool tdm__line_flush(tdm_line *line);
+/* Gets what has arrived; calls `on_frame` for each whole frame. False: the line is closed, broken, or says nonsense. */
+bool tdm__line_receive(tdm_line *line, void (*on_frame)(tdm_hub *hub, int from, tdm_frame frame, const void *data),
+                       tdm_hub *hub, int from);
+
+/* ---- hub_wait.c ---- */
+
+/* "rank 1 (host b, pid 12)" */
+void tdm__hub_name(const tdm_hub *hub, int rank, char *out, size_t bytes);
+/* Ends the job if a wait is in vain. The mutex is held. */
+void tdm__hub_check_waits(tdm_hub *hub, int64_t now_ns);
+/* As tdm__hub_end, with the mutex held. */
+void tdm__hub_propose(tdm_hub *hub, tdm_status status, const char *why);
+
+#endif

@@ -1,0 +1,109 @@
+/* Waits that are in vain: past their deadline, or for a rank that has left. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/system/clock.h"
+#include "runtime/comm/hosts/hub_private.h"
+
+/* Data that a rank has sent before it left may arrive after the news of that. */
+enum { LEFT_MS = 1000, NAMED = 8 };
+
+void tdm__hub_name(const tdm_hub *hub, int rank, char *out, size_t bytes) {
+    const tdm_peer *peer = &hub->peer[rank];
+    snprintf(out, bytes, "rank %d (host %s, pid %d)", rank, peer->name, peer->pid);
+}
+
+void tdm__hub_wait_begin(tdm_hub *hub, tdm_hub_wait *wait) {
+    atomic_store(&hub->last_call[hub->rank], wait->call->sequence << 8 | (uint64_t)wait->call->kind);
+    pthread_mutex_lock(&hub->mutex);
+    wait->next = hub->waits;
+    hub->waits = wait;
+    pthread_mutex_unlock(&hub->mutex);
+}
+
+void tdm__hub_wait_end(tdm_hub *hub, tdm_hub_wait *wait) {
+    pthread_mutex_lock(&hub->mutex);
+    tdm_hub_wait **link = &hub->waits;
+    while (*link != wait) link = &(*link)->next;
+    *link = wait->next;
+    pthread_mutex_unlock(&hub->mutex);
+}
+
+static void append(char text[TDM_CAUSE_TEXT], const char *format, ...) TDM_PRINTF(2, 3);
+static void append(char text[TDM_CAUSE_TEXT], const char *format, ...) {
+    const size_t at = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + at, TDM_CAUSE_TEXT - at, format, arguments);
+    va_end(arguments);
+}
+
+static void append_rank(char text[TDM_CAUSE_TEXT], const tdm_hub *hub, int rank) {
+    char name[TDM_PEER_NAME + 48];
+    tdm__hub_name(hub, rank, name, sizeof(name));
+    append(text, "%s", name);
+}
+
+/* Is the wait for this member? Of a collective, for those that have not made the call. */
+static bool is_waited_for(const tdm_hub *hub, const tdm_hub_wait *wait, int member) {
+    if (member == wait->rank) return false;
+    if (wait->call->root >= 0 && (wait->call->kind == TDM_COMM_SEND || wait->call->kind == TDM_COMM_RECEIVE))
+        return member == wait->call->root;
+    if (wait->call->kind == TDM_COMM_RECEIVE) return true;
+    return atomic_load(&hub->last_call[wait->job_rank[member]]) !=
+           (wait->call->sequence << 8 | (uint64_t)wait->call->kind);
+}
+
+static void append_last_call(char text[TDM_CAUSE_TEXT], uint64_t last) {
+    if (last == 0) return;
+    append(text, ", whose last call was %s %llu", tdm_comm_kind_name((tdm_comm_kind)(last & 0xFF)),
+           (unsigned long long)(last >> 8));
+}
+
+/* "rank 0 (...) waited 500 ms for rank 1 (...), whose last call was barrier 3" */
+static void give_up(tdm_hub *hub, const tdm_hub_wait *wait) {
+    char text[TDM_CAUSE_TEXT] = "";
+    int named = 0;
+    append_rank(text, hub, hub->rank);
+    append(text, " waited %lld ms for ", (long long)wait->timeout_ms);
+    for (int i = 0; i < wait->world && named < NAMED; i++) {
+        if (!is_waited_for(hub, wait, i)) continue;
+        if (named++ > 0) append(text, ", ");
+        append_rank(text, hub, wait->job_rank[i]);
+        if (named <= 2) append_last_call(text, atomic_load(&hub->last_call[wait->job_rank[i]]));
+    }
+    if (named == 0) append(text, "data of ranks that have made the same call: the link between them is slow or cut");
+    tdm__hub_propose(hub, TDM_E_COMM, text);
+}
+
+/* The member that has left too early for this wait, or -1. A receive from any rank is for all: it is in vain only when
+ * all have left. */
+static int who_left(const tdm_hub *hub, const tdm_hub_wait *wait, int64_t now_ns) {
+    const bool any = wait->call->kind == TDM_COMM_RECEIVE && wait->call->root < 0;
+    const int64_t before = now_ns - (int64_t)LEFT_MS * 1000000;
+    int left = -1;
+    if (wait->start_ns > before) return -1;
+    for (int i = 0; i < wait->world; i++) {
+        if (!is_waited_for(hub, wait, i)) continue;
+        const int64_t at = hub->left_ns[wait->job_rank[i]];
+        const bool is_gone = at != 0 && at <= before;
+        if (any && !is_gone) return -1;
+        if (is_gone && left < 0) left = wait->job_rank[i];
+    }
+    return left;
+}
+
+void tdm__hub_check_waits(tdm_hub *hub, int64_t now_ns) {
+    char text[TDM_CAUSE_TEXT] = "";
+    for (const tdm_hub_wait *wait = hub->waits; wait != NULL && !hub->is_proposed; wait = wait->next) {
+        const int left = who_left(hub, wait, now_ns);
+        if (left >= 0) {
+            append_rank(text, hub, left);
+            append(text, " has left: it closed its communicator");
+            tdm__hub_propose(hub, TDM_E_COMM, text);
+        } else if (now_ns >= tdm__deadline_ns(wait->start_ns, wait->timeout_ms)) {
+            give_up(hub, wait);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+/* Rank 0's side of the meeting. It waits for all visitors at once, so that none can hold up the others. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/base/log.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
+#include "runtime/comm/comm.h"
+#include "runtime/comm/hosts/hello.h"
+
+/* HELLO_MS: how long a visitor may take to say who it is. REPORT_MS: how long rank 0 waits, after a failure, for ranks
+ * that have not come yet, to tell them. */
+enum { HELLO_MS = 5000, REPORT_MS = 3000, LOOK_MS = 100, SEND_MS = 2000, VISITORS = 512, LIST_TEXT = 160 };
+
+typedef struct visitor {
+    int fd;
+    int64_t until_ns;
+    size_t got; /* bytes of the hello */
+    tdm_challenge challenge;
+    tdm_hosts_hello hello;
+} visitor;
+
+typedef struct hall {
+    tdm_meeting *m;
+    char where[TDM_HOST_TEXT + 16];
+    visitor *visitor; /* who have not said yet who they are */
+    int visitors;
+    tdm_hosts_hello *hello; /* of each rank that has come */
+    struct pollfd *entry;   /* the listener, the visitors, the ranks that have come */
+    int missing;            /* ranks that have not come */
+    int64_t deadline_ns;
+    tdm_status status;
+    char failure[TDM_MEETING_TEXT];
+} hall;
+
+/* ---- how the meeting ends ---- */
+
+/* Only the first reason counts. */
+static void fail(hall *h, tdm_status status, const char *why) {
+    if (h->status != TDM_OK) return;
+    const int64_t latest = tdm__now_ns() + (int64_t)REPORT_MS * 1000000;
+    h->status = status;
+    snprintf(h->failure, sizeof(h->failure), "%s", why);
+    if (h->deadline_ns > latest) h->deadline_ns = latest;
+}
+
+static void answer(const hall *h, int fd, const tdm_hosts_hello *hello, tdm_status status, const char *refusal) {
+    tdm_hosts_answer reply = {.status = (int32_t)status};
+    snprintf(reply.refusal, sizeof(reply.refusal), "%s", refusal);
+    tdm__answer_sign(&reply, hello, &h->m->secret);
+    (void)tdm__socket_write(fd, &reply, sizeof(reply), tdm__now_ns() + (int64_t)SEND_MS * 1000000);
+}
+
+static void dismiss(const hall *h) {
+    const tdm_meeting *m = h->m;
+    const size_t bytes = (size_t)m->world * sizeof(*m->peer);
+    for (int r = 1; r < m->world; r++) {
+        if (m->fd[r] < 0) continue;
+        answer(h, m->fd[r], &h->hello[r], h->status, h->failure);
+        if (h->status == TDM_OK)
+            (void)tdm__socket_write(m->fd[r], m->peer, bytes, tdm__now_ns() + (int64_t)SEND_MS * 1000000);
+    }
+}
+
+/* ---- visitors ---- */
+
+/* Why this one is not admitted; "": it is. */
+static void judge(hall *h, const tdm_hosts_hello *hello, char refusal[TDM_MEETING_TEXT], tdm_status *status) {
+    const tdm_meeting *m = h->m;
+    const bool is_rank = hello->rank >= 1 && hello->rank < m->world;
+    *status = TDM_E_USAGE;
+    refusal[0] = '\0';
+    if (hello->job != m->job) {
+        snprintf(refusal, TDM_MEETING_TEXT, "another job is meeting there; give each job a port of its own");
+        return;
+    }
+    if (hello->failure[0] != '\0') {
+        snprintf(refusal, TDM_MEETING_TEXT, "rank %d has failed: %.320s", hello->rank, hello->failure);
+        fail(h, TDM_E_COMM, refusal);
+    } else if (hello->world != m->world) {
+        snprintf(refusal, TDM_MEETING_TEXT,
+                 "rank 0 was started for %d ranks, rank %d for %d; start all with one world size", m->world,
+                 hello->rank, hello->world);
+        fail(h, TDM_E_USAGE, refusal);
+    } else if (!is_rank) {
+        snprintf(refusal, TDM_MEETING_TEXT, "no such rank: %d of %d", hello->rank, m->world);
+    } else if (m->fd[hello->rank] >= 0) {
+        snprintf(refusal, TDM_MEETING_TEXT, "rank %d has come twice", hello->rank);
+        TDM_WARN(m->host, "comm", "meeting at %s: %s, now from host %s, pid %d; the second one was refused", h->where,
+                 refusal, hello->self.name, hello->self.pid);
+    }
+    if (h->status != TDM_OK && refusal[0] == '\0') {
+        snprintf(refusal, TDM_MEETING_TEXT, "%s", h->failure);
+        *status = h->status;
+    }
+}
+
+static void hear(hall *h, visitor *v) {
+    tdm_meeting *m = h->m;
+    char refusal[TDM_MEETING_TEXT], address[TDM_ADDRESS_TEXT];
+    tdm_status status;
+    if (!tdm__hello_check(&v->hello, &v->challenge, &m->secret)) {
+        tdm__socket_address(address, v->fd, true);
+        TDM_WARN(m->host, "comm", "meeting at %s: refused a visitor from %s, which %s", h->where, address,
+                 m->secret.bytes > 0 ? "does not know the job's secret" : "is no rank of a tandem job");
+        return;
+    }
+    judge(h, &v->hello, refusal, &status);
+    answer(h, v->fd, &v->hello, refusal[0] != '\0' ? status : TDM_OK, refusal);
+    if (refusal[0] != '\0') return;
+    const int r = v->hello.rank;
+    m->fd[r] = v->fd;
+    m->peer[r] = v->hello.self;
+    h->hello[r] = v->hello;
+    h->missing--;
+    v->fd = -1; /* it stays */
+}
+
+/* False: the visitor has nothing more to say. */
+static bool listen_to(hall *h, visitor *v) {
+    const ssize_t n = recv(v->fd, (char *)&v->hello + v->got, sizeof(v->hello) - v->got, 0);
+    if (n < 0) return errno == EAGAIN || errno == EINTR;
+    v->got += (size_t)n;
+    if (n > 0 && v->got < sizeof(v->hello)) return true;
+    if (n > 0) hear(h, v);
+    return false;
+}
+
+static void admit(hall *h) {
+    visitor *v = &h->visitor[h->visitors];
+    *v = (visitor){.fd = tdm__socket_accept(h->m->listener), .until_ns = tdm__now_ns() + (int64_t)HELLO_MS * 1000000};
+    if (v->fd < 0) return;
+    const bool challenged = tdm__challenge_make(&v->challenge) == TDM_OK &&
+                            tdm__socket_write(v->fd, &v->challenge, sizeof(v->challenge), tdm__now_ns());
+    if (challenged)
+        h->visitors++;
+    else
+        close(v->fd);
+}
+
+static void remove_visitor(hall *h, int i) {
+    if (h->visitor[i].fd >= 0) close(h->visitor[i].fd);
+    h->visitor[i] = h->visitor[--h->visitors];
+}
+
+/* ---- waiting ---- */
+
+/* The end of "rank 1" or "ranks 1, 3", after "rank". */
+static void list_missing(const hall *h, char out[LIST_TEXT]) {
+    int count = 0;
+    snprintf(out, LIST_TEXT, "%s ", h->missing == 1 ? "" : "s");
+    for (int r = 1; r < h->m->world; r++) {
+        const size_t used = strlen(out);
+        if (h->m->fd[r] >= 0) continue;
+        if (used >= LIST_TEXT - 24) {
+            snprintf(out + used, LIST_TEXT - used, " and more");
+            return;
+        }
+        snprintf(out + used, LIST_TEXT - used, "%s%d", count++ > 0 ? ", " : "", r);
+    }
+}
+
+/* A rank that has come says nothing until the meeting ends: what arrives from it is its end. */
+static void look_after(hall *h, int r) {
+    char byte, why[TDM_MEETING_TEXT];
+    tdm_meeting *m = h->m;
+    const ssize_t n = recv(m->fd[r], &byte, 1, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    snprintf(why, sizeof(why), "rank %d (host %s, pid %d) is gone", r, m->peer[r].name, m->peer[r].pid);
+    close(m->fd[r]);
+    m->fd[r] = -1;
+    fail(h, TDM_E_COMM, why);
+}
+
+static int fill_entries(hall *h) {
+    int count = 0;
+    h->entry[count++] = (struct pollfd){.fd = h->visitors < VISITORS ? h->m->listener : -1, .events = POLLIN};
+    for (int i = 0; i < h->visitors; i++) h->entry[count++] = (struct pollfd){.fd = h->visitor[i].fd, .events = POLLIN};
+    for (int r = 1; r < h->m->world; r++) h->entry[count++] = (struct pollfd){.fd = h->m->fd[r], .events = POLLIN};
+    return count;
+}
+
+static void look(hall *h) {
+    const int visitors = h->visitors, count = fill_entries(h);
+    if (poll(h->entry, (nfds_t)count, LOOK_MS) < 0) return;
+    const int64_t now = tdm__now_ns();
+    for (int r = 1; r < h->m->world; r++)
+        if (h->entry[visitors + r].revents != 0) look_after(h, r);
+    for (int i = visitors - 1; i >= 0; i--) { /* from the end: the last one takes the place of a removed one */
+        const bool talks = h->entry[1 + i].revents != 0;
+        if (talks ? !listen_to(h, &h->visitor[i]) : now >= h->visitor[i].until_ns) remove_visitor(h, i);
+    }
+    if (h->entry[0].revents != 0) admit(h);
+}
+
+static void wait_for_all(hall *h) {
+    char list[LIST_TEXT], why[TDM_MEETING_TEXT];
+    int seconds;
+    tdm_reminder reminder = tdm__reminder_start();
+    while (h->missing > 0) {
+        const int64_t now = tdm__now_ns();
+        if (now >= h->deadline_ns && h->status != TDM_OK) return;
+        list_missing(h, list);
+        if (now >= h->deadline_ns) {
+            snprintf(why, sizeof(why),
+                     "rank 0 waited %lld ms for rank%s; start all ranks, and let them reach this port",
+                     (long long)h->m->timeout_ms, list);
+            fail(h, TDM_E_COMM, why);
+            return;
+        }
+        if (tdm__reminder_is_due(&reminder, now, &seconds))
+            TDM_WARN(h->m->host, "comm", "meeting at %s: rank 0 has waited %d s for rank%s", h->where, seconds, list);
+        look(h);
+    }
+}
+
+static tdm_status make_room(hall *h) {
+    const tdm_host *host = h->m->host;
+    const size_t world = (size_t)h->m->world;
+    TDM_TRY(tdm__new(host, &h->visitor, VISITORS, sizeof(*h->visitor), "meeting"));
+    TDM_TRY(tdm__new(host, &h->hello, world, sizeof(*h->hello), "meeting"));
+    return tdm__new(host, &h->entry, VISITORS + world + 1, sizeof(*h->entry), "meeting");
+}
+
+tdm_status tdm__meeting_hold(tdm_meeting *m) {
+    hall h = {.m = m, .missing = m->world - 1, .deadline_ns = tdm__deadline_ns(tdm__now_ns(), m->timeout_ms)};
+    tdm__endpoint_print(h.where, sizeof(h.where), &m->at);
+    tdm_status status = make_room(&h);
+    if (status == TDM_OK && m->failure != NULL) {
+        char why[TDM_MEETING_TEXT];
+        snprintf(why, sizeof(why), "rank 0 has failed: %.320s", m->failure);
+        fail(&h, TDM_E_COMM, why);
+    }
+    if (status == TDM_OK) {
+        wait_for_all(&h);
+        dismiss(&h);
+    }
+    while (h.visitors > 0) remove_visitor(&h, h.visitors - 1);
+    tdm__delete(m->host, h.visitor);
+    tdm__delete(m->host, h.hello);
+    tdm__delete(m->host, h.entry);
+    TDM_TRY(status);
+    if (h.status != TDM_OK) TDM_FAIL(h.status, "meeting at %s: %s", h.where, h.failure);
+    return TDM_OK;
+}

@@ -1,0 +1,53 @@
+/* ranks.h over several hosts' transports: forked processes that meet at a file, as if each were on a host of its own. */
+#define ranks_run plain_ranks_run
+#include "tests/comm/ranks.c"
+#undef ranks_run
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void ranks_run(backend kind, int world, int64_t timeout_ms, rank_fn fn, void *user);
+
+static void run_hosts_child(rank_context *context, const char *folder, int64_t timeout_ms, rank_fn fn) {
+    char place[256];
+    tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
+    const tdm_launch_facts facts = {
+        .source = TDM_LAUNCH_TORCHRUN, .rank = context->rank, .world = context->world, .local_world = 1, .fd = -1};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    tdm_test_failures = 0;
+    snprintf(place, sizeof(place), "file://%s/place", folder);
+    options.backend = HOSTS_BACKEND;
+    options.init_method = place;
+    options.interface = "lo";
+    options.timeout_ms = timeout_ms;
+    CHECK_OK(tdm_comm_open_hosts(&context->comm, &facts, &options));
+    if (context->comm != NULL) fn(context);
+    tdm_comm_close(context->comm);
+    fflush(NULL);
+    exit(tdm_test_failures != 0);
+}
+
+void ranks_run(backend kind, int world, int64_t timeout_ms, rank_fn fn, void *user) {
+    char folder[] = "/tmp/tandem-test-XXXXXX";
+    int wait_status;
+    struct {
+        pid_t pids[WORLD_MAX];
+        atomic_int here;
+    } *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    (void)kind;
+    REQUIRE(shared != MAP_FAILED && mkdtemp(folder) != NULL);
+    fflush(NULL);
+    for (int r = 0; r < world; r++) {
+        rank_context context = {NULL, r, world, -1, shared->pids, &shared->here, user};
+        const pid_t pid = fork();
+        REQUIRE(pid >= 0);
+        if (pid == 0) run_hosts_child(&context, folder, timeout_ms, fn);
+        shared->pids[r] = pid;
+    }
+    for (int r = 0; r < world; r++) {
+        CHECK(waitpid(shared->pids[r], &wait_status, 0) == shared->pids[r]);
+        CHECK_INT(wait_status, 0);
+    }
+    munmap(shared, sizeof(*shared));
+    CHECK(rmdir(folder) == 0); /* rank 0 has removed its file */
+}
