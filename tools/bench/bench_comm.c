@@ -1,5 +1,5 @@
-/* bench_comm.c - `tandem bench all_reduce` and the other collectives: nccl-tests' columns over processes (shm) or threads
- * (local).
+/* bench_comm.c - `tandem bench all_reduce` and the other collectives: nccl-tests' columns over processes (shm, gloo, mpi)
+ * or threads (local).
  *
  * A size is that of the larger array: what a rank has of all ranks. algbw is bytes / time. busbw is what crosses a
  * rank's bus, 2(n-1)/n of it in all_reduce, and can be compared with the memory's speed for any n. Every element of one
@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/bench/collectives.h"
 #include "tools/launch/launch.h"
@@ -15,11 +16,15 @@
 #include "tools/terminal/progress.h"
 #include "tools/terminal/term.h"
 
+enum { TIMEOUT_MS = 60000, HEARTBEAT_MS = 5000 };
+enum { BACKEND_SHM, BACKEND_LOCAL, BACKEND_GLOO, BACKEND_MPI }; /* in the order of the flag's choices */
+
 typedef struct comm_bench {
     const tool *t;
     const collective *what;
     size_t min, max;
     int64_t iterations, warmup;
+    int backend;
     bool plain, json;
 } comm_bench;
 
@@ -162,7 +167,7 @@ static int over_threads(const comm_bench *r, int world) {
     FREED rank_work *work = memory_new((size_t)world, sizeof *work);
     FREED pthread_t *threads = memory_new((size_t)world, sizeof *threads);
     int started = 0, code = TDM_OK;
-    tdm_status status = tdm_comm_open_threads(ends, world, &r->t->host, 60000);
+    tdm_status status = tdm_comm_open_threads(ends, world, &r->t->host, TIMEOUT_MS);
     if (status != TDM_OK) code = tell_error(status);
     for (; started < world && code == TDM_OK; started++) {
         work[started] = (rank_work){.r = r, .comm = ends[started]};
@@ -179,10 +184,28 @@ static int over_threads(const comm_bench *r, int world) {
     return code;
 }
 
-/* Runs as one of the ranks that launch_ranks started. */
+static tdm_status open_shm(tdm_comm **out, const comm_bench *r, const tdm_launch_facts *facts) {
+    int fd;
+    tdm_status status = tdm_launch_meet(&fd, facts, &r->t->host, "env", TIMEOUT_MS, HEARTBEAT_MS);
+    if (status != TDM_OK) return status;
+    status = tdm_comm_open_shm(out, fd, facts->rank, facts->world, &r->t->host, TIMEOUT_MS);
+    close(fd);
+    return status;
+}
+
+static tdm_status open_ranks(tdm_comm **out, const comm_bench *r, const tdm_launch_facts *facts) {
+    tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
+    if (r->backend == BACKEND_SHM) return open_shm(out, r, facts);
+    options.host = &r->t->host;
+    options.backend = r->backend == BACKEND_MPI ? "mpi" : "gloo";
+    options.timeout_ms = TIMEOUT_MS;
+    return tdm_comm_open_hosts(out, facts, &options);
+}
+
+/* Runs as one of several ranks, which launch_ranks or another launcher has started. */
 static int as_rank(const comm_bench *r, const tdm_launch_facts *facts) {
     rank_work w = {.r = r};
-    tdm_status status = tdm_comm_open_shm(&w.comm, facts->fd, facts->rank, facts->world, &r->t->host, 60000);
+    tdm_status status = open_ranks(&w.comm, r, facts);
     if (status == TDM_OK) status = measure_all(&w);
     int code = TDM_OK;
     if (status == TDM_E_CHECK) {
@@ -206,9 +229,8 @@ int bench_comm(tool *t) {
                     .json = args_flag(t, "--json") != NULL};
     tdm_launch_facts facts;
     int64_t ranks = 2;
-    int local = 0; /* the index among the choices of --backend */
     if (t->word_count > 1) return args_wrong(t, "`bench %s` takes no CONFIG, got `%s`", t->word[0], t->word[1]);
-    if (!args_choice(t, "--backend", &local) || !args_int(t, "--ranks", 1, &ranks) ||
+    if (!args_choice(t, "--backend", &r.backend) || !args_int(t, "--ranks", 1, &ranks) ||
         !bench_counts(t, &r.iterations, &r.warmup) || !parse_bytes(t, "--min", &r.min) ||
         !parse_bytes(t, "--max", &r.max)) {
         return TDM_E_USAGE;
@@ -220,6 +242,6 @@ int bench_comm(tool *t) {
     int code = launch_join(&facts);
     if (code != TDM_OK) return code;
     log_set_rank(facts.rank, facts.world);
-    if (launch_is_rank(&facts)) return as_rank(&r, &facts);
-    return local || ranks == 1 ? over_threads(&r, (int)ranks) : launch_ranks(t, (int)ranks);
+    if (launch_is_rank(&facts) || facts.world > 1) return as_rank(&r, &facts);
+    return r.backend == BACKEND_LOCAL || ranks == 1 ? over_threads(&r, (int)ranks) : launch_ranks(t, (int)ranks);
 }

@@ -1,0 +1,9 @@
+/* The call table of MPI's transport. */
+#ifndef TDM_BACKENDS_MPI_TRANSPORT_H
+#define TDM_BACKENDS_MPI_TRANSPORT_H
+
+#include <tandem/sys/transport.h>
+
+extern const tdm_transport_ops tdm__mpi_ops;
+
+#endif
