@@ -1,4 +1,5 @@
 /* One text for all backends: what ranks are told when something is wrong. BACKEND says over which one. */
+#include <string.h>
 #include <time.h>
 
 #include "tests/comm/ranks.h"
@@ -9,6 +10,11 @@ enum { TIMEOUT_MS = 50000, LIMIT_MS = 4000 };
 
 static tdm_span f32(float *data, size_t count) {
     return (tdm_span){data, count, TDM_DTYPE_F32};
+}
+
+static bool is_between_hosts(const tdm_comm *comm) {
+    const char *name = tdm_comm_backend(comm);
+    return strcmp(name, "gloo") == 0 || strcmp(name, "mpi") == 0;
 }
 
 static void nap(int ms) {
@@ -73,7 +79,9 @@ static void stopping_rank(rank_context *c) {
     }
     char wanted[64];
     CHECK_INT(status, TDM_E_COMM);
-    CHECK_INT(c->comm->sequence, when->sequence);
+    CHECK(c->comm->sequence <= when->sequence);
+    /* Between hosts the end may arrive before the data of the call before. */
+    if (!is_between_hosts(c->comm)) CHECK_INT(c->comm->sequence, when->sequence);
     snprintf(wanted, sizeof(wanted), "rank %d", when->rank);
     CHECK_HAS(tdm_error_message(), wanted);
     CHECK_HAS(tdm_error_message(),
@@ -296,6 +304,7 @@ static void asked_rank(rank_context *c) {
     CHECK(!c->comm->ops->ended(c->comm, why, sizeof(why)));
     CHECK_TEXT(why, "nothing");
     CHECK_OK(tdm_comm_barrier(c->comm));
+    ranks_meet(c, 3); /* between hosts an end may overtake the barrier */
     if (c->rank == 1) tdm_comm_abort(c->comm, "row 7 of the data is damaged");
     await_end(c, why, sizeof(why));
     CHECK_TEXT(why, "rank 1: row 7 of the data is damaged");

@@ -4,6 +4,7 @@
  * ranks, adds in the order of every backend (reduce.h), and sends the sum to the ranks that get the result. While a chunk's
  * sums travel, so does the next chunk's data: the network is never idle. Each rank sends 2 (n - 1) / n of the data, the
  * least possible. */
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/hash.h"
@@ -230,9 +231,10 @@ void tdm__hosts_enter(tdm_hosts_comm *c, const tdm_call *call) {
 }
 
 tdm_status tdm__hosts_leave(tdm_hosts_comm *c, tdm_status status) {
-    tdm_hub_cause cause;
-    if (status != TDM_OK && !tdm__hub_has_ended(c->job->hub, &cause))
-        tdm__hub_end(c->job->hub, status == TDM_E_USAGE ? status : TDM_E_COMM, tdm_error_message());
+    char cause[TDM_CAUSE_TEXT];
+    if (status == TDM_OK) return TDM_OK;
+    snprintf(cause, sizeof(cause), "rank %d: %s", c->job_rank[c->comm.rank], tdm_error_message());
+    tdm__hub_end(c->job->hub, TDM_E_COMM, cause); /* counts only if this failure is the first */
     return status;
 }
 

@@ -47,14 +47,34 @@ static void close_comm(tdm_comm *comm) {
 
 /* ---- what a communicator can do ---- */
 
+static tdm_status new_block(const tdm_host *host, size_t bytes, tdm_hosts_block **out) {
+    TDM_TRY(tdm__new(host, out, 1, sizeof(**out), "communicator's memory"));
+    TDM_TRY_ELSE(tdm__new_pages(host, &(*out)->data, bytes > 0 ? bytes : 1, "communicator's memory"),
+                 (tdm__delete(host, *out), *out = NULL));
+    return TDM_OK;
+}
+
+/* All ranks get their memory or none does. */
 static tdm_status allocate_block(tdm_hosts_comm *c, size_t bytes, void **out) {
-    tdm_hosts_block *block;
-    TDM_TRY(tdm__hosts_meet(c, NULL, 0));
-    TDM_TRY(tdm__new(c->comm.host, &block, 1, sizeof(*block), "communicator's memory"));
-    TDM_TRY_ELSE(tdm__new_pages(c->comm.host, &block->data, bytes > 0 ? bytes : 1, "communicator's memory"),
-                 tdm__delete(c->comm.host, block));
-    block->next = atomic_load(&c->job->blocks);
-    while (!atomic_compare_exchange_weak(&c->job->blocks, &block->next, block)) continue;
+    tdm_hosts_block *block = NULL;
+    tdm_hosts_job *job = c->job;
+    const tdm_status own = new_block(c->comm.host, bytes, &block);
+    tdm_status status = tdm__hosts_meet(c, &own, sizeof(own));
+    for (int r = 0; r < c->comm.world && status == TDM_OK; r++) {
+        tdm_status theirs;
+        memcpy(&theirs, c->entry[r].data, sizeof(theirs));
+        if (theirs == TDM_OK) continue;
+        status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "allocate: rank %d has no %zu bytes", c->job_rank[r],
+                           bytes);
+        tdm__hub_end(job->hub, status, tdm_error_message()); /* a rank that has not all entries yet returns the same */
+    }
+    if (status != TDM_OK) {
+        if (block != NULL) tdm__delete_pages(job->host, block->data);
+        tdm__delete(job->host, block);
+        return status;
+    }
+    block->next = atomic_load(&job->blocks);
+    while (!atomic_compare_exchange_weak(&job->blocks, &block->next, block)) continue;
     *out = block->data;
     return TDM_OK;
 }

@@ -70,6 +70,17 @@ tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes) {
 
 /* ---- the meeting ---- */
 
+/* Every rank compares all calls with member 0's, so that all reach the same verdict. One that learns it from the hub
+ * before it has all entries returns the same. */
+static tdm_status compare_calls(tdm_hosts_comm *c) {
+    for (int r = 1; r < c->comm.world; r++) {
+        const tdm_status status = tdm__call_compare(&c->entry[0].call, 0, &c->entry[r].call, r, c->job_rank);
+        if (status != TDM_OK) tdm__hub_end(c->job->hub, status, tdm_error_message());
+        TDM_TRY(status);
+    }
+    return TDM_OK;
+}
+
 tdm_status tdm__hosts_meet(tdm_hosts_comm *c, const void *data, size_t small) {
     const int world = c->comm.world, rank = c->comm.rank;
     tdm_hosts_entry *own = &c->entry[rank];
@@ -82,9 +93,7 @@ tdm_status tdm__hosts_meet(tdm_hosts_comm *c, const void *data, size_t small) {
         c->message[count++] = tdm__hosts_receive(c, from, TDM_USE_ENTRY, &c->entry[from], sizeof(*own));
     }
     TDM_TRY(tdm__hosts_exchange(c, count));
-    /* Every rank compares all calls with member 0's, so that all reach the same verdict. */
-    for (int r = 1; r < world; r++) TDM_TRY(tdm__call_compare(&c->entry[0].call, 0, &c->entry[r].call, r, c->job_rank));
-    return TDM_OK;
+    return compare_calls(c);
 }
 
 /* ---- send and receive: a head, which says what comes, the data, and the receiver's word that it has it ---- */

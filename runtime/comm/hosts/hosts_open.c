@@ -158,6 +158,7 @@ static tdm_status connect_all(opening *o) {
     tdm_status status = o->ops->address_bytes > 0 ? exchange_addresses(o, own, &addresses) : TDM_OK;
     if (status == TDM_OK) status = tdm__hub_start(o->hub, on_end, o->transport);
     if (status == TDM_OK && addresses != NULL) status = o->transport->ops->connect(o->transport, addresses);
+    if (status == TDM_OK) status = tdm__hub_await_all(o->hub, o->meeting.timeout_ms);
     tdm__delete(o->meeting.host, addresses);
     return status;
 }

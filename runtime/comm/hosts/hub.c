@@ -108,6 +108,13 @@ static void on_frame(tdm_hub *hub, int from, tdm_frame frame, const void *data) 
         hub->may_go = true;
         pthread_cond_broadcast(&hub->changed);
         break;
+    case TDM_FRAME_READY:
+        hub->unready--;
+        break;
+    case TDM_FRAME_START:
+        hub->may_start = true;
+        pthread_cond_broadcast(&hub->changed);
+        break;
     default:
         break;
     }
@@ -166,6 +173,18 @@ static void send_end(tdm_hub *hub, int64_t now_ns) {
     if (hub->is_proposed && now_ns - hub->proposed_ns >= (int64_t)SETTLE_MS * 1000000) end_now(hub, &hub->proposal);
 }
 
+static void send_ready(tdm_hub *hub) {
+    if (atomic_load(&hub->is_ready) && !hub->told_ready) {
+        hub->told_ready = true;
+        hub->unready--;
+        if (!is_hub(hub)) (void)tdm__line_send(&hub->line[0], TDM_FRAME_READY, NULL, 0);
+    }
+    if (!is_hub(hub) || hub->unready > 0 || hub->may_start || hub->has_ended) return;
+    for (int i = 1; i < hub->lines; i++) (void)tdm__line_send(&hub->line[i], TDM_FRAME_START, NULL, 0);
+    hub->may_start = true;
+    pthread_cond_broadcast(&hub->changed);
+}
+
 static void send_leave(tdm_hub *hub) {
     if (!atomic_load(&hub->is_leaving)) return;
     if (hub->left_ns[hub->rank] == 0) {
@@ -196,6 +215,7 @@ static void look(tdm_hub *hub, int64_t now_ns, int64_t since_ns, bool beats) {
         if (!had_ended && !hub->may_go) check_silence(hub, i, since_ns);
     }
     if (!hub->has_ended) tdm__hub_check_waits(hub, now_ns);
+    send_ready(hub);
     send_end(hub, now_ns);
     send_leave(hub);
     if (beats) send_beats(hub);
@@ -216,9 +236,10 @@ static void wait_for_events(tdm_hub *hub, int64_t until_ns) {
 
 static tdm_status serve(void *argument) {
     tdm_hub *hub = argument;
-    bool told = false;
+    bool told = false, closes = false;
     int64_t before = tdm__now_ns(), next = before;
-    while (!atomic_load(&hub->is_closing)) {
+    while (!closes) {
+        closes = atomic_load(&hub->is_closing); /* once more after that: to send what was decided last */
         const int64_t now = tdm__now_ns(), since = now - before;
         const bool beats = now >= next;
         before = now;
@@ -229,7 +250,7 @@ static tdm_status serve(void *argument) {
         pthread_mutex_unlock(&hub->mutex);
         if (tells) hub->on_end(hub->user);
         told = told || tells;
-        wait_for_events(hub, next);
+        if (!closes) wait_for_events(hub, next);
     }
     return TDM_OK;
 }
@@ -269,7 +290,7 @@ tdm_status tdm__hub_open(tdm_hub **out, const tdm_meeting *meeting) {
     TDM_TRY_ELSE(tdm__new(meeting->host, &hub, 1, sizeof(*hub), "communicator"), close_lines(meeting));
     hub->host = meeting->host;
     hub->rank = meeting->rank;
-    hub->world = hub->present = meeting->world;
+    hub->world = hub->present = hub->unready = meeting->world;
     hub->heartbeat_ms = meeting->heartbeat_ms;
     hub->lines = hub->rank == 0 ? hub->world : 1;
     hub->wake = -1;
@@ -317,6 +338,21 @@ static bool wait_for_change(tdm_hub *hub, int64_t deadline_ns) {
     const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
                                    .tv_nsec = (long)(deadline_ns % 1000000000)};
     return pthread_cond_timedwait(&hub->changed, &hub->mutex, &until) != ETIMEDOUT;
+}
+
+tdm_status tdm__hub_await_all(tdm_hub *hub, int64_t timeout_ms) {
+    const int64_t deadline = tdm__deadline_ns(tdm__now_ns(), timeout_ms);
+    tdm_hub_cause cause;
+    atomic_store(&hub->is_ready, true);
+    kick(hub);
+    pthread_mutex_lock(&hub->mutex);
+    while (!hub->may_start && !hub->has_ended && wait_for_change(hub, deadline)) continue;
+    const bool starts = hub->may_start, has_ended = hub->has_ended;
+    cause = hub->cause;
+    pthread_mutex_unlock(&hub->mutex);
+    if (starts) return TDM_OK;
+    if (has_ended) TDM_FAIL(TDM_E_COMM, "join: %s", cause.why);
+    TDM_FAIL(TDM_E_COMM, "join: waited %lld ms for all ranks to connect to one another", (long long)timeout_ms);
 }
 
 void tdm__hub_settle(tdm_hub *hub, const char *why, tdm_hub_cause *cause) {

@@ -26,6 +26,10 @@ tdm_status tdm__hub_all_to_all(tdm_hub *hub, const void *to, void *from, size_t 
 /* Starts the thread. It calls on_end once when the job has ended; it must not wait. */
 tdm_status tdm__hub_start(tdm_hub *hub, void (*on_end)(void *user), void *user);
 
+/* Says that this rank is connected to all others, and waits until all are. What ends the job afterwards does not make
+ * this call fail on any rank. */
+tdm_status tdm__hub_await_all(tdm_hub *hub, int64_t timeout_ms);
+
 /* ---- the end of a job; any thread ---- */
 
 /* Asks the hub to end the job. The hub keeps the first cause that it hears. */

@@ -23,7 +23,9 @@ typedef enum tdm_frame_kind {
     TDM_FRAME_BEAT = 1, /* to the hub: the last call; from it: those of all ranks */
     TDM_FRAME_END,      /* tdm_hub_end */
     TDM_FRAME_LEFT,     /* to the hub: this rank; from it: the number of the rank */
-    TDM_FRAME_BYE       /* from the hub: all have left */
+    TDM_FRAME_BYE,      /* from the hub: all have left */
+    TDM_FRAME_READY,    /* to the hub: this rank is connected to all */
+    TDM_FRAME_START     /* from the hub: all are */
 } tdm_frame_kind;
 
 typedef struct tdm_frame {
@@ -42,7 +44,7 @@ struct tdm_hub {
     int wake;
     tdm_worker *worker;
     _Atomic uint64_t *last_call; /* of each rank: sequence * 2^8 + kind; 0: none yet */
-    atomic_bool is_aborted, is_leaving, is_closing;
+    atomic_bool is_aborted, is_ready, is_leaving, is_closing;
     void (*on_end)(void *user);
     void *user;
 
@@ -51,6 +53,9 @@ struct tdm_hub {
     tdm_hub_wait *waits;
     int64_t *left_ns; /* when each rank left; 0: it has not */
     int present;      /* ranks that have not left */
+    int unready;      /* hub: ranks that are not ready yet */
+    bool told_ready;  /* this rank has said that it is */
+    bool may_start;   /* all are ready, and this rank knows it */
     bool may_go;      /* all have left, and this rank knows it */
     bool is_proposed, is_sent, has_ended;
     int64_t proposed_ns;
