@@ -1,4 +1,5 @@
-/* ranks.h over several hosts' transports: forked processes that meet at a file, as if each were on a host of its own. */
+/* ranks.h over several hosts' transports: forked processes that meet at a file, as if HOSTS_LOCALS of them each were on a
+ * host of their own. */
 #define ranks_run plain_ranks_run
 #include "tests/comm/ranks.c"
 #undef ranks_run
@@ -11,8 +12,13 @@ void ranks_run(backend kind, int world, int64_t timeout_ms, rank_fn fn, void *us
 static void run_hosts_child(rank_context *context, const char *folder, int64_t timeout_ms, rank_fn fn) {
     char place[256];
     tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
-    const tdm_launch_facts facts = {
-        .source = TDM_LAUNCH_TORCHRUN, .rank = context->rank, .world = context->world, .local_world = 1, .fd = -1};
+    const int locals = context->world % HOSTS_LOCALS == 0 ? HOSTS_LOCALS : 1;
+    const tdm_launch_facts facts = {.source = TDM_LAUNCH_TORCHRUN,
+                                    .rank = context->rank,
+                                    .world = context->world,
+                                    .local_rank = context->rank % locals,
+                                    .local_world = locals,
+                                    .fd = -1};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     tdm_test_failures = 0;
     snprintf(place, sizeof(place), "file://%s/place", folder);

@@ -28,6 +28,7 @@ typedef struct tdm_hosts_job {
     atomic_int users;
     tdm_hub *hub;
     tdm_transport *transport;
+    _Atomic(tdm_comm *) inside; /* over the ranks of this host, in shared memory; NULL: there is none */
     int64_t timeout_ms;
     atomic_int next_group;
     _Atomic(struct tdm_hosts_block *) blocks; /* results of `allocate` */
@@ -41,6 +42,9 @@ typedef struct tdm_hosts_comm {
     int group;     /* its number, equal on all members and different in all groups that share a rank */
     tdm_call call; /* the call in flight */
     int64_t start_ns;
+    struct tdm_hosts_comm
+        *lane;              /* of the communicator over all ranks: levels.h; NULL: calls go between all ranks alike */
+    int local, locals;      /* with a lane: this rank among those of its host, and how many these are */
     tdm_hosts_entry *entry; /* of each member, in the current call */
     tdm_message *message;   /* room for four to each member */
     unsigned char *scratch;
@@ -50,9 +54,14 @@ typedef struct tdm_hosts_comm {
 /* What a message is for: part of its tag. */
 typedef enum tdm_hosts_use { TDM_USE_ENTRY, TDM_USE_DATA, TDM_USE_HEAD, TDM_USE_BODY, TDM_USE_TAKEN } tdm_hosts_use;
 
-/* Takes over the hub and the transport, also if it fails. */
-tdm_status tdm__hosts_comm_new(tdm_comm **out, const tdm_host *host, tdm_hub *hub, tdm_transport *transport,
-                               int64_t timeout_ms);
+/* Takes over the hub and the transport. */
+tdm_status tdm__hosts_job_new(tdm_hosts_job **out, const tdm_host *host, tdm_hub *hub, tdm_transport *transport,
+                              int64_t timeout_ms);
+void tdm__hosts_job_release(tdm_hosts_job *job); /* NULL is fine */
+/* A communicator of `world` ranks of the job; job_rank says which (NULL: all). */
+tdm_status tdm__hosts_comm_new(tdm_hosts_comm **out, tdm_hosts_job *job, int rank, int world, int group,
+                               const int *job_rank);
+void tdm__hosts_comm_free(tdm_hosts_comm *c); /* NULL is fine */
 
 /* ---- hosts_messages.c ---- */
 
@@ -61,6 +70,9 @@ tdm_message tdm__hosts_send(const tdm_hosts_comm *c, int member, tdm_hosts_use u
 tdm_message tdm__hosts_receive(const tdm_hosts_comm *c, int member, tdm_hosts_use use, void *data, size_t bytes);
 /* Carries out the first `count` of c->message. A failure is the end of the job. */
 tdm_status tdm__hosts_exchange(tdm_hosts_comm *c, int count);
+/* What this call waits for, for the hub; and the end of a wait that has failed: how the job has ended. */
+tdm_hub_wait tdm__hosts_wait_of(const tdm_hosts_comm *c);
+tdm_status tdm__hosts_settle(const tdm_hosts_comm *c);
 /* Begins a collective: see above. `small` bytes of `data` travel along if they fit. */
 tdm_status tdm__hosts_meet(tdm_hosts_comm *c, const void *data, size_t small);
 tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes); /* makes room for so many */
@@ -70,6 +82,16 @@ tdm_status tdm__hosts_send_call(tdm_hosts_comm *c, tdm_span in);
 tdm_status tdm__hosts_receive_call(tdm_hosts_comm *c, tdm_span out, int *from);
 
 /* ---- hosts_call.c ---- */
+
+typedef struct tdm_hosts_reduction {
+    tdm_dtype dtype;
+    tdm_reduce_op op;
+    int root; /* the only member that gets the result; -1: all get it */
+} tdm_hosts_reduction;
+
+/* The data of an all_reduce or reduce, and of a broadcast, after the meeting. */
+tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how);
+tdm_status tdm__hosts_broadcast_data(tdm_hosts_comm *c, void *data, size_t bytes, int root);
 
 tdm_status tdm__hosts_run(tdm_comm *comm, const tdm_comm_call *call);
 /* Records a call, and the time from which its deadline counts. */

@@ -12,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/hosts/hosts.h"
+#include "runtime/comm/hosts/levels.h"
 #include "runtime/comm/reduce.h"
 
 static size_t span_bytes(tdm_span span) {
@@ -34,13 +35,7 @@ typedef struct chunk {
     size_t count;
 } chunk;
 
-typedef struct reduction {
-    tdm_dtype dtype;
-    tdm_reduce_op op;
-    int root; /* the only member that gets the result; -1: all get it */
-} reduction;
-
-static bool gets_result(const reduction *how, int member) {
+static bool gets_result(const tdm_hosts_reduction *how, int member) {
     return how->root < 0 || how->root == member;
 }
 
@@ -68,7 +63,7 @@ static int add_contributions(tdm_hosts_comm *c, int count, const chunk *whole, s
     return count;
 }
 
-static int add_results(tdm_hosts_comm *c, int count, const chunk *whole, const reduction *how, size_t width,
+static int add_results(tdm_hosts_comm *c, int count, const chunk *whole, const tdm_hosts_reduction *how, size_t width,
                        const void *own_sum) {
     const size_t own = segment(c, whole, c->comm.rank, width).count * width;
     for (int r = 0; r < c->comm.world; r++) {
@@ -82,7 +77,8 @@ static int add_results(tdm_hosts_comm *c, int count, const chunk *whole, const r
 }
 
 /* Sums this rank's segment into `sum` and, if this rank gets the result, into its place. */
-static void reduce_own(const tdm_hosts_comm *c, const chunk *whole, const reduction *how, size_t width, void *sum) {
+static void reduce_own(const tdm_hosts_comm *c, const chunk *whole, const tdm_hosts_reduction *how, size_t width,
+                       void *sum) {
     const void *source[TDM_COMM_WORLD_MAX];
     const chunk own = segment(c, whole, c->comm.rank, width);
     for (int r = 0; r < c->comm.world; r++)
@@ -91,7 +87,7 @@ static void reduce_own(const tdm_hosts_comm *c, const chunk *whole, const reduct
     if (gets_result(how, c->comm.rank) && own.count > 0) memcpy(own.data, sum, own.count * width);
 }
 
-static tdm_status reduce_chunks(tdm_hosts_comm *c, tdm_span io, const reduction *how) {
+tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how) {
     const size_t width = tdm_dtype_bytes(io.dtype), most = TDM_HOSTS_CHUNK_BYTES / width;
     const size_t world = (size_t)c->comm.world, part = (most / world + 1) * width;
     /* Contributions, then the sums of two chunks: one travels while the next is made. */
@@ -111,11 +107,12 @@ static tdm_status reduce_chunks(tdm_hosts_comm *c, tdm_span io, const reduction 
     }
 }
 
-static tdm_status reduce(tdm_hosts_comm *c, tdm_span io, const reduction *how) {
+static tdm_status reduce(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how) {
     const void *source[TDM_COMM_WORLD_MAX];
     const size_t bytes = span_bytes(io);
     TDM_TRY(tdm__hosts_meet(c, io.data, bytes));
-    if (!fits_entry(bytes)) return reduce_chunks(c, io, how);
+    if (!fits_entry(bytes) && tdm__levels_can_reduce(c, how)) return tdm__levels_all_reduce(c, io, how);
+    if (!fits_entry(bytes)) return tdm__hosts_reduce_data(c, io, how);
     for (int r = 0; r < c->comm.world; r++) source[r] = c->entry[r].data;
     if (gets_result(how, c->comm.rank))
         tdm__reduce_sources(io.data, source, c->comm.world, io.count, how->dtype, how->op);
@@ -124,7 +121,7 @@ static tdm_status reduce(tdm_hosts_comm *c, tdm_span io, const reduction *how) {
 
 /* ---- reduce_scatter ---- */
 
-static tdm_status reduce_scatter(tdm_hosts_comm *c, tdm_span in, tdm_span out, const reduction *how) {
+static tdm_status reduce_scatter(tdm_hosts_comm *c, tdm_span in, tdm_span out, const tdm_hosts_reduction *how) {
     const void *source[TDM_COMM_WORLD_MAX];
     const size_t width = tdm_dtype_bytes(out.dtype), world = (size_t)c->comm.world, rank = (size_t)c->comm.rank;
     const size_t most = TDM_HOSTS_CHUNK_BYTES / width / world + 1;
@@ -153,10 +150,11 @@ static tdm_status reduce_scatter(tdm_hosts_comm *c, tdm_span in, tdm_span out, c
 
 /* Two steps, so that no rank sends more than twice the data: member r gets part r from the root, then all give their
  * parts to all. */
-static tdm_status broadcast_parts(tdm_hosts_comm *c, const chunk *whole, int root) {
+tdm_status tdm__hosts_broadcast_data(tdm_hosts_comm *c, void *data, size_t bytes, int root) {
+    const chunk whole = {data, bytes};
     int count = 0;
     for (int r = 0; r < c->comm.world; r++) {
-        const chunk part = segment(c, whole, r, 1);
+        const chunk part = segment(c, &whole, r, 1);
         if (r == root || part.count == 0) continue;
         if (c->comm.rank == root)
             c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, part.data, part.count);
@@ -164,10 +162,10 @@ static tdm_status broadcast_parts(tdm_hosts_comm *c, const chunk *whole, int roo
             c->message[count++] = tdm__hosts_receive(c, root, TDM_USE_DATA, part.data, part.count);
     }
     TDM_TRY(tdm__hosts_exchange(c, count));
-    const chunk own = segment(c, whole, c->comm.rank, 1);
+    const chunk own = segment(c, &whole, c->comm.rank, 1);
     count = 0;
     for (int r = 0; r < c->comm.world; r++) {
-        const chunk part = segment(c, whole, r, 1);
+        const chunk part = segment(c, &whole, r, 1);
         if (r == c->comm.rank) continue;
         if (r != root && own.count > 0) c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, own.data, own.count);
         if (c->comm.rank != root && part.count > 0)
@@ -178,9 +176,9 @@ static tdm_status broadcast_parts(tdm_hosts_comm *c, const chunk *whole, int roo
 
 static tdm_status broadcast(tdm_hosts_comm *c, tdm_span io, int root) {
     const size_t bytes = span_bytes(io);
-    const chunk whole = {io.data, bytes};
     TDM_TRY(tdm__hosts_meet(c, c->comm.rank == root ? io.data : NULL, bytes));
-    if (!fits_entry(bytes)) return broadcast_parts(c, &whole, root);
+    if (!fits_entry(bytes) && c->lane != NULL) return tdm__levels_broadcast(c, io, root);
+    if (!fits_entry(bytes)) return tdm__hosts_broadcast_data(c, io.data, bytes, root);
     if (c->comm.rank != root && bytes > 0) memcpy(io.data, c->entry[root].data, bytes);
     return TDM_OK;
 }
@@ -228,6 +226,7 @@ void tdm__hosts_enter(tdm_hosts_comm *c, const tdm_call *call) {
     c->call = *call;
     c->call.sequence = c->comm.sequence;
     c->start_ns = tdm__now_ns();
+    tdm__hub_note_call(c->job->hub, &c->call);
 }
 
 tdm_status tdm__hosts_leave(tdm_hosts_comm *c, tdm_status status) {
@@ -243,7 +242,7 @@ static tdm_status run(tdm_hosts_comm *c, const tdm_comm_call *call) {
     switch (call->kind) {
     case TDM_COMM_ALL_REDUCE:
     case TDM_COMM_REDUCE:
-        return reduce(c, in, &(reduction){in.dtype, call->op, call->rank});
+        return reduce(c, in, &(tdm_hosts_reduction){in.dtype, call->op, call->rank});
     case TDM_COMM_BROADCAST:
         return broadcast(c, in, call->rank);
     case TDM_COMM_GATHER:
@@ -252,7 +251,7 @@ static tdm_status run(tdm_hosts_comm *c, const tdm_comm_call *call) {
     case TDM_COMM_SCATTER:
         return distribute(c, in, out, span_bytes(out), call->rank);
     case TDM_COMM_REDUCE_SCATTER:
-        return reduce_scatter(c, in, out, &(reduction){in.dtype, call->op, -1});
+        return reduce_scatter(c, in, out, &(tdm_hosts_reduction){in.dtype, call->op, -1});
     case TDM_COMM_ALL_TO_ALL:
         return distribute(c, in, out, span_bytes(out) / (size_t)c->comm.world, -1);
     case TDM_COMM_SEND:

@@ -7,6 +7,8 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/hosts/hosts.h"
 
+enum { FIRST_GROUP = 2 }; /* 0: all ranks; 1: the lanes of levels.c */
+
 /* What `allocate` returns: memory of this process. Spans in it are sent from where they lie, like all others. */
 typedef struct tdm_hosts_block {
     struct tdm_hosts_block *next;
@@ -15,12 +17,13 @@ typedef struct tdm_hosts_block {
 
 /* ---- the job ---- */
 
-static void release_job(tdm_hosts_job *job) {
+void tdm__hosts_job_release(tdm_hosts_job *job) {
     if (job == NULL || atomic_fetch_sub(&job->users, 1) > 1) return;
     const tdm_host *host = job->host;
-    if (job->hub != NULL) tdm__hub_leave(job->hub, job->timeout_ms);
+    tdm__hub_leave(job->hub, job->timeout_ms);
     tdm__hub_close(job->hub); /* first: its thread uses the transport */
-    if (job->transport != NULL) job->transport->ops->close(job->transport);
+    job->transport->ops->close(job->transport);
+    tdm_comm_close(atomic_load(&job->inside));
     for (tdm_hosts_block *block = atomic_load(&job->blocks); block != NULL;) {
         tdm_hosts_block *next = block->next;
         tdm__delete_pages(host, block->data);
@@ -30,24 +33,27 @@ static void release_job(tdm_hosts_job *job) {
     tdm__delete(host, job);
 }
 
-static void free_comm(tdm_hosts_comm *c) {
+void tdm__hosts_comm_free(tdm_hosts_comm *c) {
+    if (c == NULL) return;
     tdm_hosts_job *job = c->job;
     const tdm_host *host = c->comm.host;
+    tdm__hosts_comm_free(c->lane);
     tdm__delete(host, c->job_rank);
-    tdm__delete(host, c->entry);
+    if (c->lane == NULL) tdm__delete(host, c->entry); /* else it is memory of `inside` */
     tdm__delete(host, c->message);
     tdm__delete(host, c->scratch);
     tdm__delete(host, c);
-    release_job(job);
+    tdm__hosts_job_release(job);
 }
 
 static void close_comm(tdm_comm *comm) {
-    free_comm((tdm_hosts_comm *)comm);
+    tdm__hosts_comm_free((tdm_hosts_comm *)comm);
 }
 
 /* ---- what a communicator can do ---- */
 
-static tdm_status new_block(const tdm_host *host, size_t bytes, tdm_hosts_block **out) {
+static tdm_status new_block(const tdm_hosts_comm *c, size_t bytes, tdm_hosts_block **out) {
+    const tdm_host *host = c->comm.host;
     TDM_TRY(tdm__new(host, out, 1, sizeof(**out), "communicator's memory"));
     TDM_TRY_ELSE(tdm__new_pages(host, &(*out)->data, bytes > 0 ? bytes : 1, "communicator's memory"),
                  (tdm__delete(host, *out), *out = NULL));
@@ -58,7 +64,7 @@ static tdm_status new_block(const tdm_host *host, size_t bytes, tdm_hosts_block 
 static tdm_status allocate_block(tdm_hosts_comm *c, size_t bytes, void **out) {
     tdm_hosts_block *block = NULL;
     tdm_hosts_job *job = c->job;
-    const tdm_status own = new_block(c->comm.host, bytes, &block);
+    const tdm_status own = new_block(c, bytes, &block);
     tdm_status status = tdm__hosts_meet(c, &own, sizeof(own));
     for (int r = 0; r < c->comm.world && status == TDM_OK; r++) {
         tdm_status theirs;
@@ -87,10 +93,8 @@ static tdm_status allocate(tdm_comm *comm, size_t bytes, void **out) {
     return tdm__hosts_leave(c, allocate_block(c, bytes, out));
 }
 
-static tdm_status new_comm(tdm_hosts_comm **out, tdm_hosts_job *job, int rank, int world, int group);
-
 static tdm_status split_group(tdm_hosts_comm *c, const int *ranks, int count, tdm_hosts_comm **out) {
-    int next = atomic_load(&c->job->next_group), rank = 0;
+    int members[TDM_COMM_WORLD_MAX], next = atomic_load(&c->job->next_group), rank = 0;
     TDM_TRY(tdm__hosts_meet(c, &next, sizeof(next)));
     /* The first number that is free on all members. */
     for (int r = 0; r < c->comm.world; r++) {
@@ -103,9 +107,8 @@ static tdm_status split_group(tdm_hosts_comm *c, const int *ranks, int count, td
     atomic_store(&c->job->next_group, next + 1);
     while (rank < count && ranks[rank] != c->comm.rank) rank++;
     if (rank == count) return TDM_OK;
-    TDM_TRY(new_comm(out, c->job, rank, count, next));
-    for (int r = 0; r < count; r++) (*out)->job_rank[r] = c->job_rank[ranks[r]];
-    return TDM_OK;
+    for (int r = 0; r < count; r++) members[r] = c->job_rank[ranks[r]];
+    return tdm__hosts_comm_new(out, c->job, rank, count, next, members);
 }
 
 static tdm_status split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
@@ -148,7 +151,8 @@ static tdm_status make_parts(tdm_hosts_comm *c, size_t world) {
     return tdm__new(c->comm.host, &c->message, world * 4, sizeof(*c->message), "communicator");
 }
 
-static tdm_status new_comm(tdm_hosts_comm **out, tdm_hosts_job *job, int rank, int world, int group) {
+tdm_status tdm__hosts_comm_new(tdm_hosts_comm **out, tdm_hosts_job *job, int rank, int world, int group,
+                               const int *job_rank) {
     tdm_hosts_comm *c;
     *out = NULL;
     TDM_TRY(tdm__new(job->host, &c, 1, sizeof(*c), "communicator"));
@@ -165,27 +169,22 @@ static tdm_status new_comm(tdm_hosts_comm **out, tdm_hosts_job *job, int rank, i
     c->comm =
         (tdm_comm){.ops = &c->ops, .host = job->host, .rank = rank, .world = world, .timeout_ms = job->timeout_ms};
     c->group = group;
-    TDM_TRY_ELSE(make_parts(c, (size_t)world), free_comm(c));
-    for (int r = 0; r < world; r++) c->job_rank[r] = r;
+    TDM_TRY_ELSE(make_parts(c, (size_t)world), tdm__hosts_comm_free(c));
+    for (int r = 0; r < world; r++) c->job_rank[r] = job_rank != NULL ? job_rank[r] : r;
     *out = c;
     return TDM_OK;
 }
 
-tdm_status tdm__hosts_comm_new(tdm_comm **out, const tdm_host *host, tdm_hub *hub, tdm_transport *transport,
-                               int64_t timeout_ms) {
+tdm_status tdm__hosts_job_new(tdm_hosts_job **out, const tdm_host *host, tdm_hub *hub, tdm_transport *transport,
+                              int64_t timeout_ms) {
     tdm_hosts_job *job;
-    tdm_hosts_comm *c = NULL;
-    *out = NULL;
-    TDM_TRY_ELSE(tdm__new(host, &job, 1, sizeof(*job), "communicator"),
-                 (tdm__hub_close(hub), transport->ops->close(transport)));
+    TDM_TRY(tdm__new(host, &job, 1, sizeof(*job), "communicator"));
     job->host = host;
     job->hub = hub;
     job->transport = transport;
     job->timeout_ms = timeout_ms;
     atomic_store(&job->users, 1);
-    atomic_store(&job->next_group, 1);
-    const tdm_status status = new_comm(&c, job, transport->rank, transport->world, 0);
-    if (c != NULL) *out = &c->comm;
-    release_job(job); /* the communicator holds it */
-    return status;
+    atomic_store(&job->next_group, FIRST_GROUP);
+    *out = job;
+    return TDM_OK;
 }

@@ -5,6 +5,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/hosts/hosts.h"
+#include "runtime/comm/hosts/levels.h"
 
 enum { USES = 8 };
 
@@ -38,24 +39,30 @@ tdm_status tdm__hosts_check(const tdm_hosts_comm *c) {
     return tdm__hub_has_ended(c->job->hub, &cause) ? ended(c, &cause) : TDM_OK;
 }
 
-tdm_status tdm__hosts_exchange(tdm_hosts_comm *c, int count) {
+tdm_hub_wait tdm__hosts_wait_of(const tdm_hosts_comm *c) {
+    return (tdm_hub_wait){.call = &c->call,
+                          .job_rank = c->job_rank,
+                          .world = c->comm.world,
+                          .rank = c->comm.rank,
+                          .start_ns = c->start_ns,
+                          .timeout_ms = c->comm.timeout_ms};
+}
+
+tdm_status tdm__hosts_settle(const tdm_hosts_comm *c) {
     tdm_hub_cause cause;
+    tdm__hub_settle(c->job->hub, tdm_error_message(), &cause);
+    return ended(c, &cause);
+}
+
+tdm_status tdm__hosts_exchange(tdm_hosts_comm *c, int count) {
     tdm_transport *transport = c->job->transport;
-    tdm_hub_wait wait = {.call = &c->call,
-                         .job_rank = c->job_rank,
-                         .world = c->comm.world,
-                         .rank = c->comm.rank,
-                         .start_ns = c->start_ns,
-                         .timeout_ms = c->comm.timeout_ms};
+    tdm_hub_wait wait = tdm__hosts_wait_of(c);
     TDM_TRY(tdm__hosts_check(c));
     if (count == 0) return TDM_OK;
     tdm__hub_wait_begin(c->job->hub, &wait);
     const tdm_status status = transport->ops->exchange(transport, c->message, count);
     tdm__hub_wait_end(c->job->hub, &wait);
-    if (status == TDM_OK) return TDM_OK;
-    /* The transport says that a connection has closed; the hub says why. */
-    tdm__hub_settle(c->job->hub, tdm_error_message(), &cause);
-    return ended(c, &cause);
+    return status == TDM_OK ? TDM_OK : tdm__hosts_settle(c);
 }
 
 tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes) {
@@ -81,18 +88,22 @@ static tdm_status compare_calls(tdm_hosts_comm *c) {
     return TDM_OK;
 }
 
-tdm_status tdm__hosts_meet(tdm_hosts_comm *c, const void *data, size_t small) {
+static tdm_status exchange_entries(tdm_hosts_comm *c) {
     const int world = c->comm.world, rank = c->comm.rank;
-    tdm_hosts_entry *own = &c->entry[rank];
     int count = 0;
-    own->call = c->call;
-    if (data != NULL && small > 0 && small <= sizeof(own->data)) memcpy(own->data, data, small);
     for (int i = 1; i < world; i++) {
         const int to = (rank + i) % world, from = (rank + world - i) % world;
-        c->message[count++] = tdm__hosts_send(c, to, TDM_USE_ENTRY, own, sizeof(*own));
-        c->message[count++] = tdm__hosts_receive(c, from, TDM_USE_ENTRY, &c->entry[from], sizeof(*own));
+        c->message[count++] = tdm__hosts_send(c, to, TDM_USE_ENTRY, &c->entry[rank], sizeof(*c->entry));
+        c->message[count++] = tdm__hosts_receive(c, from, TDM_USE_ENTRY, &c->entry[from], sizeof(*c->entry));
     }
-    TDM_TRY(tdm__hosts_exchange(c, count));
+    return tdm__hosts_exchange(c, count);
+}
+
+tdm_status tdm__hosts_meet(tdm_hosts_comm *c, const void *data, size_t small) {
+    tdm_hosts_entry *own = &c->entry[c->comm.rank];
+    own->call = c->call;
+    if (data != NULL && small > 0 && small <= sizeof(own->data)) memcpy(own->data, data, small);
+    TDM_TRY(c->lane != NULL ? tdm__levels_exchange_entries(c) : exchange_entries(c));
     return compare_calls(c);
 }
 

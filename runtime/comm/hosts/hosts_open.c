@@ -1,6 +1,7 @@
 /* Opening: where ranks meet, the meeting, the transport, and the thread that watches. */
 #include "runtime/comm/hosts/hosts_open.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/hosts/hosts.h"
+#include "runtime/comm/hosts/levels.h"
 #include "runtime/comm/hosts/place.h"
 
 enum { FAIL_MS = 3000 };
@@ -22,6 +24,8 @@ typedef struct opening {
     tdm_meeting meeting;
     tdm_transport *transport;
     tdm_hub *hub;
+    tdm_hosts_job *job;   /* owns both, once it is there */
+    tdm_hosts_comm *comm; /* holds the job, as `job` does */
 } opening;
 
 static tdm_status check(const tdm_launch_facts *facts, const tdm_hosts_options *options) {
@@ -35,10 +39,27 @@ static tdm_status check(const tdm_launch_facts *facts, const tdm_hosts_options *
     return TDM_OK;
 }
 
-static void name_self(tdm_peer *self) {
+/* Ranks that have the same boot of a machine, its name and the user in common can meet in shared memory. */
+static uint64_t hash_of_host(const char *name) {
+    char boot[64] = "", text[256];
+    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = fd >= 0 ? read(fd, boot, sizeof(boot) - 1) : 0;
+    if (fd >= 0) close(fd);
+    snprintf(text, sizeof(text), "%.*s %s %u", (int)(bytes > 0 ? bytes : 0), boot, name, (unsigned)geteuid());
+    return tdm__hash64(text, strlen(text), 0);
+}
+
+static tdm_status describe_self(tdm_peer *self, const tdm_launch_facts *facts) {
+    unsigned char random[TDM_NONCE_BYTES];
+    TDM_TRY(tdm__nonce(random));
+    memcpy(&self->token, random, sizeof(self->token));
+    self->local_rank = facts->local_rank;
+    self->local_world = facts->local_world;
     if (gethostname(self->name, sizeof(self->name)) != 0) snprintf(self->name, sizeof(self->name), "?");
     self->name[sizeof(self->name) - 1] = '\0';
     self->pid = (int32_t)getpid();
+    self->host = hash_of_host(self->name);
+    return TDM_OK;
 }
 
 static tdm_status prepare(opening *o) {
@@ -56,12 +77,15 @@ static tdm_status prepare(opening *o) {
     TDM_TRY(tdm__new(m->host, &m->fd, world, sizeof(*m->fd), "meeting"));
     for (int r = 0; r < m->world; r++) m->fd[r] = -1;
     TDM_TRY(tdm__new(m->host, &m->peer, world, sizeof(*m->peer), "meeting"));
-    name_self(&m->peer[m->rank]);
-    return TDM_OK;
+    return describe_self(&m->peer[m->rank], facts);
 }
 
-static void finish(opening *o) {
+static void finish(opening *o, tdm_status status) {
     tdm_meeting *m = &o->meeting;
+    if (status != TDM_OK) tdm__hosts_comm_free(o->comm);
+    tdm__hosts_job_release(o->job);
+    if (o->job == NULL) tdm__hub_close(o->hub);
+    if (o->job == NULL && o->transport != NULL) o->ops->close(o->transport);
     for (int r = 0; m->fd != NULL && r < m->world; r++)
         if (m->fd[r] >= 0) close(m->fd[r]);
     if (m->listener >= 0) close(m->listener);
@@ -133,8 +157,16 @@ static tdm_status own_address(const opening *o, char out[TDM_ADDRESS_TEXT]) {
 }
 
 static void on_end(void *user) {
-    tdm_transport *transport = user;
-    transport->ops->abort(transport);
+    tdm_hosts_job *job = user;
+    tdm_comm *inside = atomic_load(&job->inside);
+    job->transport->ops->abort(job->transport);
+    if (inside != NULL) tdm_comm_abort(inside, "the job has ended");
+}
+
+/* From here on the job owns the hub and the transport. */
+static tdm_status start_watching(opening *o) {
+    TDM_TRY(tdm__hosts_job_new(&o->job, o->meeting.host, o->hub, o->transport, o->meeting.timeout_ms));
+    return tdm__hub_start(o->hub, on_end, o->job);
 }
 
 static tdm_status exchange_addresses(opening *o, const char *own, unsigned char **addresses) {
@@ -150,17 +182,25 @@ static tdm_status exchange_addresses(opening *o, const char *own, unsigned char 
     return status;
 }
 
-static tdm_status connect_all(opening *o) {
-    char own[TDM_ADDRESS_TEXT] = "";
+static tdm_status connect_transport(opening *o) {
+    char own[TDM_ADDRESS_TEXT];
     unsigned char *addresses = NULL;
-    if (o->ops->address_bytes > 0) TDM_TRY(own_address(o, own));
-    TDM_TRY(tdm__hub_open(&o->hub, &o->meeting));
-    tdm_status status = o->ops->address_bytes > 0 ? exchange_addresses(o, own, &addresses) : TDM_OK;
-    if (status == TDM_OK) status = tdm__hub_start(o->hub, on_end, o->transport);
-    if (status == TDM_OK && addresses != NULL) status = o->transport->ops->connect(o->transport, addresses);
-    if (status == TDM_OK) status = tdm__hub_await_all(o->hub, o->meeting.timeout_ms);
+    if (o->ops->address_bytes == 0) return start_watching(o);
+    TDM_TRY(own_address(o, own));
+    tdm_status status = exchange_addresses(o, own, &addresses);
+    if (status == TDM_OK) status = start_watching(o);
+    if (status == TDM_OK) status = o->transport->ops->connect(o->transport, addresses);
     tdm__delete(o->meeting.host, addresses);
     return status;
+}
+
+static tdm_status connect_all(opening *o) {
+    const tdm_meeting *m = &o->meeting;
+    TDM_TRY(tdm__hub_open(&o->hub, m));
+    TDM_TRY(connect_transport(o));
+    TDM_TRY(tdm__hosts_comm_new(&o->comm, o->job, m->rank, m->world, 0, NULL));
+    TDM_TRY(tdm__levels_open(o->comm, m->peer, o->facts->job, m->timeout_ms));
+    return tdm__hub_await_all(o->hub, m->timeout_ms);
 }
 
 /* What went wrong while connecting is told by the hub, if a rank is gone. */
@@ -182,14 +222,11 @@ tdm_status tdm__hosts_open(tdm_comm **out, const tdm_transport_ops *ops, const t
     tdm_status status = prepare(&o);
     if (status == TDM_OK) status = meet(&o);
     if (status == TDM_OK) status = connect_all(&o);
-    if (status != TDM_OK) {
+    if (status != TDM_OK)
         status = explain(&o, status);
-        tdm__hub_close(o.hub);
-        if (o.transport != NULL) ops->close(o.transport);
-    } else {
-        status = tdm__hosts_comm_new(out, options->host, o.hub, o.transport, options->timeout_ms);
-    }
-    finish(&o);
+    else
+        *out = &o.comm->comm;
+    finish(&o, status);
     return status;
 }
 
@@ -202,6 +239,6 @@ void tdm__hosts_fail(const tdm_launch_facts *facts, const tdm_host *host, const 
     tdm__error_save(&before);
     if (prepare(&o) == TDM_OK && tdm__place_find(&o.meeting, facts, init_method, NULL) == TDM_OK)
         (void)attend(&o.meeting);
-    finish(&o);
+    finish(&o, TDM_OK);
     (void)tdm__error_restore(&before, NULL);
 }

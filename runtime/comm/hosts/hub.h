@@ -39,6 +39,8 @@ bool tdm__hub_has_ended(tdm_hub *hub, tdm_hub_cause *cause); /* never waits */
 /* After a failure of this rank: waits until the job has ended. If nobody ends it within two seconds, `why` does. */
 void tdm__hub_settle(tdm_hub *hub, const char *why, tdm_hub_cause *cause);
 
+void tdm__hub_note_call(tdm_hub *hub, const tdm_call *call); /* this rank's last call, for messages of all ranks */
+
 /* ---- waits, which the thread ends when they are in vain ---- */
 
 typedef struct tdm_hub_wait {

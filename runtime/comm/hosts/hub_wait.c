@@ -14,8 +14,11 @@ void tdm__hub_name(const tdm_hub *hub, int rank, char *out, size_t bytes) {
     snprintf(out, bytes, "rank %d (host %s, pid %d)", rank, peer->name, peer->pid);
 }
 
+void tdm__hub_note_call(tdm_hub *hub, const tdm_call *call) {
+    atomic_store(&hub->last_call[hub->rank], call->sequence << 8 | (uint64_t)call->kind);
+}
+
 void tdm__hub_wait_begin(tdm_hub *hub, tdm_hub_wait *wait) {
-    atomic_store(&hub->last_call[hub->rank], wait->call->sequence << 8 | (uint64_t)wait->call->kind);
     pthread_mutex_lock(&hub->mutex);
     wait->next = hub->waits;
     hub->waits = wait;

@@ -14,10 +14,13 @@
 
 enum { TDM_PEER_NAME = 64 };
 
-/* One rank of the job, as messages name it: "rank 3 (host b, pid 17)". */
+/* What all ranks know of each one. Messages name it: "rank 3 (host b, pid 17)". */
 typedef struct tdm_peer {
     char name[TDM_PEER_NAME]; /* of its host */
     int32_t pid;
+    int32_t local_rank, local_world; /* as its launcher says */
+    uint64_t host;                   /* hash of what tells its host and user from others */
+    uint64_t token;                  /* a random number */
 } tdm_peer;
 
 typedef struct tdm_meeting {
