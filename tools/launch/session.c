@@ -42,6 +42,12 @@ static bool is_on_one_host(const session *s) {
     return s->facts.local_world == s->facts.world;
 }
 
+/* Ranks of mpirun know one another already, and may not know where else to meet. */
+static bool only_mpi_connects(const tdm_launch_facts *facts) {
+    const bool is_mpirun = facts->source == TDM_LAUNCH_OPENMPI || facts->source == TDM_LAUNCH_PMI;
+    return is_mpirun && facts->master_addr[0] == '\0';
+}
+
 /* The backend that carries data between hosts; NULL: shared memory suffices. */
 static const char *hosts_backend(const session *s) {
     switch (s->job->parallel.ddp.backend) {
@@ -50,7 +56,8 @@ static const char *hosts_backend(const session *s) {
     case TDM_BACKEND_MPI:
         return "mpi";
     default:
-        return is_on_one_host(s) ? NULL : "gloo";
+        if (is_on_one_host(s)) return NULL;
+        return only_mpi_connects(&s->facts) ? "mpi" : "gloo";
     }
 }
 
