@@ -18,6 +18,7 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/door.h"
 #include "runtime/comm/greeting.h"
+#include "runtime/comm/hosts/hosts_open.h"
 #include "runtime/comm/shm/shm.h"
 
 /* REPORT_MS: how long a rank that has failed waits to report that to the others, which start at about the same time. */
@@ -332,6 +333,10 @@ void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, con
     }
     const bool is_alone = facts->world == 1 && facts->rank <= 0;
     if (is_alone || facts->world > TDM_COMM_WORLD_MAX) return;
+    if (facts->local_world != facts->world) {
+        tdm__hosts_fail(facts, m.host, init_method, why);
+        return;
+    }
     tdm__error_save(&before);
     if (prepare(&m, init_method) == TDM_OK) {
         if (facts->rank == 0)
@@ -349,10 +354,12 @@ static tdm_status check_facts(const tdm_launch_facts *facts) {
         TDM_FAIL(TDM_E_USAGE, "rendezvous: needs a rank from 0 to world - 1, got rank %d of %d", facts->rank,
                  facts->world);
     if (facts->local_world != facts->world)
-        TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "the job has %d ranks, %d of them on this host: ranks on several hosts need a communicator module "
-                 "for several hosts, and this build has none; start all ranks on one host",
-                 facts->world, facts->local_world);
+        TDM_FAIL(
+            TDM_E_UNSUPPORTED,
+            "the job has %d ranks, %d of them on this host: they cannot all share memory; open a communicator over "
+            "several hosts (tdm_comm_open_hosts; parallel.ddp.backend: auto, gloo or mpi), or start all ranks on one "
+            "host",
+            facts->world, facts->local_world);
     if (facts->world > TDM_COMM_WORLD_MAX)
         TDM_FAIL(TDM_E_UNSUPPORTED, "the job has %d ranks; one host can run at most %d", facts->world,
                  TDM_COMM_WORLD_MAX);

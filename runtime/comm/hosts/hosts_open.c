@@ -182,11 +182,9 @@ static tdm_status exchange_addresses(opening *o, const char *own, unsigned char 
     return status;
 }
 
-static tdm_status connect_transport(opening *o) {
-    char own[TDM_ADDRESS_TEXT];
+static tdm_status connect_transport(opening *o, const char *own) {
     unsigned char *addresses = NULL;
     if (o->ops->address_bytes == 0) return start_watching(o);
-    TDM_TRY(own_address(o, own));
     tdm_status status = exchange_addresses(o, own, &addresses);
     if (status == TDM_OK) status = start_watching(o);
     if (status == TDM_OK) status = o->transport->ops->connect(o->transport, addresses);
@@ -195,9 +193,11 @@ static tdm_status connect_transport(opening *o) {
 }
 
 static tdm_status connect_all(opening *o) {
+    char own[TDM_ADDRESS_TEXT] = "";
     const tdm_meeting *m = &o->meeting;
+    if (o->ops->address_bytes > 0) TDM_TRY(own_address(o, own));
     TDM_TRY(tdm__hub_open(&o->hub, m));
-    TDM_TRY(connect_transport(o));
+    TDM_TRY(connect_transport(o, own));
     TDM_TRY(tdm__hosts_comm_new(&o->comm, o->job, m->rank, m->world, 0, NULL));
     TDM_TRY(tdm__levels_open(o->comm, m->peer, o->facts->job, m->timeout_ms));
     return tdm__hub_await_all(o->hub, m->timeout_ms);
