@@ -438,7 +438,6 @@ tdm_status tdm__check_settings(tdm_config *config) {
     job->weights_at = origin_of(config, "model.weights");
     job->freeze_at = origin_of(config, "model.freeze");
     job->checkpoint.resume_at = origin_of(config, "checkpoint.resume");
-    tdm__check_lacking(config);
     if (job->checkpoint.resume[0] == '\0')
         TDM_FAULT(config, VALUE, tdm__config_position(config, "checkpoint.resume"), "checkpoint.resume", "",
                   "checkpoint.resume must be auto, never or a path, got nothing");

@@ -184,8 +184,7 @@ tdm_status tdm_config_check(tdm_config *config) {
     const tdm_fault *first = &config->faults.item[0];
     tdm_origin origin = tdm__position_origin(config->faults.position[0]);
     int more = config->faults.total - 1;
-    bool is_unsupported = config->faults.unsupported == config->faults.total;
-    TDM_FAIL_AT(&origin, is_unsupported ? TDM_E_UNSUPPORTED : TDM_E_CONFIG, "%s%s", first->message,
+    TDM_FAIL_AT(&origin, TDM_E_CONFIG, "%s%s", first->message,
                 more > 0 ? TDM_WORDS(config, " (and %d more fault%s)", more, more == 1 ? "" : "s") : "");
 }
 

@@ -258,7 +258,6 @@ void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_position at, cons
                     const char *format, ...) {
     if (is_repeated(list, id, at) || tdm__fault_skip(list)) return;
     list->total++;
-    if (id == TDM_FAULT_UNSUPPORTED) list->unsupported++;
     va_list arguments;
     va_start(arguments, format);
     const char *message = format_text(list, format, arguments);

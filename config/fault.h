@@ -25,7 +25,6 @@
     X(REFERENCE, "C013", "a layer name, id or input is taken, unknown or unused")                                  \
     X(SHAPE, "C014", "shapes do not fit together")                                                                 \
     X(CONFLICT, "C015", "settings contradict each other")                                                          \
-    X(UNSUPPORTED, "C016", "the setting is part of the format, but not in this build")                             \
     X(OVERRIDE, "C017", "the path of an override leads nowhere")
 
 typedef enum tdm_fault_id {
@@ -62,7 +61,6 @@ enum { TDM_FAULTS_SHOWN = 20, TDM_FAULTS_KEPT = 64 };
 typedef struct tdm_fault_list {
     tdm_zone *zone;               /* holds the texts */
     int count, total;             /* kept, and found */
-    int unsupported;              /* how many of those found are TDM_FAULT_UNSUPPORTED */
     bool is_cut;                  /* reading ended early: there may be more than `total` */
     tdm_fault_place within;       /* faults that follow are in this block; one at the same position is reported once */
     tdm_status status;            /* TDM_E_MEMORY: out of memory; reported once at the end */

@@ -1,5 +1,5 @@
-/* Parts of the format that this build does not have. `check` refuses them; `explain` and the JSON Schema mark them.
- * What a module provides is not refused: the machine where the job runs may have the module. */
+/* Parts of the format for which this build has no module. `check` warns of them; `explain` and the JSON Schema mark them.
+ * They are not refused: the machine where the job runs may have the module. */
 #include <string.h>
 
 #include "config/object.h"
@@ -9,26 +9,19 @@
 #define BIT(value) (1u << (value))
 
 #define LACK_BUILT_IN(key, name)
-#define LACK_DEVICE_MODULE(key, name) {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), #name, "write auto or shm"},
+#define LACK_DEVICE_MODULE(key, name) {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), #name},
 #define LACK_HOSTS_MODULE LACK_DEVICE_MODULE
 #define TDM_BACKEND(key, name, source) LACK_##source(key, name)
-#define FORMAT_LACK_BUILT_IN(key)
-#define FORMAT_LACK_RESERVED(key)                                                   \
-    {"data.train", "format", BIT(TDM_DATA_##key), NULL, "convert the data to npy"}, \
-        {"data.eval", "format", BIT(TDM_DATA_##key), NULL, "convert the data to npy"},
-#define TDM_FORMAT(key, name, source) FORMAT_LACK_##source(key)
 static const tdm_lack lacks[] = {
-#include <tandem/sys/formats.def>
-    {"train", "precision", BIT(TDM_TF32), "cuda", "write f32"},
-    {"parallel", "device", BIT(TDM_DEVICE_CUDA), "cuda", "write auto or cpu"},
+    {"train", "precision", BIT(TDM_TF32), "cuda"},
+    {"parallel", "device", BIT(TDM_DEVICE_CUDA), "cuda"},
 #include <tandem/sys/backends.def>
 };
 #undef TDM_BACKEND
-#undef TDM_FORMAT
 enum { LACK_COUNT = sizeof(lacks) / sizeof(lacks[0]) };
 
 static bool is_absent(const tdm_lack *lack) {
-    return lack->module == NULL || tdm__module_absent(lack->module)[0] != '\0';
+    return tdm__module_absent(lack->module)[0] != '\0';
 }
 
 /* The next entry for this row after `last` (NULL: the first entry); NULL if there is none. Sections that share a row
@@ -72,42 +65,11 @@ void tdm__row_help(const tdm_field *row, bool chinese, tdm_text *out) {
     tdm__text_puts(out, ")");
 }
 
-static bool asks_for(const tdm_lack *lack, const tdm_field *row, const void *object) {
-    const void *value = (const char *)object + row->offset;
-    return (lack->values & BIT(*(const int *)value)) != 0;
-}
-
-static void check_row(tdm_config *config, int section_index, int row_index, const tdm_lack *lack) {
-    const tdm_section *section = &tdm__sections[section_index];
-    const tdm_field *row = &section->rows[row_index];
-    const void *object = tdm__section_object(section, &config->settings);
-    tdm_text printed;
-    tdm__text_init(&printed, config->host);
-    tdm__field_print(row, object, &printed);
-    if (printed.failed) {
-        config->faults.status = TDM_E_MEMORY;
-    } else if (asks_for(lack, row, object)) {
-        const char *key = tdm__fault_key(&config->faults, section->path, row->key);
-        TDM_FAULT(config, UNSUPPORTED, config->position[section_index][row_index], key, lack->hint,
-                  "%s %s is not in this build", key, printed.data);
-    }
-    tdm__text_deinit(&printed);
-}
-
 /* Only mode ddp uses the keys of parallel.ddp. */
 static bool is_written(const tdm_config *config, const tdm_lack *lack, int section, int row) {
     bool is_of_ddp = strcmp(lack->section, "parallel.ddp") == 0;
     if (is_of_ddp && config->settings.job.parallel.mode != TDM_MODE_DDP) return false;
     return config->position[section][row].text != NULL && !config->is_bad[section][row];
-}
-
-void tdm__check_lacking(tdm_config *config) {
-    for (int i = 0; i < LACK_COUNT; i++) {
-        int section = tdm__section_find(lacks[i].section);
-        int row = tdm__section_row(&tdm__sections[section], lacks[i].key);
-        if (lacks[i].module == NULL && is_written(config, &lacks[i], section, row))
-            check_row(config, section, row, &lacks[i]);
-    }
 }
 
 tdm_status tdm_config_lacking(const tdm_config *config, char **out) {
@@ -122,7 +84,7 @@ tdm_status tdm_config_lacking(const tdm_config *config, char **out) {
         int index = tdm__section_find(lack->section);
         const tdm_section *section = &tdm__sections[index];
         int row = tdm__section_row(section, lack->key);
-        if (lack->module == NULL || !is_absent(lack) || !is_written(config, lack, index, row)) continue;
+        if (!is_absent(lack) || !is_written(config, lack, index, row)) continue;
         int value = *(const int *)((const char *)&config->settings + section->offset + section->rows[row].offset);
         if ((lack->values & BIT(value)) == 0) continue;
         tdm__text_printf(&text, "%s%s.%s %s is not in this build: it has no module %s: %s", text.length > 0 ? "\n" : "",

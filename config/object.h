@@ -105,8 +105,7 @@ tdm_status tdm__check_settings(tdm_config *config);
 /* Two settings contradict each other. The fault points to `key` and quotes `other`; the other way round if `key` has
  * its default. */
 void tdm__conflict(tdm_config *config, const char *key, const char *other, const char *message);
-/* lacking.c: parts of the format that this build does not have */
-void tdm__check_lacking(tdm_config *config);
+/* lacking.c: parts of the format for which this build has no module */
 bool tdm__lacks(const tdm_field *row); /* does this build lack some of its values? */
 void tdm__lack_print(const tdm_field *row, bool chinese,
                      tdm_text *out); /* "not in this build: gloo, mpi", or nothing */

@@ -42,12 +42,11 @@ typedef struct tdm_section_list {
     int most;
 } tdm_section_list;
 
-/* A key with values that this build does not have. */
+/* A key with values for which this build may have no module. */
 typedef struct tdm_lack {
     const char *section, *key;
     unsigned values;    /* one bit per missing value of an enum or bool row */
-    const char *module; /* the module that provides them, if it was built; NULL: no build has them */
-    const char *hint;   /* what to write instead */
+    const char *module; /* that provides them */
 } tdm_lack;
 
 enum { TDM_SECTION_COUNT = 23, TDM_ROWS_MAX = 32 };

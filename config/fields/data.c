@@ -20,7 +20,7 @@ const tdm_field tdm__data_rows[] = {
 };
 
 static const char *const format_names[] = {"none",
-#define TDM_FORMAT(key, name, source) #name,
+#define TDM_FORMAT(key, name) #name,
 #include <tandem/sys/formats.def>
 #undef TDM_FORMAT
                                            NULL};

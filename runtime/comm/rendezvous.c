@@ -18,7 +18,7 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/door.h"
 #include "runtime/comm/greeting.h"
-#include "runtime/comm/hosts/hosts_open.h"
+#include "runtime/comm/rendezvous.h"
 #include "runtime/comm/shm/shm.h"
 
 /* REPORT_MS: how long a rank that has failed waits to report that to the others, which start at about the same time. */
@@ -322,21 +322,9 @@ static void bring_failure(meeting *m, const char *why) {
     while (!is_over(m) && visit(m, why, &fd, &heard) == TDM_OK && !heard) wait_to_retry(m);
 }
 
-void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {
-    if (facts == NULL) return;
-    if (why == NULL) why = "no reason was given";
+void tdm__rendezvous_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {
     meeting m = {.facts = facts, .host = tdm_host_default(), .timeout_ms = REPORT_MS};
     tdm_error before;
-    if (facts->fd >= 0) {
-        tdm_launch_abort(facts->fd, facts->rank, why);
-        return;
-    }
-    const bool is_alone = facts->world == 1 && facts->rank <= 0;
-    if (is_alone || facts->world > TDM_COMM_WORLD_MAX) return;
-    if (facts->local_world != facts->world) {
-        tdm__hosts_fail(facts, m.host, init_method, why);
-        return;
-    }
     tdm__error_save(&before);
     if (prepare(&m, init_method) == TDM_OK) {
         if (facts->rank == 0)
@@ -383,7 +371,7 @@ tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const tdm_hos
     meeting m = {.facts = facts, .host = host, .timeout_ms = timeout_ms, .heartbeat_ms = heartbeat_ms};
     tdm_status status = check_facts(facts);
     if (status != TDM_OK) {
-        tdm_launch_fail(facts, init_method, tdm_error_message());
+        tdm__rendezvous_fail(facts, init_method, tdm_error_message());
         return status;
     }
     TDM_TRY(prepare(&m, init_method));

@@ -3,12 +3,10 @@
 #include "runtime/data/formats.h"
 #include "runtime/data/transforms/transforms.h"
 
-#define OPS_BUILT_IN(name) &tdm__##name##_data
-#define OPS_RESERVED(name) NULL
-#define TDM_FORMAT(key, name, source) [TDM_DATA_##key] = {#name, OPS_##source(name)},
+#define TDM_FORMAT(key, name) [TDM_DATA_##key] = {#name, &tdm__##name##_data},
 static const struct {
     const char *name;
-    const tdm_dataset_ops *ops; /* NULL: reserved */
+    const tdm_dataset_ops *ops;
 } formats[] = {
 #include <tandem/sys/formats.def>
 };

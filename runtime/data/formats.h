@@ -11,9 +11,7 @@
 /* Little-endian formats are copied without conversion. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tandem runs on little-endian machines");
 
-#define TDM_FORMAT_BUILT_IN(name) extern const tdm_dataset_ops tdm__##name##_data;
-#define TDM_FORMAT_RESERVED(name)
-#define TDM_FORMAT(key, name, source) TDM_FORMAT_##source(name)
+#define TDM_FORMAT(key, name) extern const tdm_dataset_ops tdm__##name##_data;
 #include <tandem/sys/formats.def>
 #undef TDM_FORMAT
 

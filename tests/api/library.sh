@@ -30,7 +30,7 @@ done
 
 for needed in $(readelf -d "$library" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p'); do
     case $needed in
-    libc.so.* | libm.so.* | libyaml-0.so.* | libxxhash.so.* | ld-linux*) ;;
+    libc.so.* | libm.so.* | libyaml-0.so.* | libxxhash.so.* | libmd.so.* | ld-linux*) ;;
     libpthread.so.* | libdl.so.*) ;; # of their own before glibc 2.34
     *) complain "needs $needed at run time" ;;
     esac

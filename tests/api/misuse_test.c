@@ -445,6 +445,8 @@ TEST(communicators) {
 
 TEST(launching) {
     int fd = -1;
+    tdm_comm *comm;
+    tdm_hosts_options between = TDM_HOSTS_OPTIONS_INIT;
     tdm_launch_facts facts = {.world = 2, .local_world = 2, .fd = -1};
     MISUSE(tdm_launch_create(NULL, 2));
     MISUSE(tdm_launch_create(&fd, 0));
@@ -454,6 +456,11 @@ TEST(launching) {
     MISUSE(tdm_launch_ended("", 0, 0, NULL));
     MISUSE(tdm_launch_from_env(NULL));
     MISUSE(tdm_launch_meet(NULL, &facts, NULL, NULL, 100, 0));
+    MISUSE(tdm_comm_open_hosts(NULL, &facts, &between));
+    MISUSE(tdm_comm_open_hosts(&comm, NULL, &between));
+    MISUSE(tdm_comm_open_hosts(&comm, &facts, NULL));
+    between.backend = "shm";
+    MISUSE(tdm_comm_open_hosts(&comm, &facts, &between));
     MISUSE(tdm_launch_meet(&fd, NULL, NULL, NULL, 100, 0));
     MISUSE(tdm_launch_meet(&fd, &facts, NULL, "poem://", 100, 0));
     MISUSE(tdm_launch_meet(&fd, &facts, NULL, NULL, 0, 0));

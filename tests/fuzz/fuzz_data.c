@@ -15,22 +15,20 @@ static const unsigned char good_images[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 2, 
 static const unsigned char good_labels[] = {0, 0, 8, 1, 0, 0, 0, 1, 1};
 static const char good_table[] = "city,size,rooms,kind\nRome,10,3,flat\nBern,25.5,,house\n";
 
-/* Formats that are read from files, in the order in which `run` numbers them: those built in, less the computed ones. */
+/* Formats that are read from files, in the order in which `run` numbers them. */
 enum { COMPUTED = 1u << TDM_DATA_SYNTHETIC | 1u << TDM_DATA_GLYPHS };
-static const int built_in[] = {
-#define FORMAT_BUILT_IN(key) TDM_DATA_##key,
-#define FORMAT_RESERVED(key)
-#define TDM_FORMAT(key, name, source) FORMAT_##source(key)
+static const int all_formats[] = {
+#define TDM_FORMAT(key, name) TDM_DATA_##key,
 #include <tandem/sys/formats.def>
 #undef TDM_FORMAT
 };
-enum { BUILT_IN_COUNT = sizeof(built_in) / sizeof(built_in[0]) };
+enum { FORMAT_COUNT = sizeof(all_formats) / sizeof(all_formats[0]) };
 
 static int format_of(unsigned choice) {
-    int formats[BUILT_IN_COUNT];
+    int formats[FORMAT_COUNT];
     unsigned count = 0;
-    for (size_t i = 0; i < BUILT_IN_COUNT; i++)
-        if ((COMPUTED & 1u << built_in[i]) == 0) formats[count++] = built_in[i];
+    for (size_t i = 0; i < FORMAT_COUNT; i++)
+        if ((COMPUTED & 1u << all_formats[i]) == 0) formats[count++] = all_formats[i];
     return formats[choice % count];
 }
 

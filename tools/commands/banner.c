@@ -87,7 +87,7 @@ static char *memory_text(const banner *b) {
 
 static const char *const formats[] = {
     "none",
-#define TDM_FORMAT(key, name, source) #name,
+#define TDM_FORMAT(key, name) #name,
 #include <tandem/sys/formats.def>
 #undef TDM_FORMAT
 };

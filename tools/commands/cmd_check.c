@@ -27,21 +27,6 @@ static tdm_status warn_of_modules(const tool *t, const tdm_config *config) {
     return TDM_OK;
 }
 
-/* A setting that this build lacks is not a fault of the file: another build may accept it. */
-static void print_lacking(const tool *t, const tdm_config *config) {
-    int count = tdm_config_fault_count(config);
-    for (int i = 0; i < count; i++) {
-        const tdm_fault *fault = tdm_config_fault(config, i);
-        FREED char *position = tell_position(fault->file, fault->line, fault->column);
-        FREED char *mark = text_format("warning[%s]:", fault->id);
-        term_mark(TERM_YELLOW, position, mark, "%s", fault->message);
-        if (fault->excerpt[0]) fprintf(stderr, "%s\n", fault->excerpt);
-        if (fault->hint[0]) term_line("  hint: %s", fault->hint);
-    }
-    term_print("%s: no faults, but it asks for something that this build lacks: `tandem train` would exit with code %d",
-               t->word[0], TDM_E_UNSUPPORTED);
-}
-
 static tdm_status print_faults(const tdm_config *config, bool json) {
     TDM_FREED char *text = NULL;
     tdm_status status = tdm_config_faults(config, json, &text);
@@ -50,13 +35,9 @@ static tdm_status print_faults(const tdm_config *config, bool json) {
 }
 
 /* Prints what the check found. Fails if that cannot be printed. */
-static tdm_status report(const tool *t, const tdm_config *config, tdm_status found, bool json) {
+static tdm_status report(const tool *t, const tdm_config *config, bool json) {
     bool has_faults = tdm_config_fault_count(config) > 0;
     tdm_status status = TDM_OK;
-    if (found == TDM_E_UNSUPPORTED && !json) {
-        print_lacking(t, config);
-        return TDM_OK;
-    }
     if (json || has_faults) {
         status = print_faults(config, json);
     } else {
@@ -74,8 +55,8 @@ static int run(tool *t) {
     status = job_override(t, NULL, config);
     tdm_status found = status == TDM_OK ? tdm_config_check(config) : TDM_OK;
     if (found != TDM_OK && tdm_config_fault_count(config) == 0) status = found;
-    if (status == TDM_OK) status = report(t, config, found, json != 0);
-    return status != TDM_OK ? tell_error(status) : found == TDM_E_UNSUPPORTED ? TDM_OK : (int)found;
+    if (status == TDM_OK) status = report(t, config, json != 0);
+    return status != TDM_OK ? tell_error(status) : (int)found;
 }
 
 const tool_verb verb_check = {"check",
@@ -83,8 +64,8 @@ const tool_verb verb_check = {"check",
                               "every fault of the file in one pass; needs no data and no device",
                               "Reads the file as `train` would, including overrides, and reports everything\n"
                               "that is wrong with it: unknown keys, types, ranges, layer shapes. Exits with\n"
-                              "code 0, or 3 if there are faults. A setting that this build lacks (C016) is a\n"
-                              "warning; `train` would exit with code 11.\n\n"
+                              "code 0, or 3 if there are faults. A setting whose module this build lacks is\n"
+                              "a warning: the machine where the job runs may have it.\n\n"
                               "examples:\n"
                               "  tandem check job.yaml\n"
                               "  tandem check job.yaml parallel.mode=ddp parallel.device_ids='[0, 1, 2, 3]'\n"

@@ -73,15 +73,18 @@ tdm_status tdm__hosts_exchange(tdm_hosts_comm *c, int count);
 /* What this call waits for, for the hub; and the end of a wait that has failed: how the job has ended. */
 tdm_hub_wait tdm__hosts_wait_of(const tdm_hosts_comm *c);
 tdm_status tdm__hosts_settle(const tdm_hosts_comm *c);
-/* Begins a collective: see above. `small` bytes of `data` travel along if they fit. */
-tdm_status tdm__hosts_meet(tdm_hosts_comm *c, const void *data, size_t small);
 tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes); /* makes room for so many */
 /* TDM_OK, or how the job has ended. */
 tdm_status tdm__hosts_check(const tdm_hosts_comm *c);
 tdm_status tdm__hosts_send_call(tdm_hosts_comm *c, tdm_span in);
 tdm_status tdm__hosts_receive_call(tdm_hosts_comm *c, tdm_span out, int *from);
 
-/* ---- hosts_call.c ---- */
+/* ---- hosts_meet.c ---- */
+
+/* Begins a collective: see above. `small` bytes of `data` travel along if they fit. */
+tdm_status tdm__hosts_meet(tdm_hosts_comm *c, const void *data, size_t small);
+
+/* ---- hosts_data.c ---- */
 
 typedef struct tdm_hosts_reduction {
     tdm_dtype dtype;
@@ -92,6 +95,8 @@ typedef struct tdm_hosts_reduction {
 /* The data of an all_reduce or reduce, and of a broadcast, after the meeting. */
 tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how);
 tdm_status tdm__hosts_broadcast_data(tdm_hosts_comm *c, void *data, size_t bytes, int root);
+
+/* ---- hosts_call.c ---- */
 
 tdm_status tdm__hosts_run(tdm_comm *comm, const tdm_comm_call *call);
 /* Records a call, and the time from which its deadline counts. */

@@ -1,11 +1,10 @@
-/* Messages: the meeting of a collective, and send and receive. */
+/* Messages between the ranks of a communicator, and send and receive. */
 #include <string.h>
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/hosts/hosts.h"
-#include "runtime/comm/hosts/levels.h"
 
 enum { USES = 8 };
 
@@ -73,38 +72,6 @@ tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes) {
     TDM_TRY(tdm__new(c->comm.host, &c->scratch, 1, bytes, "communicator's buffer"));
     c->scratch_bytes = bytes;
     return TDM_OK;
-}
-
-/* ---- the meeting ---- */
-
-/* Every rank compares all calls with member 0's, so that all reach the same verdict. One that learns it from the hub
- * before it has all entries returns the same. */
-static tdm_status compare_calls(tdm_hosts_comm *c) {
-    for (int r = 1; r < c->comm.world; r++) {
-        const tdm_status status = tdm__call_compare(&c->entry[0].call, 0, &c->entry[r].call, r, c->job_rank);
-        if (status != TDM_OK) tdm__hub_end(c->job->hub, status, tdm_error_message());
-        TDM_TRY(status);
-    }
-    return TDM_OK;
-}
-
-static tdm_status exchange_entries(tdm_hosts_comm *c) {
-    const int world = c->comm.world, rank = c->comm.rank;
-    int count = 0;
-    for (int i = 1; i < world; i++) {
-        const int to = (rank + i) % world, from = (rank + world - i) % world;
-        c->message[count++] = tdm__hosts_send(c, to, TDM_USE_ENTRY, &c->entry[rank], sizeof(*c->entry));
-        c->message[count++] = tdm__hosts_receive(c, from, TDM_USE_ENTRY, &c->entry[from], sizeof(*c->entry));
-    }
-    return tdm__hosts_exchange(c, count);
-}
-
-tdm_status tdm__hosts_meet(tdm_hosts_comm *c, const void *data, size_t small) {
-    tdm_hosts_entry *own = &c->entry[c->comm.rank];
-    own->call = c->call;
-    if (data != NULL && small > 0 && small <= sizeof(own->data)) memcpy(own->data, data, small);
-    TDM_TRY(c->lane != NULL ? tdm__levels_exchange_entries(c) : exchange_entries(c));
-    return compare_calls(c);
 }
 
 /* ---- send and receive: a head, which says what comes, the data, and the receiver's word that it has it ---- */

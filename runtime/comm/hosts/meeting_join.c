@@ -116,8 +116,10 @@ tdm_status tdm__meeting_join(tdm_meeting *m) {
     TDM_TRY(connect_to_root(&v));
     TDM_TRY(read_answer(&v, earlier(v.deadline_ns, tdm__now_ns() + (int64_t)SILENCE_MS * 1000000),
                         m->secret.bytes > 0 ? "rank 0 refused this rank's secret, or is gone" : "rank 0 is gone"));
-    TDM_TRY(read_answer(&v, v.deadline_ns, "rank 0 is gone, or ranks are missing"));
-    if (!tdm__socket_read(m->fd[0], m->peer, (size_t)m->world * sizeof(*m->peer), v.deadline_ns))
+    /* Rank 0 knows which ranks are missing: it gives up first. */
+    const int64_t latest = tdm__deadline_ns(v.deadline_ns, SILENCE_MS);
+    TDM_TRY(read_answer(&v, latest, "rank 0 is gone, or ranks are missing"));
+    if (!tdm__socket_read(m->fd[0], m->peer, (size_t)m->world * sizeof(*m->peer), latest))
         TDM_FAIL(TDM_E_COMM, "meeting at %s: rank 0 is gone", v.where);
     for (int r = 0; r < m->world; r++) m->peer[r].name[TDM_PEER_NAME - 1] = '\0';
     return TDM_OK;

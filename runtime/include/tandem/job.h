@@ -16,7 +16,7 @@ TDM_BEGIN_DECLS
 
 typedef enum tdm_data_format {
     TDM_DATA_NONE,
-#define TDM_FORMAT(key, name, source) TDM_DATA_##key, /* TDM_DATA_IDX, ... */
+#define TDM_FORMAT(key, name) TDM_DATA_##key, /* TDM_DATA_IDX, ... */
 #include <tandem/sys/formats.def>
 #undef TDM_FORMAT
 } tdm_data_format;

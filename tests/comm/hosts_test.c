@@ -1,0 +1,300 @@
+/* What is special between hosts: the meeting, its secret, strangers at the port, and ends. */
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tandem/comm.h>
+
+#include "runtime/comm/hosts/secret.h"
+#include "runtime/comm/hosts/socket.h"
+#include "tests/support/tdm_test.h"
+
+enum { TIMEOUT_MS = 30000, RANKS_MAX = 4 };
+
+/* A meeting of processes, each of which is told how it should be. */
+typedef struct party {
+    int world, timeout_ms;
+    const char *secret[RANKS_MAX]; /* NULL: none */
+    int claims_world[RANKS_MAX];   /* 0: the right one */
+    const char *job[RANKS_MAX];    /* NULL: "job" */
+    bool stays_away[RANKS_MAX];
+    int gives_up_ms[RANKS_MAX]; /* 0: timeout_ms */
+    void (*work)(tdm_comm *comm, int rank);
+    char folder[64];
+} party;
+
+/* What became of a rank. */
+typedef struct outcome {
+    tdm_status status;
+    char message[400];
+    char backend[8];
+} outcome;
+
+static void attend(const party *p, int rank, outcome *out) {
+    char place[128];
+    tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
+    tdm_launch_facts facts = {.source = TDM_LAUNCH_TORCHRUN,
+                              .rank = rank,
+                              .world = p->claims_world[rank] != 0 ? p->claims_world[rank] : p->world,
+                              .local_world = 1,
+                              .fd = -1};
+    tdm_comm *comm;
+    snprintf(facts.job, sizeof(facts.job), "%s", p->job[rank] != NULL ? p->job[rank] : "job");
+    snprintf(place, sizeof(place), "file://%s/place", p->folder);
+    if (p->secret[rank] != NULL) setenv("TANDEM_SECRET", p->secret[rank], 1);
+    options.init_method = place;
+    options.interface = "lo";
+    options.timeout_ms = p->gives_up_ms[rank] != 0 ? p->gives_up_ms[rank] : p->timeout_ms;
+    out->status = tdm_comm_open_hosts(&comm, &facts, &options);
+    snprintf(out->message, sizeof(out->message), "%s", out->status != TDM_OK ? tdm_error_message() : "");
+    if (comm == NULL) return;
+    snprintf(out->backend, sizeof(out->backend), "%s", tdm_comm_backend(comm));
+    if (p->work != NULL) p->work(comm, rank);
+    tdm_comm_close(comm);
+}
+
+static void hold(party *p, outcome **result) {
+    outcome *out = *result =
+        mmap(NULL, RANKS_MAX * sizeof(*out), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pid[RANKS_MAX];
+    REQUIRE(out != MAP_FAILED);
+    if (p->timeout_ms == 0) p->timeout_ms = TIMEOUT_MS;
+    snprintf(p->folder, sizeof(p->folder), "/tmp/tandem-test-XXXXXX");
+    REQUIRE(mkdtemp(p->folder) != NULL);
+    fflush(NULL);
+    for (int r = 0; r < p->world; r++) {
+        pid[r] = fork();
+        REQUIRE(pid[r] >= 0);
+        if (pid[r] != 0) continue;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (!p->stays_away[r]) attend(p, r, &out[r]);
+        _exit(0);
+    }
+    for (int r = 0; r < p->world; r++) CHECK(waitpid(pid[r], NULL, 0) == pid[r]);
+    CHECK(rmdir(p->folder) == 0); /* rank 0 has taken its file away */
+}
+
+/* ---- the secret ---- */
+
+static void check_mac(const char *key, const char *data, const char *wanted) {
+    tdm_secret secret = {.bytes = strlen(key)};
+    unsigned char mac[TDM_MAC_BYTES];
+    char text[2 * TDM_MAC_BYTES + 1];
+    memcpy(secret.key, key, secret.bytes);
+    const tdm_mac_part parts[] = {{data, 1}, {data + 1, strlen(data) - 1}};
+    tdm__mac(mac, &secret, parts, 2);
+    for (int i = 0; i < TDM_MAC_BYTES; i++) snprintf(text + 2 * i, 3, "%02x", mac[i]);
+    CHECK_TEXT(text, wanted);
+}
+
+/* RFC 4231, cases 1, 2 and 6. */
+TEST(hmac_of_the_rfc) {
+    char long_key[132];
+    check_mac("\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b", "Hi There",
+              "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+    check_mac("Jefe", "what do ya want for nothing?",
+              "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    memset(long_key, 0xaa, 131);
+    long_key[131] = '\0';
+    check_mac(long_key, "Test Using Larger Than Block-Size Key - Hash Key First",
+              "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+TEST(secrets_that_are_refused) {
+    tdm_secret secret;
+    char path[] = "/tmp/tandem-test-XXXXXX", blank[300];
+    int fd = mkstemp(path);
+    REQUIRE(fd >= 0 && write(fd, " k e y \n", 8) == 8);
+    setenv("TANDEM_SECRET_FILE", path, 1);
+    REQUIRE_OK(tdm__secret_read(&secret));
+    CHECK(secret.bytes == 5 && memcmp(secret.key, "k e y", 5) == 0);
+    chmod(path, 0640);
+    CHECK_STATUS(tdm__secret_read(&secret), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "chmod 600");
+    setenv("TANDEM_SECRET_FILE", "/tmp", 1);
+    CHECK_STATUS(tdm__secret_read(&secret), TDM_E_USAGE);
+    setenv("TANDEM_SECRET_FILE", "/tmp/tandem/none", 1);
+    CHECK_STATUS(tdm__secret_read(&secret), TDM_E_USAGE);
+    unsetenv("TANDEM_SECRET_FILE");
+    memset(blank, 'x', sizeof(blank));
+    blank[sizeof(blank) - 1] = '\0';
+    setenv("TANDEM_SECRET", blank, 1);
+    CHECK_STATUS(tdm__secret_read(&secret), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "1 to 256 bytes, got 299");
+    setenv("TANDEM_SECRET", " \n", 1);
+    CHECK_STATUS(tdm__secret_read(&secret), TDM_E_USAGE);
+    unsetenv("TANDEM_SECRET");
+    close(fd);
+    unlink(path);
+}
+
+TEST(ranks_with_the_secret_meet) {
+    party p = {.world = 3, .secret = {"open sesame", "open sesame", "open sesame"}};
+    outcome *out;
+    hold(&p, &out);
+    for (int r = 0; r < 3; r++) {
+        CHECK_INT(out[r].status, TDM_OK);
+        CHECK_TEXT(out[r].backend, "gloo");
+    }
+}
+
+TEST(a_rank_with_another_secret_stays_out) {
+    party p = {.world = 2, .timeout_ms = 1500, .secret = {"open sesame", "open barley"}};
+    outcome *out;
+    hold(&p, &out);
+    CHECK_INT(out[0].status, TDM_E_COMM);
+    CHECK_HAS(out[0].message, "rank 0 waited 1500 ms for rank 1");
+    CHECK_INT(out[1].status, TDM_E_COMM);
+    CHECK_HAS(out[1].message, "secret");
+}
+
+/* ---- who does not fit ---- */
+
+TEST(ranks_that_are_missing_are_named) {
+    party p = {.world = 4, .timeout_ms = 1500, .stays_away = {false, true, false, true}};
+    outcome *out;
+    hold(&p, &out);
+    CHECK_INT(out[0].status, TDM_E_COMM);
+    CHECK_HAS(out[0].message, "rank 0 waited 1500 ms for ranks 1, 3");
+    CHECK_INT(out[2].status, TDM_E_COMM);
+}
+
+TEST(another_number_of_ranks_is_told_to_all) {
+    party p = {.world = 3, .claims_world = {0, 0, 5}};
+    outcome *out;
+    hold(&p, &out);
+    for (int r = 0; r < 3; r++) {
+        CHECK_INT(out[r].status, TDM_E_USAGE);
+        CHECK_HAS(out[r].message, "rank 0 was started for 3 ranks, rank 2 for 5");
+    }
+}
+
+/* A file of another job is none of this one's; and the other way round. */
+TEST(jobs_do_not_mix) {
+    party p = {.world = 2, .timeout_ms = 3000, .job = {"a", "b"}, .gives_up_ms = {0, 1000}};
+    outcome *out;
+    hold(&p, &out);
+    CHECK_HAS(out[0].message, "rank 0 waited 3000 ms for rank 1");
+    CHECK_HAS(out[1].message, "is the file of another job");
+}
+
+/* ---- strangers ---- */
+
+static void connect_to(int *fd, int port) {
+    const struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    REQUIRE(*fd >= 0);
+    REQUIRE(connect(*fd, (const struct sockaddr *)&to, sizeof(to)) == 0);
+}
+
+/* Rank 0 publishes its port; a scanner comes before rank 1: it connects and goes, says nothing, and says garbage. */
+TEST(strangers_at_the_port_change_nothing) {
+    party p = {.world = 2, .timeout_ms = TIMEOUT_MS, .folder = "/tmp/tandem-test-XXXXXX"};
+    outcome *out = mmap(NULL, RANKS_MAX * sizeof(*out), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char path[128], text[256] = "", garbage[4096];
+    int silent[8], port = 0;
+    REQUIRE(out != MAP_FAILED && mkdtemp(p.folder) != NULL);
+    const pid_t root = fork();
+    if (root == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        attend(&p, 0, &out[0]);
+        _exit(0);
+    }
+    snprintf(path, sizeof(path), "%s/place", p.folder);
+    while (access(path, R_OK) != 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    FILE *file = fopen(path, "r");
+    REQUIRE(file != NULL && fgets(text, sizeof(text), file) != NULL);
+    fclose(file);
+    REQUIRE(sscanf(strrchr(text, ':'), ":%d", &port) == 1);
+    memset(garbage, 0x41, sizeof(garbage));
+    for (int i = 0; i < 8; i++) connect_to(&silent[i], port);
+    for (int i = 0; i < 64; i++) {
+        int fd;
+        connect_to(&fd, port);
+        if (i % 2 == 0) CHECK(send(fd, garbage, sizeof(garbage), MSG_NOSIGNAL) > 0);
+        close(fd);
+    }
+    const pid_t other = fork();
+    if (other == 0) {
+        attend(&p, 1, &out[1]);
+        _exit(0);
+    }
+    CHECK(waitpid(root, NULL, 0) == root && waitpid(other, NULL, 0) == other);
+    for (int i = 0; i < 8; i++) close(silent[i]);
+    CHECK_INT(out[0].status, TDM_OK);
+    CHECK_INT(out[1].status, TDM_OK);
+    CHECK(rmdir(p.folder) == 0);
+}
+
+/* ---- addresses ---- */
+
+TEST(addresses) {
+    tdm_endpoint at;
+    char text[TDM_HOST_TEXT + 16], address[TDM_ADDRESS_TEXT];
+    REQUIRE_OK(tdm__endpoint_parse(&at, "node-1:29500", "x"));
+    CHECK(strcmp(at.host, "node-1") == 0 && at.port == 29500);
+    REQUIRE_OK(tdm__endpoint_parse(&at, "[fe80::1]:80", "x"));
+    CHECK_TEXT(at.host, "fe80::1");
+    tdm__endpoint_print(text, sizeof(text), &at);
+    CHECK_TEXT(text, "[fe80::1]:80");
+    static const char *const bad[] = {"", ":", "host", "host:", ":80", "host:0", "host:65536", "host:80x", "host:-1"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        CHECK_STATUS(tdm__endpoint_parse(&at, bad[i], "the place"), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "the place must be host:port");
+    REQUIRE_OK(tdm__interface_address(address, "lo"));
+    CHECK_TEXT(address, "127.0.0.1");
+    REQUIRE_OK(tdm__interface_address(address, "127.0.0.1"));
+    CHECK_STATUS(tdm__interface_address(address, "none0"), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "no network interface 'none0'");
+}
+
+/* ---- ends ---- */
+
+static int victim;
+static int victims_signal;
+
+static void call_until_the_end(tdm_comm *comm, int rank) {
+    float x[1000] = {0};
+    for (int i = 0;; i++) {
+        if (rank == victim && i == 20) raise(victims_signal);
+        if (tdm_comm_all_reduce(comm, (tdm_span){x, 1000, TDM_DTYPE_F32}, TDM_REDUCE_SUM) != TDM_OK) return;
+    }
+}
+
+static void record_end(tdm_comm *comm, int rank) {
+    call_until_the_end(comm, rank);
+    CHECK_HAS(tdm_error_message(), "is gone");
+    if (tdm_test_failures != 0) abort();
+}
+
+TEST(a_rank_that_dies_is_named) {
+    victims_signal = SIGKILL;
+    for (victim = 0; victim < 3; victim++) {
+        party p = {.world = 3, .work = record_end};
+        outcome *out;
+        hold(&p, &out);
+        for (int r = 0; r < 3; r++) CHECK_INT(out[r].status, TDM_OK);
+    }
+}
+
+TEST_MAIN({
+    RUN(hmac_of_the_rfc);
+    RUN(secrets_that_are_refused);
+    RUN(addresses);
+    RUN(ranks_with_the_secret_meet);
+    RUN(a_rank_with_another_secret_stays_out);
+    RUN(ranks_that_are_missing_are_named);
+    RUN(another_number_of_ranks_is_told_to_all);
+    RUN(jobs_do_not_mix);
+    RUN(strangers_at_the_port_change_nothing);
+    RUN(a_rank_that_dies_is_named);
+})
