@@ -159,6 +159,20 @@ tdm_status tdm__socket_listen(int *fd, tdm_endpoint *endpoint) {
     return TDM_OK;
 }
 
+/* Nobody listens at a port of this machine, and the kernel has given this end the same port: then the socket has
+ * connected to itself. It would keep the port from the one who is to listen there, so it is reset, not closed. */
+static bool is_own(int fd) {
+    struct sockaddr_storage ours = {0}, theirs = {0};
+    socklen_t ours_bytes = sizeof(ours), theirs_bytes = sizeof(theirs);
+    const struct linger reset = {.l_onoff = 1};
+    if (getsockname(fd, (struct sockaddr *)&ours, &ours_bytes) != 0 ||
+        getpeername(fd, (struct sockaddr *)&theirs, &theirs_bytes) != 0 || ours_bytes != theirs_bytes ||
+        memcmp(&ours, &theirs, ours_bytes) != 0)
+        return false;
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    return true;
+}
+
 /* 0 or an error number. Closes the socket after an error. */
 static int try_connect(int *fd, const struct addrinfo *address, int64_t deadline_ns) {
     int error = 0;
@@ -175,6 +189,7 @@ static int try_connect(int *fd, const struct addrinfo *address, int64_t deadline
             if (ready == 1 && getsockopt(*fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) error = errno;
         }
     }
+    if (error == 0 && is_own(*fd)) error = ECONNREFUSED;
     if (error == 0) return 0;
     close(*fd);
     *fd = -1;
