@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "runtime/base/system/env.h"
 #include "runtime/base/hash.h"
@@ -236,6 +237,8 @@ tdm_status tdm__launch_from(tdm_launch_facts *out, tdm_variable_fn variable, voi
     out->source = from->source;
     TDM_TRY(read_master(&vars, out));
     name_job(&vars, out);
+    const char *store = get(&vars, "TORCHELASTIC_USE_AGENT_STORE");
+    out->store = out->source == TDM_LAUNCH_TORCHRUN && store != NULL && strcasecmp(store, "true") == 0;
     if (from == &tandem) TDM_TRY(get_number(&vars, "TANDEM_LAUNCH_FD", 0, INT32_MAX, &out->fd));
     return read_ranks(&vars, from, out); /* last: a rank whose number is wrong can still report that to the others */
 }

@@ -13,8 +13,8 @@
 
 #include <tandem/comm.h>
 
-#include "runtime/comm/hosts/secret.h"
-#include "runtime/comm/hosts/socket.h"
+#include "runtime/comm/meeting/secret.h"
+#include "runtime/comm/meeting/socket.h"
 #include "tests/support/tdm_test.h"
 
 enum { TIMEOUT_MS = 30000, RANKS_MAX = 4 };

@@ -9,7 +9,7 @@
 
 #include <tandem/sys/transport.h>
 
-#include "runtime/comm/hosts/hub.h"
+#include "runtime/comm/hub/hub.h"
 
 enum {
     TDM_HOSTS_ENTRY_BYTES = 448,             /* data up to this size travels in the entry */

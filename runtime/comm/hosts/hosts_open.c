@@ -13,7 +13,7 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/hosts/hosts.h"
 #include "runtime/comm/hosts/levels.h"
-#include "runtime/comm/hosts/place.h"
+#include "runtime/comm/meeting/place.h"
 
 enum { FAIL_MS = 3000 };
 

@@ -9,7 +9,7 @@
 #ifndef TDM_COMM_TORCH_TCP_STORE_H
 #define TDM_COMM_TORCH_TCP_STORE_H
 
-#include "runtime/comm/hosts/socket.h"
+#include "runtime/comm/meeting/socket.h"
 
 /* VALUE_MAX: what PyTorch's own server takes. */
 enum { TDM_STORE_KEY_MAX = 256, TDM_STORE_VALUE_MAX = 8 << 20 };

@@ -173,6 +173,7 @@ typedef struct tdm_launch_facts {
     char master_addr[256];                    /* "" if unknown */
     int master_port;                          /* 0 if unknown */
     char job[160];                            /* tells this job from others on the host; "" if nothing does */
+    int store; /* non-zero: torchrun's agent keeps a TCPStore at the master's address, where ranks tell one another */
 } tdm_launch_facts;
 
 /* Reads what the environment says about this process into *out. Without a launcher: TDM_LAUNCH_NONE, rank 0 of 1.

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/comm/hosts/socket.h"
+#include "runtime/comm/meeting/socket.h"
 #include "tests/support/tdm_test.h"
 
 /* ATTEMPTS: the kernel goes through its ports in small steps of random size, and comes to the wanted one several times. */

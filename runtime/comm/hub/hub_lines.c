@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "runtime/comm/hosts/hub_private.h"
+#include "runtime/comm/hub/hub_private.h"
 
 bool tdm__line_flush(tdm_line *line) {
     size_t done = 0;

@@ -2,7 +2,7 @@
 #ifndef TDM_COMM_HOSTS_PLACE_H
 #define TDM_COMM_HOSTS_PLACE_H
 
-#include "runtime/comm/hosts/meeting.h"
+#include "runtime/comm/meeting/meeting.h"
 
 /* Fills in m->at from init_method ("env" or NULL, "tcp://host:port", "file:///path" on a shared disk); rank 0 also begins
  * to listen there, or at a free port whose address it publishes. */

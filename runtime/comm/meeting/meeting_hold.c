@@ -11,7 +11,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/comm.h"
-#include "runtime/comm/hosts/hello.h"
+#include "runtime/comm/meeting/hello.h"
 
 /* HELLO_MS: how long a visitor may take to say who it is. REPORT_MS: how long rank 0 waits, after a failure, for ranks
  * that have not come yet, to tell them. */

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "runtime/base/system/sync.h"
-#include "runtime/comm/hosts/hub.h"
+#include "runtime/comm/hub/hub.h"
 
 enum { TDM_BEAT_MS = 200, TDM_LINE_BYTES = 8192 };
 
@@ -76,9 +76,7 @@ bool tdm__line_receive(tdm_line *line, void (*on_frame)(tdm_hub *hub, int from, 
 
 /* "rank 1 (host b, pid 12)" */
 void tdm__hub_name(const tdm_hub *hub, int rank, char *out, size_t bytes);
-/* Ends the job if a wait is in vain. The mutex is held. */
-void tdm__hub_check_waits(tdm_hub *hub, int64_t now_ns);
-/* As tdm__hub_end, with the mutex held. */
-void tdm__hub_propose(tdm_hub *hub, tdm_status status, const char *why);
+/* Is a wait in vain, past its deadline or for a rank that has left? The mutex is held. */
+bool tdm__hub_find_vain_wait(const tdm_hub *hub, int64_t now_ns, char why[TDM_CAUSE_TEXT]);
 
 #endif

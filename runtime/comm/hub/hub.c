@@ -1,5 +1,5 @@
 /* The thread of the hub, and how a job ends. See hub.h. */
-#include "runtime/comm/hosts/hub.h"
+#include "runtime/comm/hub/hub.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/base/system/thread.h"
-#include "runtime/comm/hosts/hub_private.h"
+#include "runtime/comm/hub/hub_private.h"
 
 /* SETTLE_MS: how long the hub may take to say why the job has ended. DRAIN_MS: how long a line stays open for its other
  * end to read what was sent last. */
@@ -54,7 +54,7 @@ static void end_because(tdm_hub *hub, const char *why) {
     end_now(hub, &cause);
 }
 
-void tdm__hub_propose(tdm_hub *hub, tdm_status status, const char *why) {
+static void propose(tdm_hub *hub, tdm_status status, const char *why) {
     if (hub->is_proposed || hub->has_ended) return;
     hub->proposal = make_cause(status, why);
     hub->is_proposed = true;
@@ -163,7 +163,7 @@ static void send_end(tdm_hub *hub, int64_t now_ns) {
     char text[64];
     if (atomic_load(&hub->is_aborted)) {
         snprintf(text, sizeof(text), "rank %d called abort", hub->rank);
-        tdm__hub_propose(hub, TDM_E_COMM, text);
+        propose(hub, TDM_E_COMM, text);
     }
     const tdm_hub_cause *told = is_hub(hub) ? &hub->cause : &hub->proposal;
     if (!hub->is_sent && (is_hub(hub) ? hub->has_ended : hub->is_proposed)) {
@@ -198,7 +198,8 @@ static void send_leave(tdm_hub *hub) {
 }
 
 static void look(tdm_hub *hub, int64_t now_ns, int64_t since_ns, bool beats) {
-    bool had_ended = hub->has_ended;
+    char why[TDM_CAUSE_TEXT];
+    const bool had_ended = hub->has_ended;
     for (int i = 0; i < hub->lines; i++) {
         tdm_line *line = &hub->line[i];
         if (line->fd < 0) continue;
@@ -214,7 +215,8 @@ static void look(tdm_hub *hub, int64_t now_ns, int64_t since_ns, bool beats) {
         }
         if (!had_ended && !hub->may_go) check_silence(hub, i, since_ns);
     }
-    if (!hub->has_ended) tdm__hub_check_waits(hub, now_ns);
+    if (!hub->has_ended && !hub->is_proposed && tdm__hub_find_vain_wait(hub, now_ns, why))
+        propose(hub, TDM_E_COMM, why);
     send_ready(hub);
     send_end(hub, now_ns);
     send_leave(hub);
@@ -316,7 +318,7 @@ tdm_status tdm__hub_start(tdm_hub *hub, void (*on_end)(void *user), void *user) 
 
 void tdm__hub_end(tdm_hub *hub, tdm_status status, const char *why) {
     pthread_mutex_lock(&hub->mutex);
-    tdm__hub_propose(hub, status, why);
+    propose(hub, status, why);
     pthread_mutex_unlock(&hub->mutex);
 }
 
@@ -360,7 +362,7 @@ void tdm__hub_settle(tdm_hub *hub, const char *why, tdm_hub_cause *cause) {
     const int64_t latest = settled + 2 * (int64_t)SETTLE_MS * 1000000;
     pthread_mutex_lock(&hub->mutex);
     while (!hub->has_ended && wait_for_change(hub, settled)) continue;
-    tdm__hub_propose(hub, TDM_E_COMM, why);
+    propose(hub, TDM_E_COMM, why);
     while (!hub->has_ended && wait_for_change(hub, latest)) continue;
     end_because(hub, why);
     *cause = hub->cause;

@@ -9,8 +9,8 @@
 
 #include <tandem/comm.h>
 
-#include "runtime/comm/hosts/secret.h"
-#include "runtime/comm/hosts/socket.h"
+#include "runtime/comm/meeting/secret.h"
+#include "runtime/comm/meeting/socket.h"
 
 enum { TDM_PEER_NAME = 64 };
 

@@ -2,7 +2,7 @@
 #ifndef TDM_COMM_HOSTS_HELLO_H
 #define TDM_COMM_HOSTS_HELLO_H
 
-#include "runtime/comm/hosts/meeting.h"
+#include "runtime/comm/meeting/meeting.h"
 
 enum { TDM_MEETING_TEXT = 400 };
 

@@ -3,7 +3,7 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/hosts/hub_private.h"
+#include "runtime/comm/hub/hub_private.h"
 
 static tdm_status fail_for(const tdm_hub *hub, int rank) {
     char name[TDM_PEER_NAME + 48];

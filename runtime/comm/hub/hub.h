@@ -9,7 +9,7 @@
 #define TDM_COMM_HOSTS_HUB_H
 
 #include "runtime/comm/call.h"
-#include "runtime/comm/hosts/meeting.h"
+#include "runtime/comm/meeting/meeting.h"
 
 typedef struct tdm_hub tdm_hub;
 

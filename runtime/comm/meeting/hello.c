@@ -1,5 +1,5 @@
 /* See hello.h. */
-#include "runtime/comm/hosts/hello.h"
+#include "runtime/comm/meeting/hello.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/system/clock.h"
-#include "runtime/comm/hosts/hub_private.h"
+#include "runtime/comm/hub/hub_private.h"
 
 /* Data that a rank has sent before it left may arrive after the news of that. */
 enum { LEFT_MS = 1000, NAMED = 8 };
@@ -65,8 +65,7 @@ static void append_last_call(char text[TDM_CAUSE_TEXT], uint64_t last) {
 }
 
 /* "rank 0 (...) waited 500 ms for rank 1 (...), whose last call was barrier 3" */
-static void give_up(tdm_hub *hub, const tdm_hub_wait *wait) {
-    char text[TDM_CAUSE_TEXT] = "";
+static void give_up(const tdm_hub *hub, const tdm_hub_wait *wait, char text[TDM_CAUSE_TEXT]) {
     int named = 0;
     append_rank(text, hub, hub->rank);
     append(text, " waited %lld ms for ", (long long)wait->timeout_ms);
@@ -77,7 +76,6 @@ static void give_up(tdm_hub *hub, const tdm_hub_wait *wait) {
         if (named <= 2) append_last_call(text, atomic_load(&hub->last_call[wait->job_rank[i]]));
     }
     if (named == 0) append(text, "data of ranks that have made the same call: the link between them is slow or cut");
-    tdm__hub_propose(hub, TDM_E_COMM, text);
 }
 
 /* The member that has left too early for this wait, or -1. A receive from any rank is for all: it is in vain only when
@@ -97,16 +95,18 @@ static int who_left(const tdm_hub *hub, const tdm_hub_wait *wait, int64_t now_ns
     return left;
 }
 
-void tdm__hub_check_waits(tdm_hub *hub, int64_t now_ns) {
-    char text[TDM_CAUSE_TEXT] = "";
-    for (const tdm_hub_wait *wait = hub->waits; wait != NULL && !hub->is_proposed; wait = wait->next) {
+bool tdm__hub_find_vain_wait(const tdm_hub *hub, int64_t now_ns, char why[TDM_CAUSE_TEXT]) {
+    why[0] = '\0';
+    for (const tdm_hub_wait *wait = hub->waits; wait != NULL; wait = wait->next) {
         const int left = who_left(hub, wait, now_ns);
         if (left >= 0) {
-            append_rank(text, hub, left);
-            append(text, " has left: it closed its communicator");
-            tdm__hub_propose(hub, TDM_E_COMM, text);
-        } else if (now_ns >= tdm__deadline_ns(wait->start_ns, wait->timeout_ms)) {
-            give_up(hub, wait);
+            append_rank(why, hub, left);
+            append(why, " has left: it closed its communicator");
+            return true;
         }
+        if (now_ns < tdm__deadline_ns(wait->start_ns, wait->timeout_ms)) continue;
+        give_up(hub, wait, why);
+        return true;
     }
+    return false;
 }

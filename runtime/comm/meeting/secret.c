@@ -1,5 +1,5 @@
 /* See secret.h. SHA-256 is libmd's. */
-#include "runtime/comm/hosts/secret.h"
+#include "runtime/comm/meeting/secret.h"
 
 #include <ctype.h>
 #include <errno.h>

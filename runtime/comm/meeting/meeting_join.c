@@ -8,8 +8,8 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
-#include "runtime/comm/hosts/hello.h"
-#include "runtime/comm/hosts/place.h"
+#include "runtime/comm/meeting/hello.h"
+#include "runtime/comm/meeting/place.h"
 
 enum { RETRY_MS = 50, CONNECT_MS = 3000, SILENCE_MS = 5000, WHY_TEXT = 160 };
 

@@ -1,5 +1,5 @@
 /* See place.h. */
-#include "runtime/comm/hosts/place.h"
+#include "runtime/comm/meeting/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
+#include "runtime/comm/torch/tcp_store.h"
 
 static bool is_env(const char *init_method) {
     return init_method == NULL || strcmp(init_method, "env") == 0;
@@ -94,6 +96,30 @@ void tdm__place_withdraw(const tdm_meeting *m) {
     if (read_text(there, m->file) && strcmp(own, there) == 0) (void)unlink(m->file);
 }
 
+/* ---- torchrun's store ---- */
+
+/* At the master's address torchrun's agent listens itself. So rank 0 takes another port, and tells it there. */
+static tdm_status through_store(tdm_meeting *m, const char *interface) {
+    char key[64], at[TDM_HOST_TEXT + 16];
+    size_t bytes = sizeof(at) - 1;
+    tdm_tcp_store *store;
+    const int64_t deadline = tdm__deadline_ns(tdm__now_ns(), m->timeout_ms);
+    snprintf(key, sizeof(key), "tandem/%016llx/place", (unsigned long long)m->job);
+    TDM_TRY(tdm__tcp_store_open(&store, &m->at, m->host, deadline));
+    tdm_status status = TDM_OK;
+    if (m->rank == 0) {
+        status = tdm__place_listen(&m->listener, &m->at, interface);
+        tdm__endpoint_print(at, sizeof(at), &m->at);
+        if (status == TDM_OK) status = tdm__tcp_store_set(store, key, at, strlen(at), deadline);
+    } else {
+        status = tdm__tcp_store_get(store, key, at, &bytes, deadline);
+        at[status == TDM_OK ? bytes : 0] = '\0';
+        if (status == TDM_OK) status = tdm__endpoint_parse(&m->at, at, "rank 0's address in torchrun's store");
+    }
+    tdm__tcp_store_close(store);
+    return status;
+}
+
 /* ---- any place ---- */
 
 tdm_status tdm__place_find(tdm_meeting *m, const tdm_launch_facts *facts, const char *init_method,
@@ -107,13 +133,15 @@ tdm_status tdm__place_find(tdm_meeting *m, const tdm_launch_facts *facts, const 
         TDM_TRY(tdm__place_listen(&m->listener, &m->at, interface));
         return tdm__place_publish(m);
     }
-    if (is_env(init_method))
+    if (is_env(init_method)) {
         TDM_TRY(from_env(m, facts));
-    else if (strncmp(init_method, tcp, sizeof(tcp) - 1) == 0)
+        if (facts->store != 0) return through_store(m, interface);
+    } else if (strncmp(init_method, tcp, sizeof(tcp) - 1) == 0) {
         TDM_TRY(tdm__endpoint_parse(&m->at, init_method + sizeof(tcp) - 1, "parallel.ddp.init_method tcp://"));
-    else
+    } else {
         TDM_FAIL(TDM_E_USAGE, "parallel.ddp.init_method must be env, tcp://host:port or file:///path, got '%s'",
                  init_method);
+    }
     return m->rank == 0 ? listen_at(m, interface) : TDM_OK;
 }
 

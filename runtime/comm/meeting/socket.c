@@ -1,5 +1,5 @@
 /* See socket.h. */
-#include "runtime/comm/hosts/socket.h"
+#include "runtime/comm/meeting/socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
