@@ -125,10 +125,10 @@ size_t tdm__target_bytes(const tdm_plan *plan) {
     return is_class ? sizeof(int64_t) : (size_t)plan->output_width * sizeof(float);
 }
 
-/* Devices are listed replica after replica, those of its stages in a row. */
+/* Devices of this host are listed replica after replica, those of its stages in a row. */
 static int device_index(const tdm_mode_params *params, int replica, int stage) {
     const tdm_ints *ids = &params->job->parallel.device_ids;
-    const int at = replica * params->plan->stage_count + stage;
+    const int at = (replica - params->first_rank) * params->plan->stage_count + stage;
     return at < ids->count ? (int)ids->item[at] : at;
 }
 

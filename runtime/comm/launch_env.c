@@ -22,7 +22,8 @@ typedef struct launcher {
     const char *rank, *world, *local_rank, *local_world;
 } launcher;
 
-static const launcher tandem = {TDM_LAUNCH_TANDEM, "TANDEM_RANK", "TANDEM_WORLD", NULL, NULL};
+static const launcher tandem = {TDM_LAUNCH_TANDEM, "TANDEM_RANK", "TANDEM_WORLD", "TANDEM_LOCAL_RANK",
+                                "TANDEM_LOCAL_WORLD"};
 static const launcher torchrun = {TDM_LAUNCH_TORCHRUN, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
 static const launcher slurm = {TDM_LAUNCH_SLURM, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL};
 static const launcher pytorchjob = {TDM_LAUNCH_PYTORCHJOB, "RANK", "WORLD_SIZE", NULL, NULL};

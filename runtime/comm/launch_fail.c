@@ -8,11 +8,13 @@ void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, con
     if (facts == NULL) return;
     if (why == NULL) why = "no reason was given";
     const bool is_alone = facts->world == 1 && facts->rank <= 0;
-    if (facts->fd >= 0)
-        tdm_launch_abort(facts->fd, facts->rank, why);
-    else if (is_alone || facts->world > TDM_COMM_WORLD_MAX)
+    /* What is wrong may be the facts: unless they say otherwise, the ranks are on one host. */
+    const bool is_between_hosts = facts->local_world > 0 && facts->local_world < facts->world;
+    if (facts->fd >= 0) tdm_launch_abort(facts->fd, facts->rank, why); /* its launcher's other ranks */
+    if (facts->fd >= 0 && !is_between_hosts) return;
+    if (is_alone || facts->world > TDM_COMM_WORLD_MAX)
         return;
-    else if (facts->local_world != facts->world)
+    else if (is_between_hosts)
         tdm__hosts_fail(facts, tdm_host_default(), init_method, why);
     else
         tdm__rendezvous_fail(facts, init_method, why);

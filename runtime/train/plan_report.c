@@ -108,7 +108,7 @@ int64_t tdm__plan_rows(const tdm_job *job, int64_t rows) {
     return (rows + job->train.accumulate - 1) / job->train.accumulate;
 }
 
-/* All ranks share this machine. A GPU's replica needs one thread. */
+/* The replicas of a host share its cores. A GPU's replica needs one thread. */
 static int threads_of(const tdm_job *job, const tdm_compute *compute, int replicas) {
     if (job->parallel.threads_per_device != TDM_INT_NULL) return (int)job->parallel.threads_per_device;
     if (!tdm__device_on_host(compute->device)) return 1;
@@ -132,10 +132,11 @@ static double first_bucket_of(const tdm_job *job) {
     return cap == TDM_BUCKET_CAP_MB ? 1.0 : cap;
 }
 
-tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas) {
+tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas,
+                                   int here) {
     int64_t micro = tdm__plan_rows(job, rows), batch = job->eval.batch;
     return (tdm_plan_options){.rows = batch != TDM_INT_NULL && batch > micro ? batch : micro,
-                              .threads = threads_of(job, compute, replicas),
+                              .threads = threads_of(job, compute, here),
                               .training = true,
                               .fast = job->parallel.kernels == TDM_KERNELS_FAST,
                               .ingests = compute->device->arenas->ingest != NULL,
@@ -184,7 +185,7 @@ static tdm_status print_plan(const tdm_job *job, const tdm_graph *graph, const t
     if (note == NULL && !compute.report.usable && compute.report.path[0] != '\0') note = compute.report.text;
     int devices = tdm__job_replicas(job);
     int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
-    tdm_plan_options options = tdm__plan_options(job, &compute, rows, devices);
+    tdm_plan_options options = tdm__plan_options(job, &compute, rows, devices, devices);
     options.after = look->after;
     options.training = look->predicts == 0;
     tdm_plan *plan = NULL;

@@ -242,8 +242,9 @@ tdm_status tdm__run_verify(tdm_run *run);
 /* ---- descriptions ---- */
 /* Rows of one micro-batch, for `rows` rows per device and step. */
 int64_t tdm__plan_rows(const tdm_job *job, int64_t rows);
-/* The plan's options for a job, with `rows` rows per device and step. */
-tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas);
+/* The plan's options for a job, with `rows` rows per device and step. `here`: how many of its replicas this host has. */
+tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas,
+                                   int here);
 /* Adds the plan, the memory of a device and the bytes between devices. */
 void tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, tdm_text *text);
 

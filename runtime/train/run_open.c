@@ -110,6 +110,10 @@ static tdm_status check_ranks(tdm_run *run) {
     run->world = run->options.world > 0 ? run->options.world : 1;
     run->rank = run->options.world > 0 ? run->options.rank : 0;
     run->replicas = devices;
+    const int locals = run->options.local_world, local = run->options.local_rank;
+    if (locals < 0 || locals > run->world || (locals > 0 && (local < 0 || local >= locals || local > run->rank)))
+        TDM_FAIL(TDM_E_USAGE, "rank %d of %d: local rank %d of %d is no rank of this host", run->rank, run->world,
+                 local, locals);
     if (run->rank < 0 || run->rank >= run->world || run->world > TDM_REPLICAS_MAX)
         TDM_FAIL(TDM_E_USAGE, "rank %d of %d: ranks run from 0 to %d; at most %d", run->rank, run->world,
                  run->world - 1, TDM_REPLICAS_MAX);
@@ -180,7 +184,8 @@ static tdm_status open_optim(tdm_run *run) {
 /* ---- plan and replicas ---- */
 
 static tdm_status build_plan(tdm_run *run) {
-    tdm_plan_options options = tdm__plan_options(run->job, &run->compute, run->per_device, run->replicas);
+    const int here = run->options.local_world > 0 ? run->options.local_world : run->replicas;
+    tdm_plan_options options = tdm__plan_options(run->job, &run->compute, run->per_device, run->replicas, here);
     int64_t batch = run->job->eval.batch;
     options.training = run->options.predicts == 0;
     run->eval_rows = batch != TDM_INT_NULL ? batch : tdm__plan_rows(run->job, run->per_device);
@@ -230,6 +235,7 @@ static tdm_status open_mode(tdm_run *run) {
                               .device_comm = run->device_comm,
                               .replicas = run->replicas,
                               .rank = run->rank,
+                              .first_rank = run->options.local_world > 0 ? run->rank - run->options.local_rank : 0,
                               .comm = run->comm,
                               .state_count = run->options.predicts ? 0 : tdm__optim_state_count(job),
                               .averages = run->average_count > 0,

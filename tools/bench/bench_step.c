@@ -130,6 +130,6 @@ int bench_step(tool *t) {
     t->word[0] = t->word[1];
     int code = session_configure(&s, t, extra);
     if (code != TDM_OK) return code;
-    int world = session_ranks_to_start(&s);
+    int world = session_ranks_to_start(&s, false);
     return world > 0 ? launch_ranks(t, world) : measure(&s, iterations, warmup);
 }

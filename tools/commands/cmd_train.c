@@ -6,6 +6,7 @@
 #include <tandem/doctor.h>
 
 #include "tools/commands/banner.h"
+#include "tools/commands/train.h"
 #include "tools/launch/launch.h"
 #include "tools/terminal/log.h"
 #include "tools/terminal/outlet.h"
@@ -21,9 +22,10 @@ typedef struct training {
     progress bar;
     bool brief; /* no banner, no summary */
     int64_t restarts;
-    char *writes;   /* the run directory in which this process records how the job ended, or NULL */
-    bool stands_in; /* another launcher's rank: rank 0 records the end, this one only if rank 0 was killed */
-    char *reason;   /* why the job ended */
+    launch_nodes nodes; /* of `tandem launch`; count 0: there is only this host */
+    char *writes;       /* the run directory in which this process records how the job ended, or NULL */
+    bool stands_in;     /* another launcher's rank: rank 0 records the end, this one only if rank 0 was killed */
+    char *reason;       /* why the job ended */
 } training;
 
 static int on_event(const tdm_event *event, void *user) {
@@ -160,6 +162,7 @@ static int start_processes(training *tr, int world) {
     FREED char *extra = dir && !args_flag(s->t, "--run-dir") ? job_path_override("run.dir", dir) : NULL;
     launch_job job = {.t = s->t,
                       .world = world,
+                      .nodes = tr->nodes,
                       .extra = extra,
                       .grace = s->job->parallel.ddp.grace,
                       .heartbeat = s->job->parallel.ddp.heartbeat,
@@ -194,11 +197,12 @@ static int check_restarts(const training *tr) {
 static int run_somewhere(training *tr, bool dry) {
     session *s = &tr->s;
     bool watched = launch_is_watched();
-    int world = session_ranks_to_start(s), code = choose_new_folder(s);
+    int world = session_ranks_to_start(s, tr->nodes.count > 0), code = choose_new_folder(s);
     if (code == TDM_OK) code = check_restarts(tr);
     if (code != TDM_OK) return code;
     bool starts = world > 0 || (tr->restarts > 0 && !watched && !dry);
-    if (s->job->run.dir && !watched) tr->writes = text_copy(s->job->run.dir);
+    const bool records = !watched && tr->nodes.rank == 0; /* of several hosts the one of rank 0 */
+    if (s->job->run.dir && records) tr->writes = text_copy(s->job->run.dir);
     tr->stands_in = !s->shows;
     if (starts) return start_processes(tr, world);
     tr->restarts = launch_restarts();
@@ -228,9 +232,9 @@ static int print_config(const session *s) {
     return tell_text(status, text);
 }
 
-static int run(tool *t) {
+int train_run(tool *t, const launch_nodes *nodes) {
     static const char *const dry_run[] = {"run.dir=null", NULL}, *const go_on[] = {"checkpoint.resume=auto", NULL};
-    training tr = {.brief = args_flag(t, "--brief") != NULL};
+    training tr = {.brief = args_flag(t, "--brief") != NULL, .nodes = *nodes};
     bool dry = args_flag(t, "--dry-run") != NULL;
     int64_t steps = 0;
     if (!args_int(t, "--steps", 1, &steps) || !args_int(t, "--restarts", 0, &tr.restarts)) return TDM_E_USAGE;
@@ -246,6 +250,10 @@ static int run(tool *t) {
     free(tr.writes);
     free(tr.reason);
     return code;
+}
+
+static int run(tool *t) {
+    return train_run(t, &(launch_nodes){.count = 0});
 }
 
 const tool_verb verb_train = {

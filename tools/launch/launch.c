@@ -22,9 +22,9 @@
 /* ---- the environment of a child ---- */
 
 static bool is_ours(const char *variable) {
-    static const char *const names[] = {
-        "TANDEM_RANK=",      "TANDEM_WORLD=",       "TANDEM_LAUNCH_FD=", PARENT_VARIABLE "=",
-        REPORT_VARIABLE "=", RESTARTS_VARIABLE "=", RESUME_VARIABLE "="};
+    static const char *const names[] = {"TANDEM_RANK=",        "TANDEM_WORLD=",       "TANDEM_LOCAL_RANK=",
+                                        "TANDEM_LOCAL_WORLD=", "TANDEM_LAUNCH_FD=",   PARENT_VARIABLE "=",
+                                        REPORT_VARIABLE "=",   RESTARTS_VARIABLE "=", RESUME_VARIABLE "="};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strncmp(variable, names[i], strlen(names[i])) == 0) return true;
     }
@@ -41,15 +41,26 @@ static text_list child_environment(void) {
     return out;
 }
 
+int launch_first_rank(const launch_job *job) {
+    return job->nodes.rank * job->world;
+}
+
 static text_list process_environment(const launch *l, int index) {
     text_list out = child_environment();
     text_add(&out, REPORT_VARIABLE "=%d", l->pipe[1]);
     text_add(&out, RESTARTS_VARIABLE "=%d", l->job->restarts);
     if (l->job->goes_on) text_add(&out, RESUME_VARIABLE "=auto");
     if (l->job->world == 0) return out;
-    text_add(&out, "TANDEM_RANK=%d", index);
-    text_add(&out, "TANDEM_WORLD=%d", l->job->world);
+    const launch_nodes *nodes = &l->job->nodes;
+    const int hosts = nodes->count > 0 ? nodes->count : 1;
+    text_add(&out, "TANDEM_RANK=%d", launch_first_rank(l->job) + index);
+    text_add(&out, "TANDEM_WORLD=%d", hosts * l->job->world);
+    text_add(&out, "TANDEM_LOCAL_RANK=%d", index);
+    text_add(&out, "TANDEM_LOCAL_WORLD=%d", l->job->world);
     text_add(&out, "TANDEM_LAUNCH_FD=%d", l->fd);
+    if (nodes->count == 0) return out;
+    text_add(&out, "MASTER_ADDR=%s", nodes->master);
+    text_add(&out, "MASTER_PORT=%d", nodes->port);
     return out;
 }
 
@@ -80,12 +91,12 @@ static int start_one(launch *l, int index, char *const *argv) {
     int error = start(&p->pid, argv, process_environment(l, index), pass);
     if (error != 0) {
         p->pid = 0;
-        term_line("tandem: error: cannot start rank %d: %s", index, strerror(error));
+        term_line("tandem: error: cannot start rank %d: %s", launch_first_rank(l->job) + index, strerror(error));
         return code_of(error);
     }
     l->alive++;
     if (l->job->world > 0)
-        snprintf(p->name, sizeof p->name, "rank %d (pid %ld)", index, (long)p->pid);
+        snprintf(p->name, sizeof p->name, "rank %d (pid %ld)", launch_first_rank(l->job) + index, (long)p->pid);
     else
         snprintf(p->name, sizeof p->name, "the run (pid %ld)", (long)p->pid);
     return TDM_OK;

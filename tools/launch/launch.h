@@ -6,10 +6,18 @@
 
 #include <tandem/comm.h>
 
+/* This host among several, each of which starts equally many ranks. */
+typedef struct launch_nodes {
+    int count, rank;    /* hosts; this one. count 0: there is only this host */
+    const char *master; /* the host of rank 0 */
+    int port;
+} launch_nodes;
+
 /* What to start: copies of this process with the same arguments. */
 typedef struct launch_job {
     const tool *t;
-    int world;         /* number of ranks; 0: one process that is not a rank */
+    int world; /* number of ranks on this host; 0: one process that is not a rank */
+    launch_nodes nodes;
     const char *extra; /* an argument after the others, or NULL */
     double grace;      /* seconds that processes have to stop when asked; then they are killed */
     double heartbeat;  /* seconds that a process may be paused, as by SIGSTOP; 0, NaN: no limit */
@@ -17,6 +25,9 @@ typedef struct launch_job {
     bool goes_on;      /* continues from its last checkpoint, regardless of the arguments */
     int stop_code;     /* exit code if a signal comes before the start; 0: 128+n */
 } launch_job;
+
+/* The rank of the first process of this host. */
+int launch_first_rank(const launch_job *job);
 
 /* How the processes ended. */
 typedef struct launch_end {

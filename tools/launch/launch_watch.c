@@ -41,8 +41,9 @@ static void describe_end(const launch_process *p, char *out, size_t bytes) {
 static void read_words(launch *l) {
     launch_word word;
     while (read(l->pipe[0], &word, sizeof word) == (ssize_t)sizeof word) {
-        if (word.rank < 0 || word.rank >= l->count) continue;
-        launch_process *p = &l->process[word.rank];
+        const int index = word.rank - launch_first_rank(l->job);
+        if (index < 0 || index >= l->count) continue;
+        launch_process *p = &l->process[index];
         if (word.began) {
             l->began_at = word.step;
             continue;
@@ -231,8 +232,8 @@ static void blame(const launch *l, const launch_process *p, launch_end *end) {
     if (!died && p->reported) {
         end->error = p->error;
         if (l->job->world > 0 && !is_relayed(p)) {
-            snprintf(end->error.message, sizeof end->error.message, "[rank %d] %.2000s", (int)(p - l->process),
-                     p->error.message);
+            snprintf(end->error.message, sizeof end->error.message, "[rank %d] %.2000s",
+                     launch_first_rank(l->job) + (int)(p - l->process), p->error.message);
         }
     } else {
         describe_end(p, end->error.message, sizeof end->error.message);

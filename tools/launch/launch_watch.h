@@ -24,7 +24,7 @@ typedef struct launch_process {
 typedef struct launch {
     const launch_job *job;
     int count, alive;
-    int fd;      /* shared by the ranks; -1: there are no ranks */
+    int fd;      /* shared by the ranks of this host; -1: there are no ranks */
     int pipe[2]; /* carries launch_word from the processes */
     launch_process *process;
     int ends, reports;        /* so far */

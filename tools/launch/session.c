@@ -33,9 +33,9 @@ int session_configure(session *s, tool *t, const char *const *extra) {
                       tdm_launch_source_name(s->facts.source), s->facts.world, job_mode_name(s->job->parallel.mode));
 }
 
-int session_ranks_to_start(const session *s) {
+int session_ranks_to_start(const session *s, bool among_hosts) {
     int ranks = s->job->parallel.device_ids.count / (int)s->job->parallel.stages;
-    return s->job->parallel.mode == TDM_MODE_DDP && s->facts.world <= 1 && ranks > 1 ? ranks : 0;
+    return s->job->parallel.mode == TDM_MODE_DDP && s->facts.world <= 1 && (ranks > 1 || among_hosts) ? ranks : 0;
 }
 
 static bool is_on_one_host(const session *s) {
@@ -120,6 +120,8 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
         options.world = s->facts.world;
         options.launch_fd = s->fd;
         options.comm = s->comm;
+        options.local_rank = s->facts.local_rank;
+        options.local_world = s->facts.local_world;
     } else if (s->job->parallel.mode == TDM_MODE_DDP) {
         options.world = 1; /* the only rank of its job */
     }

@@ -20,8 +20,9 @@ typedef struct session {
 
 /* Reads the environment and the configuration. */
 int session_configure(session *s, tool *t, const char *const *extra);
-/* How many ranks this process must start: the devices of a ddp job if no launcher started its ranks, else 0. */
-int session_ranks_to_start(const session *s);
+/* How many ranks this process must start: the devices of a ddp job if no launcher started its ranks, else 0. A single
+ * device needs no process of its own unless `among_hosts`. */
+int session_ranks_to_start(const session *s, bool among_hosts);
 /* Opens the run in this process: as the only process, or as the rank that the environment gives. */
 int session_open(session *s, int (*on_event)(const tdm_event *event, void *user), void *user);
 /* Prints the error of `status`, or sends it to the parent, which prints it. Returns the exit code. */

@@ -138,7 +138,7 @@ static tdm_status meet(opening *o) {
     if (o->ops->address_bytes == 0) {
         TDM_TRY(o->ops->open(&o->transport, m->host, m->rank, m->world, "", m->timeout_ms, NULL));
         TDM_TRY(share_place(o));
-    } else if (o->facts->fd >= 0 && o->facts->source == TDM_LAUNCH_TANDEM) {
+    } else if (o->facts->fd >= 0 && o->facts->local_world == o->facts->world) {
         TDM_TRY(share_place_on_host(o));
     } else {
         TDM_TRY(tdm__place_find(m, o->facts, o->options->init_method, o->options->interface));

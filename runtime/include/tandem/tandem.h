@@ -89,9 +89,12 @@ typedef struct tdm_run_options {
     /* Instead of launch_fd: an open communicator of the job's ranks, such as one of tdm_comm_open_hosts. Its rank and
      * world are then this run's. Borrowed until tdm_run_close; nobody else may use it meanwhile. NULL: none. */
     struct tdm_comm *comm;
+    /* Of a job on several hosts: this rank among those of its host, and how many these are. They choose the rank's device
+     * and share the host's cores. local_world 0: all ranks are on this host. */
+    int local_rank, local_world;
 } tdm_run_options;
 #define TDM_RUN_OPTIONS_INIT \
-    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0, NULL, 0, NULL }
+    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0, NULL, 0, NULL, 0, 0 }
 
 /* Opens the data, builds the plan and the replicas, makes the initial weights, and resumes if the job says so. The job,
  * the graph and everything `options` points to are borrowed until tdm_run_close. options NULL: TDM_RUN_OPTIONS_INIT.

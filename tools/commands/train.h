@@ -1,0 +1,10 @@
+/* train.h - what `tandem train` and `tandem launch` have in common. */
+#ifndef TRAIN_H
+#define TRAIN_H
+
+#include "tools/launch/launch.h"
+
+/* Trains the job of the arguments, in this process or in processes that it starts. Returns the exit code. */
+int train_run(tool *t, const launch_nodes *nodes);
+
+#endif
