@@ -5,11 +5,12 @@
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/comm/hosts/levels.h"
 
 /* SLACK_MS: calls within a host have a deadline of their own; the hub's comes first, because it names ranks by their
  * numbers in the job. */
-enum { SLACK_MS = 30000, LANE_GROUP = 1 };
+enum { SLACK_MS = 30000, ATTEMPT_MS = 2000, LANE_GROUP = 1 };
 
 /* ---- which ranks are where ---- */
 
@@ -30,10 +31,22 @@ static int ranks_of_a_host(const tdm_peer *peer, int world) {
 
 /* ---- opening ---- */
 
-static tdm_status open_inside(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms) {
+/* One attempt. It fails if a rank of this host does not come soon. */
+static tdm_status try_inside(tdm_hosts_comm *c, const tdm_launch_facts *facts, int64_t timeout_ms, tdm_comm **inside) {
     int fd;
-    tdm_comm *inside = NULL;
     const int64_t longer = timeout_ms < INT64_MAX / 2 ? timeout_ms + SLACK_MS : timeout_ms;
+    TDM_TRY(tdm_launch_meet(&fd, facts, c->comm.host, NULL, ATTEMPT_MS, 0));
+    const tdm_status status = tdm__comm_open_shm(inside, fd, c->local, c->locals, c->comm.host, longer, 0);
+    close(fd);
+    return status;
+}
+
+/* Whoever waits for a rank that has died while the ranks of a host meet would wait for long: so each attempt is short, and
+ * between them the hub is asked. */
+static tdm_status open_inside(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms) {
+    tdm_comm *inside = NULL;
+    tdm_status status;
+    const int64_t deadline = tdm__deadline_ns(tdm__now_ns(), timeout_ms);
     tdm_launch_facts facts = {.source = TDM_LAUNCH_TORCHRUN,
                               .rank = c->local,
                               .world = c->locals,
@@ -42,9 +55,10 @@ static tdm_status open_inside(tdm_hosts_comm *c, const tdm_peer *peer, const cha
                               .fd = -1};
     snprintf(facts.job, sizeof(facts.job), "%.100s, host %d, %016llx", job, c->comm.rank / c->locals,
              (unsigned long long)peer[0].token);
-    TDM_TRY(tdm_launch_meet(&fd, &facts, c->comm.host, NULL, timeout_ms, 0));
-    const tdm_status status = tdm__comm_open_shm(&inside, fd, c->local, c->locals, c->comm.host, longer, 0);
-    close(fd);
+    do {
+        status = try_inside(c, &facts, timeout_ms, &inside);
+        if (status != TDM_OK) TDM_TRY(tdm__hosts_check(c));
+    } while (status == TDM_E_COMM && tdm__now_ns() < deadline);
     TDM_TRY(status);
     atomic_store(&c->job->inside, inside);
     return TDM_OK;
