@@ -97,6 +97,14 @@ void law_job(tdm_job *job) {
     job->checkpoint.resume = "never";
 }
 
+void law_short_job(tdm_job *job) {
+    law_job(job);
+    if (TDM_EVERY(2) == 1) return;
+    job->data.train.samples = 26;
+    job->data.eval.samples = 11;
+    job->train.steps = 5;
+}
+
 tdm_graph *law_mixing(tdm_job *job) {
     static const int steps[] = {TDM_TRANSFORM_MIXUP, TDM_TRANSFORM_CUTMIX};
     tdm_graph *g = NULL;

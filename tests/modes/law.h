@@ -24,6 +24,9 @@ tdm_graph *law_log_softmax(void); /* the same with both, and log_softmax behind 
 /* Of conv1d, layernorm and gru, over random series. */
 tdm_graph *law_series(void);
 void law_job(tdm_job *job);
+/* The same; with sanitizers on fewer samples and in fewer steps, in which runs the same code: with up to four replicas
+ * the last batch of an epoch is small too, and with two and more the next epoch has begun. */
+void law_short_job(tdm_job *job);
 /* A small net over drawn digits, and its job, in which mixup and cutmix mix samples. */
 tdm_graph *law_mixing(tdm_job *job);
 /* Opens, trains to the end, closes. In ddp and on devices other than the CPU the ranks are forked and rank 0's result

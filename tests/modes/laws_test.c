@@ -21,9 +21,8 @@ static law_result run_as(tdm_job *job, const tdm_graph *graph, int mode, int dev
 TEST(modes_are_equal) {
     for (int n = 1; n <= 9; n += n <= 4 ? 1 : TDM_EVERY(2)) {
         tdm_job job;
-        law_job(&job);
-        job.train.steps = (n <= 4 ? 8 : 2) / TDM_EVERY(2);
-        if (n > 4) job.train.per_device = 2;
+        law_short_job(&job);
+        if (n > 4) job.train.steps = 2 / TDM_EVERY(2), job.train.per_device = 2;
         tdm_graph *graph = law_graph(1, 1);
         law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
         law_result dp = run_as(&job, graph, TDM_MODE_DP, n);
@@ -41,14 +40,14 @@ TEST(series_are_equal_in_all_modes) {
     tdm_graph *graph = law_series();
     for (int n = 2; n <= 3; n++) {
         tdm_job job;
-        law_job(&job);
+        law_short_job(&job);
         law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
         law_result dp = run_as(&job, graph, TDM_MODE_DP, n);
         law_result ddp = run_as(&job, graph, TDM_MODE_DDP, n);
         job.parallel.threads_per_device = 3;
         law_result threads = run_as(&job, graph, TDM_MODE_DP, n);
-        CHECK_INT(single.steps, 8);
-        CHECK(single.loss[7] < single.loss[0]);
+        CHECK_INT(single.steps, job.train.steps);
+        CHECK(single.loss[single.steps - 1] < single.loss[0]);
         law_check_same(&single, &dp);
         law_check_same(&single, &ddp);
         law_check_same(&single, &threads);
@@ -59,13 +58,13 @@ TEST(series_are_equal_in_all_modes) {
 /* Of every collective around a step: buffers, the number of samples that count, the check, the results. */
 TEST(exposed_time_is_part_of_comm) {
     tdm_job job;
-    law_job(&job);
+    law_short_job(&job);
     job.loss.ignore_index = 1;
     tdm_graph *graph = law_graph(1, 0);
     for (int checks = 0; checks < 2; checks++) {
         job.parallel.ddp.check_reduction = checks;
         law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 2);
-        CHECK_INT(ddp.steps, 8);
+        CHECK_INT(ddp.steps, job.train.steps);
         CHECK_INT(ddp.comm_steps, ddp.steps);
     }
     tdm_graph_free(graph);
@@ -73,7 +72,7 @@ TEST(exposed_time_is_part_of_comm) {
 
 TEST(a_run_repeats) {
     tdm_job job;
-    law_job(&job);
+    law_short_job(&job);
     tdm_graph *graph = law_graph(1, 1);
     law_result a = run_as(&job, graph, TDM_MODE_DP, 3), b = run_as(&job, graph, TDM_MODE_DP, 3);
     law_check_same(&a, &b);
@@ -85,7 +84,7 @@ TEST(a_run_repeats) {
 
 TEST(loader_threads_change_nothing) {
     tdm_job job;
-    law_job(&job);
+    law_short_job(&job);
     tdm_graph *graph = law_graph(0, 1);
     law_result first = run_as(&job, graph, TDM_MODE_DP, 2);
     for (int workers = 0; workers <= 4; workers += 2) {
@@ -122,7 +121,7 @@ TEST(weights_of_classes_are_equal_in_all_modes) {
         tdm_graph *graph = kinds[k] == TDM_NLL ? law_log_softmax() : law_graph(1, 1);
         for (int n = 1; n <= 5; n += 2) {
             tdm_job job;
-            law_job(&job);
+            law_short_job(&job);
             job.loss.type = kinds[k];
             law_result plain = run_as(&job, graph, TDM_MODE_SINGLE, n);
             job.loss.weight = (tdm_numbers){5, (const double[]){0.1, 3.7, 0.7, 1.3, 0.01}};
@@ -160,7 +159,7 @@ TEST(soft_targets_are_equal_in_all_modes) {
     tdm_graph *graph = law_graph(1, 1);
     for (int n = 1; n <= 3; n++) {
         tdm_job job;
-        law_job(&job);
+        law_short_job(&job);
         job.loss.type = TDM_SOFT_CROSS_ENTROPY;
         job.loss.weight = (tdm_numbers){5, (const double[]){0.1, 3.7, 0.7, 1.3, 0.01}};
         law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
@@ -240,7 +239,7 @@ TEST(recomputing_changes_nothing) {
 TEST(bf16_is_equal_in_all_modes) {
     for (int kernels = TDM_KERNELS_AUTO; kernels <= TDM_KERNELS_REF; kernels++) {
         tdm_job job;
-        law_job(&job);
+        law_short_job(&job);
         job.train.steps = 8 / TDM_EVERY(2);
         job.parallel.kernels = kernels;
         tdm_graph *graph = law_graph(1, 1);
@@ -264,7 +263,7 @@ TEST(bf16_is_equal_in_all_modes) {
 TEST(variants_of_dp_are_equal) {
     for (int scatter = 0; scatter < 2; scatter++) {
         tdm_job job;
-        law_job(&job);
+        law_short_job(&job);
         job.parallel.dp.scatter = scatter;
         tdm_graph *graph = law_graph(1, 1);
         law_result classic = run_as(&job, graph, TDM_MODE_DP, 3);
@@ -306,7 +305,7 @@ TEST(cutting_the_batch_changes_only_rounding) {
 
 TEST(accumulation_is_equal_in_all_modes) {
     tdm_job job;
-    law_job(&job);
+    law_short_job(&job);
     job.train.accumulate = 4;
     job.train.clip_grad_norm = 0.5;
     tdm_graph *graph = law_graph(1, 1);
@@ -320,7 +319,7 @@ TEST(accumulation_is_equal_in_all_modes) {
 
 TEST(clipping_by_value_is_equal_in_all_modes) {
     tdm_job job;
-    law_job(&job);
+    law_short_job(&job);
     tdm_graph *graph = law_graph(1, 1);
     law_result plain = run_as(&job, graph, TDM_MODE_SINGLE, 2);
     job.train.clip_grad_value = 0.01;
@@ -335,7 +334,7 @@ TEST(clipping_by_value_is_equal_in_all_modes) {
 
 TEST(small_buckets_are_equal) {
     tdm_job job;
-    law_job(&job);
+    law_short_job(&job);
     job.parallel.ddp.bucket_cap_mb = 0.001;
     job.parallel.ddp.check_reduction = true;
     tdm_graph *graph = law_graph(1, 0);
@@ -352,7 +351,7 @@ TEST(frozen_parameters_are_equal_in_all_modes) {
                                        {.count = 2, .item = {"*.bias", "fc1.*"}}};
     for (size_t i = 0; i < sizeof(frozen) / sizeof(frozen[0]); i++) {
         tdm_job job;
-        law_job(&job);
+        law_short_job(&job);
         tdm_graph *graph = law_graph(1, 1);
         law_result all = run_as(&job, graph, TDM_MODE_SINGLE, 3);
         job.freeze = frozen[i];
@@ -374,7 +373,7 @@ TEST(frozen_parameters_are_equal_in_all_modes) {
 
 TEST(groups_are_equal_in_all_modes) {
     tdm_job job;
-    law_job(&job);
+    law_short_job(&job);
     job.freeze = (tdm_texts){.count = 1, .item = {"conv1.*"}};
     job.schedule.type = TDM_SCHEDULE_COSINE;
     job.schedule.per = TDM_SCHEDULE_PER_STEP;
