@@ -251,4 +251,5 @@ def not_finite(box):
 
 
 if __name__ == "__main__":
-    fault.main(one_bit, any_bit, a_tensor, lengths, strange_folders, all_damaged, of_another_job, by_path, given_up, other_modes, not_finite)
+    fault.main(one_bit, any_bit, a_tensor, lengths, strange_folders, all_damaged, of_another_job, by_path, given_up, other_modes, not_finite,
+               kernels="ref")

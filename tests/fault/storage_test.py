@@ -463,4 +463,4 @@ def nobody_reads(box):
 if __name__ == "__main__":
     fault.main(full_disk, failing_calls, full_for_a_while, full_at_the_end, full_for_good, read_only, turned_read_only, no_such_place,
                planted_links, planted_before_reading, modes_of_files, vanishing, in_use, file_size_limit,
-               without_standard_streams, nobody_reads)
+               without_standard_streams, nobody_reads, kernels="ref")
