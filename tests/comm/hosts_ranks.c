@@ -11,7 +11,7 @@
 #ifdef TDM_SANITIZED
 enum { WORLD_MOST = 4 };
 #else
-enum { WORLD_MOST = HOSTS_LOCALS == 1 ? 9 : 6 };
+enum { WORLD_MOST = HOSTS_LOCALS == 1 ? 9 : 4 };
 #endif
 
 void ranks_run(backend kind, int world, int64_t timeout_ms, rank_fn fn, void *user);
