@@ -12,9 +12,8 @@ void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, con
     const bool is_between_hosts = facts->local_world > 0 && facts->local_world < facts->world;
     if (facts->fd >= 0) tdm_launch_abort(facts->fd, facts->rank, why); /* its launcher's other ranks */
     if (facts->fd >= 0 && !is_between_hosts) return;
-    if (is_alone || facts->world > TDM_COMM_WORLD_MAX)
-        return;
-    else if (is_between_hosts)
+    if (is_alone) return;
+    if (is_between_hosts)
         tdm__hosts_fail(facts, tdm_host_default(), init_method, why);
     else
         tdm__rendezvous_fail(facts, init_method, why);

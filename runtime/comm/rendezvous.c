@@ -325,6 +325,7 @@ static void bring_failure(meeting *m, const char *why) {
 void tdm__rendezvous_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {
     meeting m = {.facts = facts, .host = tdm_host_default(), .timeout_ms = REPORT_MS};
     tdm_error before;
+    if (facts->world > TDM_COMM_WORLD_MAX) return;
     tdm__error_save(&before);
     if (prepare(&m, init_method) == TDM_OK) {
         if (facts->rank == 0)
