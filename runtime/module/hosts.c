@@ -23,7 +23,12 @@ tdm_status tdm_comm_open_hosts(tdm_comm **out, const tdm_launch_facts *facts, co
     if (out == NULL || facts == NULL || options == NULL)
         TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_hosts: out, facts or options is NULL");
     *out = NULL;
-    tdm_hosts_options given = *options;
+    tdm_hosts_options given = TDM_HOSTS_OPTIONS_INIT;
+    if (options->size < sizeof(options->size) || options->size > sizeof(given))
+        TDM_FAIL(TDM_E_USAGE,
+                 "tdm_comm_open_hosts: options.size is %u, this library knows %zu; start with TDM_HOSTS_OPTIONS_INIT",
+                 options->size, sizeof(given));
+    memcpy(&given, options, options->size);
     TDM_TRY(tdm__host_take(&given.host));
     if (given.backend == NULL || !is_hosts_backend(given.backend))
         TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_hosts: backend must be gloo or mpi, got '%s'",

@@ -459,6 +459,9 @@ TEST(launching) {
     MISUSE(tdm_comm_open_hosts(NULL, &facts, &between));
     MISUSE(tdm_comm_open_hosts(&comm, NULL, &between));
     MISUSE(tdm_comm_open_hosts(&comm, &facts, NULL));
+    between.size = 1;
+    MISUSE(tdm_comm_open_hosts(&comm, &facts, &between));
+    between.size = sizeof(between);
     between.backend = "shm";
     MISUSE(tdm_comm_open_hosts(&comm, &facts, &between));
     MISUSE(tdm_launch_meet(&fd, NULL, NULL, NULL, 100, 0));

@@ -151,6 +151,7 @@ static tdm_status meet(opening *o) {
 static tdm_status own_address(const opening *o, char out[TDM_ADDRESS_TEXT]) {
     const tdm_meeting *m = &o->meeting;
     if (o->options->interface != NULL) return tdm__interface_address(out, o->options->interface);
+    if (m->world == 1) return tdm__first_address(out);
     tdm__socket_address(out, m->rank == 0 ? m->fd[1] : m->fd[0], false);
     if (out[0] == '\0') TDM_FAIL(TDM_E_COMM, "meeting: this host's address cannot be told; set parallel.ddp.interface");
     return TDM_OK;
