@@ -32,6 +32,16 @@ has "$err" "did you mean \`tandem --version\`?"
 code 2 "$tandem" help trian
 code 2 "$tandem" zzzzzzzz
 has "$err" "tandem --help"
+# a host among several: what it must be told, and that one process is no such job
+code 2 "$tandem" launch x.yaml --node-rank 0 --master-addr a
+has "$err" "\`--nnodes\` is missing"
+code 2 "$tandem" launch x.yaml --nnodes 2 --node-rank 2 --master-addr a
+has "$err" "must be below \`--nnodes\`"
+printf '%s\n' 'tandem: 1' 'model: {input: [4], layers: [{linear: {out: 2}}]}' 'loss: mse' 'optimizer: {type: sgd, lr: 0.1}' \
+    'data: {train: {format: synthetic, samples: 8}}' 'train: {steps: 2, batch: {per_device: 2}}' >hosts.yaml
+code 2 "$tandem" launch hosts.yaml --nnodes 2 --node-rank 0 --master-addr a
+has "$err" "several hosts need mode ddp"
+
 code 2 "$tandem" train x.yaml --stesp 3
 has "$err" "did you mean \`--steps\`?"
 # What scripts for PyTorch call it is answered with the key to write.

@@ -197,6 +197,9 @@ static int check_restarts(const training *tr) {
 static int run_somewhere(training *tr, bool dry) {
     session *s = &tr->s;
     bool watched = launch_is_watched();
+    if (tr->nodes.count > 0 && s->job->parallel.mode != TDM_MODE_DDP)
+        return args_wrong(s->t, "several hosts need mode ddp, but the job has mode %s; add --mode ddp",
+                          job_mode_name(s->job->parallel.mode));
     int world = session_ranks_to_start(s, tr->nodes.count > 0), code = choose_new_folder(s);
     if (code == TDM_OK) code = check_restarts(tr);
     if (code != TDM_OK) return code;
