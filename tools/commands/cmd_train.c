@@ -124,18 +124,30 @@ static void tell_done(const session *s) {
         term_line("nothing to do: all steps of %s are done", s->job->run.dir);
 }
 
+/* Only the host of rank 0 need have the run directory. There rank 0 looks, and tells the others. */
+static tdm_status learn_whether_finished(const session *s, bool *out) {
+    unsigned char finished = s->comm == NULL || s->facts.rank == 0 ? is_finished(s) : 0;
+    tdm_status status = TDM_OK;
+    if (s->comm != NULL) status = tdm_comm_broadcast(s->comm, (tdm_span){&finished, 1, TDM_DTYPE_U8}, 0);
+    *out = finished != 0;
+    return status;
+}
+
 /* This process trains: alone or as one rank. */
 static int run_here(training *tr, bool dry) {
     session *s = &tr->s;
     int code = session_open(s, on_event, tr);
     if (code != TDM_OK) return code;
     stop_run(s->run);
-    if (s->job->run.dir) log_open(s->job->run.dir, s->facts.rank);
+    if (s->job->run.dir && (s->comm == NULL || files_exists(s->job->run.dir))) log_open(s->job->run.dir, s->facts.rank);
     if (!dry) write_environment(s);
     before_first_step(tr, dry);
     if (dry) return TDM_OK;
     s->t->is_kept = s->job->run.dir != NULL;
-    if (!is_finished(s)) return train(tr);
+    bool finished;
+    const tdm_status status = learn_whether_finished(s, &finished);
+    if (status != TDM_OK) return session_failed(s, status);
+    if (!finished) return train(tr);
     if (s->shows) {
         if (!s->t->quiet) tell_done(s);
         summary_print(s->t, s->job, s->run, false, tr->brief);

@@ -41,10 +41,6 @@ static text_list child_environment(void) {
     return out;
 }
 
-int launch_first_rank(const launch_job *job) {
-    return job->nodes.rank * job->world;
-}
-
 static text_list process_environment(const launch *l, int index) {
     text_list out = child_environment();
     text_add(&out, REPORT_VARIABLE "=%d", l->pipe[1]);

@@ -27,7 +27,9 @@ typedef struct launch_job {
 } launch_job;
 
 /* The rank of the first process of this host. */
-int launch_first_rank(const launch_job *job);
+static inline int launch_first_rank(const launch_job *job) {
+    return job->nodes.rank * job->world;
+}
 
 /* How the processes ended. */
 typedef struct launch_end {

@@ -87,7 +87,8 @@ typedef struct tdm_run_options {
      * weights. */
     int predicts;
     /* Instead of launch_fd: an open communicator of the job's ranks, such as one of tdm_comm_open_hosts. Its rank and
-     * world are then this run's. Borrowed until tdm_run_close; nobody else may use it meanwhile. NULL: none. */
+     * world are then this run's. Borrowed until tdm_run_close. Others may use it only between calls of the
+     * run, and then on all ranks alike. NULL: none. */
     struct tdm_comm *comm;
     /* Of a job on several hosts: this rank among those of its host, and how many these are. They choose the rank's device
      * and share the host's cores. local_world 0: all ranks are on this host. */
