@@ -115,7 +115,9 @@ tdm_status tdm__meeting_join(tdm_meeting *m) {
         tdm__endpoint_print(v.where, sizeof(v.where), &m->at);
     TDM_TRY(connect_to_root(&v));
     TDM_TRY(read_answer(&v, earlier(v.deadline_ns, tdm__now_ns() + (int64_t)SILENCE_MS * 1000000),
-                        m->secret.bytes > 0 ? "rank 0 refused this rank's secret, or is gone" : "rank 0 is gone"));
+                        m->secret.bytes > 0 ? "rank 0 refused this rank's secret, or is gone"
+                                            : "rank 0 is gone, or has a secret, which this rank lacks: give all ranks "
+                                              "the same TANDEM_SECRET_FILE or TANDEM_SECRET"));
     /* Rank 0 knows which ranks are missing: it gives up first. */
     const int64_t latest = tdm__deadline_ns(v.deadline_ns, SILENCE_MS);
     TDM_TRY(read_answer(&v, latest, "rank 0 is gone, or ranks are missing"));
