@@ -117,9 +117,24 @@ void log_set_rank(int rank, int world) {
     sink.world = world;
 }
 
+/* The run directory is rank 0's. On another host it may be missing; there the ranks have their logs in one of the same
+ * name. */
+static int open_run(const char *run_dir) {
+    FREED char *path = text_copy(run_dir);
+    int run = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (run >= 0 || errno != ENOENT) return run;
+    for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(path, 0775);
+        *slash = '/';
+    }
+    (void)mkdir(path, 0775); /* one that could not be made cannot be opened either */
+    return open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* Opens relative to descriptors, so that a symbolic link inside the run directory cannot lead out of it. */
 static int open_in(const char *run_dir, const char *name, bool *has_folder) {
-    int run = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int run = open_run(run_dir);
     *has_folder = false;
     if (run < 0) return -1;
     bool there = mkdirat(run, "logs", 0775) == 0 || errno == EEXIST;
