@@ -139,7 +139,7 @@ static int run_here(training *tr, bool dry) {
     int code = session_open(s, on_event, tr);
     if (code != TDM_OK) return code;
     stop_run(s->run);
-    if (s->job->run.dir && (s->comm == NULL || files_exists(s->job->run.dir))) log_open(s->job->run.dir, s->facts.rank);
+    if (s->job->run.dir) log_open(s->job->run.dir, s->facts.rank);
     if (!dry) write_environment(s);
     before_first_step(tr, dry);
     if (dry) return TDM_OK;
