@@ -159,6 +159,22 @@ TEST(all_reduce_is_exact) {
     }
 }
 
+/* More than a chunk between hosts, and a part of one. */
+static void long_rank(rank_context *c) {
+    enum { COUNT = 4 * 1024 * 1024 + 12345 };
+    float *data = buffer(COUNT * sizeof(*data));
+    REQUIRE(data != NULL);
+    for (size_t i = 0; i < COUNT; i++) data[i] = (float)input(c->rank, i, TDM_REDUCE_SUM);
+    CHECK_OK(tdm_comm_all_reduce(c->comm, (tdm_span){data, COUNT, TDM_DTYPE_F32}, TDM_REDUCE_SUM));
+    CHECK_INT(first_wrong(data, COUNT, TDM_DTYPE_F32, c->world, TDM_REDUCE_SUM), COUNT);
+    free(data);
+}
+
+TEST(a_long_all_reduce_is_exact) {
+    ranks_run(BACKEND, 2, TIMEOUT_MS, long_rank, NULL);
+    ranks_run(BACKEND, 4, TIMEOUT_MS, long_rank, NULL);
+}
+
 /* Numbers of very different size, so that another order of the sum gives other bits. */
 static float rough(int r, size_t i) {
     uint32_t x = (uint32_t)i * 2654435761u + (uint32_t)r * 40503u + 12345u;
@@ -563,6 +579,7 @@ TEST(a_verdict_for_all) {
 
 TEST_MAIN({
     RUN(all_reduce_is_exact);
+    RUN(a_long_all_reduce_is_exact);
     RUN(sums_are_the_canonical_tree);
     RUN(rooted_collectives);
     RUN(reduce_scatter_and_all_to_all);

@@ -12,9 +12,9 @@
 #include "runtime/comm/hub/hub.h"
 
 enum {
-    TDM_HOSTS_ENTRY_BYTES = 448,             /* data up to this size travels in the entry */
-    TDM_HOSTS_CHUNK_BYTES = 4 * 1024 * 1024, /* of the data that is reduced at a time */
-    TDM_HOSTS_GROUPS = TDM_TAGS / 8          /* groups of one job */
+    TDM_HOSTS_ENTRY_BYTES = 448,              /* data up to this size travels in the entry */
+    TDM_HOSTS_CHUNK_BYTES = 16 * 1024 * 1024, /* of the data that is reduced at a time */
+    TDM_HOSTS_GROUPS = TDM_TAGS / 8           /* groups of one job */
 };
 
 typedef struct tdm_hosts_entry {
