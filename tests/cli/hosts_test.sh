@@ -119,3 +119,7 @@ for r in 0 1; do
     hasnt $r.err "step 1"
 done
 same "$(left_over)" "" "processes left over"
+
+# a host alone, with one device: its rank is started, and starts no other
+code 0 timeout 60 "$tandem" launch toy.yaml --nnodes 1 --node-rank 0 --master-addr localhost --mode ddp \
+    'parallel.device_ids=[0]' --run-dir alone

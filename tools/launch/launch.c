@@ -31,18 +31,23 @@ static bool is_ours(const char *variable) {
     return false;
 }
 
-/* Our environment without the variables of a launch, with this process as the parent. */
-static text_list child_environment(void) {
+static bool is_place(const char *variable) {
+    return strncmp(variable, "MASTER_ADDR=", 12) == 0 || strncmp(variable, "MASTER_PORT=", 12) == 0;
+}
+
+/* Our environment without the variables of a launch, with this process as the parent. has_place: the child is told where
+ * to meet, whatever our environment says. */
+static text_list child_environment(bool has_place) {
     text_list out = {0};
     for (char **variable = environ; *variable; variable++) {
-        if (!is_ours(*variable)) text_add(&out, "%s", *variable);
+        if (!is_ours(*variable) && !(has_place && is_place(*variable))) text_add(&out, "%s", *variable);
     }
     text_add(&out, PARENT_VARIABLE "=%ld", (long)getpid());
     return out;
 }
 
 static text_list process_environment(const launch *l, int index) {
-    text_list out = child_environment();
+    text_list out = child_environment(l->job->nodes.count > 0);
     text_add(&out, REPORT_VARIABLE "=%d", l->pipe[1]);
     text_add(&out, RESTARTS_VARIABLE "=%d", l->job->restarts);
     if (l->job->goes_on) text_add(&out, RESUME_VARIABLE "=auto");
@@ -193,7 +198,7 @@ int launch_command(char *const *argv) {
     pid_t child;
     int code = 128 + hold_signals(&watched);
     if (code == 128) {
-        int error = start(&child, argv, child_environment(), none);
+        int error = start(&child, argv, child_environment(false), none);
         code = error == 0 ? wait_for(child, &watched) : code_of(error);
         if (error != 0) term_line("tandem: error: cannot start `tandem %s`: %s", argv[1], strerror(error));
     }

@@ -35,7 +35,9 @@ int session_configure(session *s, tool *t, const char *const *extra) {
 
 int session_ranks_to_start(const session *s, bool among_hosts) {
     int ranks = s->job->parallel.device_ids.count / (int)s->job->parallel.stages;
-    return s->job->parallel.mode == TDM_MODE_DDP && s->facts.world <= 1 && (ranks > 1 || among_hosts) ? ranks : 0;
+    /* The only rank of a single host has been started, too, and starts no other. */
+    const bool is_many = ranks > 1 || (among_hosts && !launch_is_watched());
+    return s->job->parallel.mode == TDM_MODE_DDP && s->facts.world <= 1 && is_many ? ranks : 0;
 }
 
 static bool is_on_one_host(const session *s) {
