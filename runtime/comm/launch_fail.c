@@ -1,5 +1,4 @@
 /* tdm_launch_fail: a rank that will not meet the others tells them, wherever they meet. */
-#include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/hosts/hosts_open.h"
 #include "runtime/comm/rendezvous.h"

@@ -17,6 +17,11 @@ static inline int64_t tdm__deadline_ns(int64_t now_ns, int64_t ms) {
     const int64_t most = INT64_MAX / 2000000;
     return now_ns + (ms < most ? ms : most) * 1000000;
 }
+/* `ms` from now, but not after the deadline. */
+static inline int64_t tdm__sooner_ns(int64_t deadline_ns, int64_t ms) {
+    const int64_t then = tdm__deadline_ns(tdm__now_ns(), ms);
+    return then < deadline_ns ? then : deadline_ns;
+}
 double tdm__ms_since(int64_t start_ns); /* milliseconds from start_ns until now */
 
 /* A long wait warns after five seconds, and then every minute. */

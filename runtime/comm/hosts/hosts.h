@@ -17,6 +17,9 @@ enum {
     TDM_HOSTS_GROUPS = TDM_TAGS / 8           /* groups of one job */
 };
 
+/* The numbers of groups: that of all ranks, the lanes (levels.h), and the first of `split`. */
+enum { TDM_GROUP_ALL, TDM_GROUP_LANES, TDM_GROUP_FIRST };
+
 typedef struct tdm_hosts_entry {
     tdm_call call;
     unsigned char data[TDM_HOSTS_ENTRY_BYTES];
@@ -25,6 +28,7 @@ typedef struct tdm_hosts_entry {
 /* What all communicators of a job have in common. The last one closes it. */
 typedef struct tdm_hosts_job {
     const tdm_host *host;
+    tdm_comm_ops ops; /* of its communicators: the transport names them */
     atomic_int users;
     tdm_hub *hub;
     tdm_transport *transport;
@@ -36,7 +40,6 @@ typedef struct tdm_hosts_job {
 
 typedef struct tdm_hosts_comm {
     tdm_comm comm; /* must be first */
-    tdm_comm_ops ops;
     tdm_hosts_job *job;
     int *job_rank; /* of each member */
     int group;     /* its number, equal on all members and different in all groups that share a rank */

@@ -7,8 +7,6 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/hosts/hosts.h"
 
-enum { FIRST_GROUP = 2 }; /* 0: all ranks; 1: the lanes of levels.c */
-
 /* What `allocate` returns: memory of this process. Spans in it are sent from where they lie, like all others. */
 typedef struct tdm_hosts_block {
     struct tdm_hosts_block *next;
@@ -158,16 +156,8 @@ tdm_status tdm__hosts_comm_new(tdm_hosts_comm **out, tdm_hosts_job *job, int ran
     TDM_TRY(tdm__new(job->host, &c, 1, sizeof(*c), "communicator"));
     atomic_fetch_add(&job->users, 1);
     c->job = job;
-    c->ops = (tdm_comm_ops){.name = job->transport->ops->name,
-                            .deterministic = true,
-                            .run = tdm__hosts_run,
-                            .allocate = allocate,
-                            .split = split,
-                            .abort = abort_job,
-                            .close = close_comm,
-                            .ended = has_ended};
     c->comm =
-        (tdm_comm){.ops = &c->ops, .host = job->host, .rank = rank, .world = world, .timeout_ms = job->timeout_ms};
+        (tdm_comm){.ops = &job->ops, .host = job->host, .rank = rank, .world = world, .timeout_ms = job->timeout_ms};
     c->group = group;
     TDM_TRY_ELSE(make_parts(c, (size_t)world), tdm__hosts_comm_free(c));
     for (int r = 0; r < world; r++) c->job_rank[r] = job_rank != NULL ? job_rank[r] : r;
@@ -180,11 +170,19 @@ tdm_status tdm__hosts_job_new(tdm_hosts_job **out, const tdm_host *host, tdm_hub
     tdm_hosts_job *job;
     TDM_TRY(tdm__new(host, &job, 1, sizeof(*job), "communicator"));
     job->host = host;
+    job->ops = (tdm_comm_ops){.name = transport->ops->name,
+                              .deterministic = true,
+                              .run = tdm__hosts_run,
+                              .allocate = allocate,
+                              .split = split,
+                              .abort = abort_job,
+                              .close = close_comm,
+                              .ended = has_ended};
     job->hub = hub;
     job->transport = transport;
     job->timeout_ms = timeout_ms;
     atomic_store(&job->users, 1);
-    atomic_store(&job->next_group, FIRST_GROUP);
+    atomic_store(&job->next_group, TDM_GROUP_FIRST);
     *out = job;
     return TDM_OK;
 }

@@ -199,7 +199,7 @@ static tdm_status connect_all(opening *o) {
     if (o->ops->address_bytes > 0) TDM_TRY(own_address(o, own));
     TDM_TRY(tdm__hub_open(&o->hub, m));
     TDM_TRY(connect_transport(o, own));
-    TDM_TRY(tdm__hosts_comm_new(&o->comm, o->job, m->rank, m->world, 0, NULL));
+    TDM_TRY(tdm__hosts_comm_new(&o->comm, o->job, m->rank, m->world, TDM_GROUP_ALL, NULL));
     TDM_TRY(tdm__levels_open(o->comm, m->peer, o->facts->job, m->timeout_ms));
     return tdm__hub_await_all(o->hub, m->timeout_ms);
 }

@@ -10,7 +10,7 @@
 
 /* SLACK_MS: calls within a host have a deadline of their own; the hub's comes first, because it names ranks by their
  * numbers in the job. */
-enum { SLACK_MS = 30000, ATTEMPT_MS = 2000, LANE_GROUP = 1 };
+enum { SLACK_MS = 30000, ATTEMPT_MS = 2000 };
 
 /* ---- which ranks are where ---- */
 
@@ -67,7 +67,7 @@ static tdm_status open_inside(tdm_hosts_comm *c, const tdm_peer *peer, const cha
 static tdm_status open_lane(tdm_hosts_comm *c) {
     int members[TDM_COMM_WORLD_MAX], hosts = c->comm.world / c->locals;
     for (int h = 0; h < hosts; h++) members[h] = h * c->locals + c->local;
-    return tdm__hosts_comm_new(&c->lane, c->job, c->comm.rank / c->locals, hosts, LANE_GROUP, members);
+    return tdm__hosts_comm_new(&c->lane, c->job, c->comm.rank / c->locals, hosts, TDM_GROUP_LANES, members);
 }
 
 tdm_status tdm__levels_open(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms) {

@@ -121,12 +121,12 @@ static void on_frame(tdm_hub *hub, int from, tdm_frame frame, const void *data) 
 }
 
 static void lose(tdm_hub *hub, int line) {
-    char name[TDM_PEER_NAME + 48], text[TDM_CAUSE_TEXT];
+    char name[TDM_NAME_TEXT], text[TDM_CAUSE_TEXT];
     const int rank = rank_of_line(hub, line);
     close(hub->line[line].fd);
     hub->line[line].fd = -1;
     if (hub->left_ns[rank] != 0 || hub->may_go) return;
-    tdm__hub_name(hub, rank, name, sizeof(name));
+    tdm__hub_name(hub, rank, name);
     snprintf(text, sizeof(text), "%s is gone", name);
     end_because(hub, text);
 }
@@ -134,12 +134,12 @@ static void lose(tdm_hub *hub, int line) {
 /* ---- one look of the thread; with the mutex held ---- */
 
 static void check_silence(tdm_hub *hub, int line, int64_t since_ns) {
-    char name[TDM_PEER_NAME + 48], text[TDM_CAUSE_TEXT];
+    char name[TDM_NAME_TEXT], text[TDM_CAUSE_TEXT];
     tdm_line *l = &hub->line[line];
     const int64_t early = hub->heartbeat_ms / EARLY_SHARE;
     l->silent_ns += since_ns;
     if (hub->heartbeat_ms == 0 || l->silent_ns / 1000000 < hub->heartbeat_ms - early) return;
-    tdm__hub_name(hub, rank_of_line(hub, line), name, sizeof(name));
+    tdm__hub_name(hub, rank_of_line(hub, line), name);
     snprintf(text, sizeof(text),
              "%s has not been heard of for %lld.%lld s; it is stopped or frozen (a debugger does that, too; see "
              "parallel.ddp.heartbeat), or its network is cut",

@@ -6,8 +6,8 @@
 #include "runtime/comm/hub/hub_private.h"
 
 static tdm_status fail_for(const tdm_hub *hub, int rank) {
-    char name[TDM_PEER_NAME + 48];
-    tdm__hub_name(hub, rank, name, sizeof(name));
+    char name[TDM_NAME_TEXT];
+    tdm__hub_name(hub, rank, name);
     TDM_FAIL(TDM_E_COMM, "while ranks exchanged addresses: %s is gone or does not answer", name);
 }
 

@@ -9,9 +9,9 @@
 /* Data that a rank has sent before it left may arrive after the news of that. */
 enum { LEFT_MS = 1000, NAMED = 8 };
 
-void tdm__hub_name(const tdm_hub *hub, int rank, char *out, size_t bytes) {
+void tdm__hub_name(const tdm_hub *hub, int rank, char out[TDM_NAME_TEXT]) {
     const tdm_peer *peer = &hub->peer[rank];
-    snprintf(out, bytes, "rank %d (host %s, pid %d)", rank, peer->name, peer->pid);
+    snprintf(out, TDM_NAME_TEXT, "rank %d (host %s, pid %d)", rank, peer->name, peer->pid);
 }
 
 void tdm__hub_note_call(tdm_hub *hub, const tdm_call *call) {
@@ -43,8 +43,8 @@ static void append(char text[TDM_CAUSE_TEXT], const char *format, ...) {
 }
 
 static void append_rank(char text[TDM_CAUSE_TEXT], const tdm_hub *hub, int rank) {
-    char name[TDM_PEER_NAME + 48];
-    tdm__hub_name(hub, rank, name, sizeof(name));
+    char name[TDM_NAME_TEXT];
+    tdm__hub_name(hub, rank, name);
     append(text, "%s", name);
 }
 

@@ -21,10 +21,6 @@ typedef struct visit {
     tdm_hosts_hello hello;
 } visit;
 
-static int64_t earlier(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static void give_up(tdm_meeting *m) {
     close(m->fd[0]);
     m->fd[0] = -1;
@@ -38,17 +34,17 @@ static tdm_status call_on(visit *v) {
     const int64_t silence = m->heartbeat_ms > 0 ? m->heartbeat_ms : SILENCE_MS;
     if (m->file != NULL && !tdm__place_read(m, v->why, sizeof(v->why))) return TDM_OK;
     tdm__endpoint_print(v->where, sizeof(v->where), &m->at);
-    TDM_TRY(tdm__socket_connect(&m->fd[0], &m->at, earlier(left_ms, CONNECT_MS), v->why, sizeof(v->why)));
+    TDM_TRY(
+        tdm__socket_connect(&m->fd[0], &m->at, left_ms < CONNECT_MS ? left_ms : CONNECT_MS, v->why, sizeof(v->why)));
     if (m->fd[0] < 0) return TDM_OK;
     /* A listener whose program is stopped accepts, too: the kernel does it. */
-    if (!tdm__socket_readable(m->fd[0], earlier(v->deadline_ns, tdm__now_ns() + silence * 1000000)))
+    if (!tdm__socket_readable(m->fd[0], tdm__sooner_ns(v->deadline_ns, silence)))
         TDM_FAIL(
             TDM_E_COMM,
             "meeting at %s: what listens there has said nothing for %lld ms; rank 0 is stopped or frozen, or it is "
             "another program: continue or end it",
             v->where, (long long)silence);
-    if (!tdm__socket_read(m->fd[0], &challenge, sizeof(challenge),
-                          earlier(v->deadline_ns, tdm__now_ns() + silence * 1000000))) {
+    if (!tdm__socket_read(m->fd[0], &challenge, sizeof(challenge), tdm__sooner_ns(v->deadline_ns, silence))) {
         snprintf(v->why, sizeof(v->why), "the connection was closed before rank 0 had greeted");
         give_up(m);
         return TDM_OK;
@@ -114,7 +110,7 @@ tdm_status tdm__meeting_join(tdm_meeting *m) {
     else
         tdm__endpoint_print(v.where, sizeof(v.where), &m->at);
     TDM_TRY(connect_to_root(&v));
-    TDM_TRY(read_answer(&v, earlier(v.deadline_ns, tdm__now_ns() + (int64_t)SILENCE_MS * 1000000),
+    TDM_TRY(read_answer(&v, tdm__sooner_ns(v.deadline_ns, SILENCE_MS),
                         m->secret.bytes > 0 ? "rank 0 refused this rank's secret, or is gone"
                                             : "rank 0 is gone, or has a secret, which this rank lacks: give all ranks "
                                               "the same TANDEM_SECRET_FILE or TANDEM_SECRET"));

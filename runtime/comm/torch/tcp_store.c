@@ -108,16 +108,11 @@ static tdm_status greet(tdm_tcp_store *store, int64_t deadline_ns, char why[WHY_
     return TDM_OK;
 }
 
-static int64_t sooner(int64_t deadline_ns, int64_t ms) {
-    const int64_t then = tdm__deadline_ns(tdm__now_ns(), ms);
-    return then < deadline_ns ? then : deadline_ns;
-}
-
 /* Both dialects once. store->fd < 0 afterwards: no store has answered, and `why` says what happened. */
 static tdm_status try_open(tdm_tcp_store *store, const tdm_endpoint *at, int64_t ms, int64_t deadline_ns,
                            char why[WHY_TEXT]) {
     for (int dialect = 1; dialect >= 0; dialect--) {
-        const int64_t until = sooner(deadline_ns, ms), left = (until - tdm__now_ns()) / 1000000;
+        const int64_t until = tdm__sooner_ns(deadline_ns, ms), left = (until - tdm__now_ns()) / 1000000;
         TDM_TRY(tdm__socket_connect(&store->fd, at, left > 0 ? left : 0, why, WHY_TEXT));
         if (store->fd < 0) return TDM_OK;
         store->is_validated = dialect == 1;
@@ -149,7 +144,7 @@ static tdm_status open_store(tdm_tcp_store *store, const tdm_endpoint *at, int64
             TDM_WARN(store->host, "comm",
                      "PyTorch's store at %s has not answered for %d s: %s; is torchrun's agent there?", store->where,
                      seconds, why);
-        pause_until(sooner(deadline_ns, pause));
+        pause_until(tdm__sooner_ns(deadline_ns, pause));
         pause = pause * 2 < PAUSE_MOST_MS ? pause * 2 : PAUSE_MOST_MS;
         ms = ms * 2 < TRY_MOST_MS ? ms * 2 : TRY_MOST_MS;
     }
@@ -241,7 +236,7 @@ static tdm_status await_key(tdm_tcp_store *store, const char *key, int64_t deadl
     tdm_reminder reminder = tdm__reminder_start();
     const message wait = ask(store, WAIT, key);
     TDM_TRY(send_to(store, &wait, key, deadline_ns));
-    while (!tdm__socket_readable(store->fd, sooner(deadline_ns, LOOK_MS))) {
+    while (!tdm__socket_readable(store->fd, tdm__sooner_ns(deadline_ns, LOOK_MS))) {
         const int64_t now = tdm__now_ns();
         if (now >= deadline_ns) {
             hang_up(store);
