@@ -6,39 +6,21 @@
 #include "ops/dot.h"
 #include "ops/ops.h"
 
+/* Where one tap reads the image: on each axis output p reads input p * stride + offset for p in [begin, end); for other
+ * p it reads padding. */
+typedef struct {
+    int64_t offset[2], begin[2], end[2];
+} tap_range;
+
 typedef struct {
     int64_t rows, in, height, width;    /* x */
     int64_t out, out_height, out_width; /* y */
     int64_t in_per_group, out_per_group;
     int64_t x_plane, y_plane, taps; /* elements in one plane of x, of y, of the filter */
     tdm_window window;
+    double *acc;      /* a plane of x or of y */
+    tap_range *range; /* of each tap */
 } geometry;
-
-static geometry geometry_of(const tdm_kernel_args *args) {
-    const tdm_conv2d_attrs *attrs = args->desc->attrs;
-    const int64_t *x = args->desc->x[0].dim, *y = args->desc->y.dim;
-    return (geometry){
-        .rows = args->rows,
-        .in = x[1],
-        .height = x[2],
-        .width = x[3],
-        .out = y[1],
-        .out_height = y[2],
-        .out_width = y[3],
-        .in_per_group = x[1] / attrs->groups,
-        .out_per_group = y[1] / attrs->groups,
-        .x_plane = x[2] * x[3],
-        .y_plane = y[2] * y[3],
-        .taps = attrs->window.kernel[0] * attrs->window.kernel[1],
-        .window = tdm__conv2d_window(attrs),
-    };
-}
-
-/* Where one tap reads the image: on each axis output p reads input p * stride + offset for p in [begin, end); for other
- * p it reads padding. */
-typedef struct {
-    int64_t offset[2], begin[2], end[2];
-} tap_range;
 
 static tap_range range_of(const geometry *g, int64_t tap) {
     int64_t at[2] = {tap / g->window.kernel[1], tap % g->window.kernel[1]};
@@ -56,17 +38,47 @@ static tap_range range_of(const geometry *g, int64_t tap) {
     return range;
 }
 
-static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+static int64_t plane_of(const tdm_kernel_desc *desc) {
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
     int64_t x_plane = x[2] * x[3], y_plane = y[2] * y[3];
+    return x_plane > y_plane ? x_plane : y_plane;
+}
+
+static geometry geometry_of(const tdm_kernel_args *args) {
+    const tdm_conv2d_attrs *attrs = args->desc->attrs;
+    const int64_t *x = args->desc->x[0].dim, *y = args->desc->y.dim;
+    geometry g = {
+        .rows = args->rows,
+        .in = x[1],
+        .height = x[2],
+        .width = x[3],
+        .out = y[1],
+        .out_height = y[2],
+        .out_width = y[3],
+        .in_per_group = x[1] / attrs->groups,
+        .out_per_group = y[1] / attrs->groups,
+        .x_plane = x[2] * x[3],
+        .y_plane = y[2] * y[3],
+        .taps = attrs->window.kernel[0] * attrs->window.kernel[1],
+        .window = tdm__conv2d_window(attrs),
+        .acc = args->scratch,
+    };
+    g.range = (tap_range *)(g.acc + plane_of(args->desc));
+    for (int64_t tap = 0; tap < g.taps; tap++) g.range[tap] = range_of(&g, tap);
+    return g;
+}
+
+static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    const tdm_conv2d_attrs *attrs = desc->attrs;
+    const int64_t taps = attrs->window.kernel[0] * attrs->window.kernel[1];
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
-    fit->scratch_bytes = (size_t)(x_plane > y_plane ? x_plane : y_plane) * sizeof(double);
+    fit->scratch_bytes = (size_t)plane_of(desc) * sizeof(double) + (size_t)taps * sizeof(tap_range);
     return true;
 }
 
 /* acc[p,q] += w * x[p * stride + offset, q * stride + offset] */
 static void add_tap(double *acc, const geometry *g, int64_t tap, double w, const float *x) {
-    tap_range at = range_of(g, tap);
+    const tap_range at = g->range[tap];
     int64_t stride = g->window.stride[1];
     for (int64_t p = at.begin[0]; p < at.end[0]; p++) {
         double *to = acc + p * g->out_width;
@@ -77,7 +89,7 @@ static void add_tap(double *acc, const geometry *g, int64_t tap, double w, const
 
 /* dx[p * stride + offset, ...] += w * dy[p,q] */
 static void add_tap_transposed(double *dx, const geometry *g, int64_t tap, double w, const float *dy) {
-    tap_range at = range_of(g, tap);
+    const tap_range at = g->range[tap];
     int64_t stride = g->window.stride[1];
     for (int64_t p = at.begin[0]; p < at.end[0]; p++) {
         double *to = dx + (p * g->window.stride[0] + at.offset[0]) * g->width + at.offset[1];
@@ -88,7 +100,7 @@ static void add_tap_transposed(double *dx, const geometry *g, int64_t tap, doubl
 
 /* column[q] += sum_p dy[p,q] * x[p * stride + offset, q * stride + offset] */
 static void add_tap_columns(double *column, const geometry *g, int64_t tap, const float *dy, const float *x) {
-    tap_range at = range_of(g, tap);
+    const tap_range at = g->range[tap];
     int64_t stride = g->window.stride[1];
     for (int64_t p = at.begin[0]; p < at.end[0]; p++) {
         const float *a = dy + p * g->out_width;
@@ -100,7 +112,7 @@ static void add_tap_columns(double *column, const geometry *g, int64_t tap, cons
 static tdm_status forward(const tdm_kernel_args *args) {
     geometry g = geometry_of(args);
     bool bias = args->desc->param_count > 1;
-    double *acc = args->scratch;
+    double *acc = g.acc;
     for (int64_t n = 0; n < g.rows; n++) {
         for (int64_t o = 0; o < g.out; o++) {
             const float *x = args->x[0] + (n * g.in + o / g.out_per_group * g.in_per_group) * g.x_plane;
@@ -116,7 +128,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
 }
 
 static void backward_weight(const tdm_kernel_args *args, const geometry *g) {
-    double *column = args->scratch;
+    double *column = g->acc;
     for (int64_t o = 0; o < g->out; o++) {
         int64_t first = o / g->out_per_group * g->in_per_group;
         for (int64_t k = 0; k < g->in_per_group * g->taps; k++) {
@@ -140,7 +152,7 @@ static void backward_bias(const tdm_kernel_args *args, const geometry *g) {
 }
 
 static void backward_input(const tdm_kernel_args *args, const geometry *g) {
-    double *dx = args->scratch;
+    double *dx = g->acc;
     for (int64_t n = 0; n < g->rows; n++) {
         for (int64_t c = 0; c < g->in; c++) {
             int64_t group = c / g->in_per_group;

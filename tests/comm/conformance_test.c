@@ -161,7 +161,11 @@ TEST(all_reduce_is_exact) {
 
 /* More than a chunk between hosts, and a part of one. */
 static void long_rank(rank_context *c) {
+#ifdef HOSTS_BACKEND
     enum { COUNT = 4 * 1024 * 1024 + 12345 };
+#else /* has no chunks of that size */
+    enum { COUNT = 4 * 1024 * 1024 / TDM_EVERY(4) + 12345 };
+#endif
     float *data = buffer(COUNT * sizeof(*data));
     REQUIRE(data != NULL);
     for (size_t i = 0; i < COUNT; i++) data[i] = (float)input(c->rank, i, TDM_REDUCE_SUM);
@@ -193,7 +197,7 @@ static float tree_sum(int first, int ranks, size_t i) {
 }
 
 static void tree_rank(rank_context *c) {
-    enum { COUNT = 250007 };
+    enum { COUNT = 250000 / TDM_EVERY(4) + 7 };
     void *symmetric;
     float *heap = buffer(COUNT * sizeof(float));
     REQUIRE_OK(tdm__comm_allocate(c->comm, COUNT * sizeof(float), &symmetric));

@@ -11,7 +11,7 @@
 #include "ops/ops.h"
 #include "tests/support/tdm_test.h"
 
-enum { LOSS_SIZES = 8, LOSS_MOST = 200000 };
+enum { LOSS_SIZES = 8, LOSS_MOST = 200000 / TDM_EVERY(4) };
 
 typedef struct {
     const char *loss;
