@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/checks/checks.h"
+#include "config/checks/job_conflicts.h"
 #include "runtime/data/transforms/mixing.h"
 #include "runtime/graph/graph.h"
 #include "runtime/optim/schedule.h"
@@ -166,13 +167,6 @@ static bool has_id(const tdm_ints *ids, int count, int64_t id) {
     return false;
 }
 
-static const char *id_list(tdm_config *config, const tdm_ints *ids) {
-    const char *text = "";
-    for (int i = 0; i < ids->count; i++)
-        text = TDM_WORDS(config, "%s%s%lld", text, i > 0 ? ", " : "", (long long)ids->item[i]);
-    return text;
-}
-
 static void check_devices(tdm_config *config) {
     tdm_parallel_section *parallel = &config->settings.job.parallel;
     const tdm_ints *ids = &parallel->device_ids;
@@ -185,10 +179,6 @@ static void check_devices(tdm_config *config) {
     }
     if (!tdm__check_is_written(config, "parallel.dp.output_device") && ids->count > 0)
         parallel->dp.output_device = ids->item[0];
-    else if (!has_id(ids, ids->count, parallel->dp.output_device))
-        tdm__conflict(config, "parallel.dp.output_device", "parallel.device_ids",
-                      TDM_WORDS(config, "parallel.dp.output_device must be one of device_ids [%s], got %lld",
-                                id_list(config, ids), (long long)parallel->dp.output_device));
 }
 
 static void check_batch(tdm_config *config) {
@@ -220,7 +210,7 @@ static void check_batch(tdm_config *config) {
                       (long long)per_device, (long long)train->accumulate, (long long)per_device));
 }
 
-static void check_ddp(tdm_config *config) {
+static void check_init_method(tdm_config *config) {
     const tdm_parallel_section *parallel = &config->settings.job.parallel;
     const char *method = parallel->ddp.init_method;
     bool is_good = strcmp(method, "env") == 0 || (strncmp(method, "file:///", 8) == 0 && method[8] != '\0');
@@ -232,21 +222,6 @@ static void check_ddp(tdm_config *config) {
     if (!is_good)
         TDM_FAULT(config, VALUE, tdm__config_position(config, "parallel.ddp.init_method"), "parallel.ddp.init_method",
                   "", "parallel.ddp.init_method must be env, tcp://host:port or file:///path, got '%s'", method);
-    if (parallel->ddp.average == TDM_AVERAGE_RANKS && parallel->mode != TDM_MODE_DDP &&
-        tdm__job_replicas(&config->settings.job) > 1)
-        tdm__conflict(
-            config, "parallel.ddp.average", "parallel.mode",
-            "parallel.ddp.average: ranks needs mode ddp or a single device; single and dp average over samples");
-}
-
-static void check_parallel(tdm_config *config) {
-    const tdm_parallel_section *parallel = &config->settings.job.parallel;
-    check_devices(config);
-    check_batch(config);
-    check_ddp(config);
-    if (config->settings.job.train.precision == TDM_TF32 && parallel->device == TDM_DEVICE_CPU)
-        tdm__conflict(config, "train.precision", "parallel.device",
-                      "train.precision tf32 needs a CUDA device, and parallel.device is cpu; write f32");
 }
 
 /* ---- data ---- */
@@ -357,15 +332,6 @@ static void check_holdout(tdm_config *config) {
                   "data.train and data.eval split the same samples; write the same holdout and seed in both");
 }
 
-static void check_normalize(tdm_config *config) {
-    const tdm_transform_spec *transform = &config->settings.job.data.transform;
-    if (transform->mean.count == 0 || transform->stdev.count == 0 || transform->mean.count == transform->stdev.count)
-        return;
-    tdm__conflict(config, "data.transform.std", "data.transform.mean",
-                  TDM_WORDS(config, "normalize must have as many values in std as in mean, got %d and %d",
-                            transform->stdev.count, transform->mean.count));
-}
-
 static void check_mixing(tdm_config *config) {
     const tdm_job *job = &config->settings.job;
     const tdm_loss_def *loss = tdm_builtin_losses[job->loss.type];
@@ -377,24 +343,10 @@ static void check_mixing(tdm_config *config) {
 
 /* ---- what evaluations are judged by ---- */
 
-static void check_metric(tdm_config *config, const char *key, int metric) {
-    if (metric != TDM_METRIC_ACCURACY && metric != TDM_METRIC_TOP5) return;
-    if (tdm_job_has_labels(&config->settings.job)) return;
-    tdm__conflict(
-        config, key, "loss.type",
-        TDM_WORDS(config, "%s needs samples with labels, and the loss compares with numbers; write loss", key));
-}
-
 /* Without data.train, a program provides the samples, those to evaluate on as well. */
-static void check_evaluates(tdm_config *config, const char *key, const char *name) {
+static void check_evaluates(tdm_config *config, bool judges, const char *key, const char *name) {
     const tdm_data_section *data = &config->settings.job.data;
-    if (config->settings.job.eval.every.kind == TDM_INTERVAL_NEVER)
-        tdm__conflict(config, key, "eval.every",
-                      TDM_WORDS(config,
-                                "%s judges the evaluations of eval.every, and there are none; write eval.every: 1 "
-                                "epoch, or leave %s out",
-                                name, name));
-    if (data->train.format == TDM_DATA_NONE || data->eval.format != TDM_DATA_NONE) return;
+    if (!judges || data->train.format == TDM_DATA_NONE || data->eval.format != TDM_DATA_NONE) return;
     tdm__conflict(
         config, key, "data.eval.format",
         TDM_WORDS(config, "%s judges evaluations, and the job has no data.eval; add it, or leave %s out", name, name));
@@ -402,22 +354,24 @@ static void check_evaluates(tdm_config *config, const char *key, const char *nam
 
 static void check_metrics(tdm_config *config) {
     const tdm_job *job = &config->settings.job;
-    check_metric(config, "checkpoint.keep_best", job->checkpoint.keep_best);
-    if (job->checkpoint.keep_best != TDM_METRIC_NONE)
-        check_evaluates(config, "checkpoint.keep_best", "checkpoint.keep_best");
-    if (job->schedule.type == TDM_SCHEDULE_PLATEAU) {
-        check_evaluates(config, "schedule.type", "schedule: plateau");
-        check_metric(config, "schedule.metric", job->schedule.metric);
-        if (job->schedule.metric == TDM_METRIC_NONE)
-            tdm__conflict(config, "schedule.metric", "schedule.type",
-                          "schedule.type plateau needs a metric, got none; write accuracy, top5 or loss");
+    check_evaluates(config, job->checkpoint.keep_best != TDM_METRIC_NONE, "checkpoint.keep_best",
+                    "checkpoint.keep_best");
+    check_evaluates(config, job->schedule.type == TDM_SCHEDULE_PLATEAU, "schedule.type", "schedule: plateau");
+    check_evaluates(config, job->train.stop_after != TDM_INT_NULL, "train.stop_early.after", "train.stop_early");
+}
+
+/* What a job from a program must not say either. */
+static void check_conflicts(tdm_config *config) {
+    for (const tdm_job_conflict *row = tdm__job_conflicts; row->key != NULL; row++) {
+        tdm_text sentence;
+        tdm__text_init(&sentence, config->host);
+        const bool is_met = row->is_met(&config->settings.job, &sentence);
+        if (sentence.failed)
+            config->faults.status = TDM_E_MEMORY;
+        else if (is_met)
+            tdm__conflict(config, row->key, row->other, TDM_WORDS(config, "%s", sentence.data));
+        tdm__text_deinit(&sentence);
     }
-    if (job->train.stop_after == TDM_INT_NULL) return;
-    check_evaluates(config, "train.stop_early.after", "train.stop_early");
-    check_metric(config, "train.stop_early.metric", job->train.stop_metric);
-    if (job->train.stop_metric == TDM_METRIC_NONE)
-        tdm__conflict(config, "train.stop_early.metric", "train.stop_early.after",
-                      "train.stop_early needs a metric, got none; write accuracy, top5 or loss");
 }
 
 tdm_status tdm__check_settings(tdm_config *config) {
@@ -427,14 +381,17 @@ tdm_status tdm__check_settings(tdm_config *config) {
     check_pairs(config);
     check_optimizer(config);
     check_schedule(config);
-    check_parallel(config);
+    check_devices(config);
+    check_batch(config);
+    check_init_method(config);
     check_spec(config, &job->data.train, "data.train", false);
     check_spec(config, &job->data.eval, "data.eval", true);
     check_holdout(config);
     tdm__check_tables(config);
-    check_normalize(config);
     check_mixing(config);
     check_metrics(config);
+    check_conflicts(config);
+    tdm__check_stages(config);
     job->weights_at = origin_of(config, "model.weights");
     job->freeze_at = origin_of(config, "model.freeze");
     job->checkpoint.resume_at = origin_of(config, "checkpoint.resume");

@@ -165,8 +165,6 @@ static tdm_status run_stages(tdm_config *config) {
         TDM_TRY(tdm__schema_read(config, root));
         if (root->kind == TDM_YAML_MAP) {
             TDM_TRY(tdm__check_settings(config));
-            tdm__check_stages(config);
-            tdm__check_ddp_options(config);
             TDM_TRY(tdm__model_build(config));
         }
     }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "config/checks/job_conflicts.h"
 #include "config/table.h"
 #include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
@@ -117,6 +118,23 @@ static tdm_status check_section(const tdm_section *section, tdm_settings *settin
     return check_transform(section, settings);
 }
 
+static tdm_status check_conflicts(const tdm_job *job) {
+    tdm_status status = TDM_OK;
+    const tdm_optim_conflict *of_optim = tdm_builtin_optims[job->optimizer.type]->conflict;
+    for (int i = 0; of_optim[i].key != NULL; i++)
+        if (of_optim[i].is_met(&job->optimizer)) TDM_FAIL(TDM_E_CONFIG, "job: %s", of_optim[i].message);
+    for (const tdm_job_conflict *row = tdm__job_conflicts; row->key != NULL && status == TDM_OK; row++) {
+        tdm_text sentence;
+        tdm__text_init(&sentence, tdm_host_default());
+        const bool is_met = row->is_met(job, &sentence);
+        if (is_met || sentence.failed)
+            status = tdm__fail(sentence.failed ? TDM_E_MEMORY : TDM_E_CONFIG, __FILE__, __LINE__, NULL, "job: %s",
+                               sentence.failed ? "could not be checked: out of memory" : sentence.data);
+        tdm__text_deinit(&sentence);
+    }
+    return status;
+}
+
 tdm_status tdm_job_check(const tdm_job *job) {
     if (job == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_job_check: job is NULL");
     if (job->size != sizeof(*job))
@@ -127,6 +145,7 @@ tdm_status tdm_job_check(const tdm_job *job) {
         if (strcmp(tdm__sections[i].path, "model") == 0) continue; /* the graph is checked while it is built */
         TDM_TRY(check_section(&tdm__sections[i], &settings));
     }
+    TDM_TRY(check_conflicts(job));
     const tdm_train_section *train = &job->train;
     if ((train->epochs == TDM_INT_NULL) == (train->steps == TDM_INT_NULL))
         TDM_FAIL(TDM_E_CONFIG,
@@ -170,45 +189,6 @@ static void print_section(const tdm_section *section, tdm_settings *settings, td
         tdm__transform_print(&spec->step[i], false, out);
     }
     tdm__text_puts(out, "]\n");
-}
-
-void tdm_job_predicts(tdm_job *job) {
-    if (job->train.per_device == TDM_INT_NULL) /* the default of eval.batch depends on it */
-        job->train.per_device = job->train.global_batch / tdm__job_replicas(job);
-    job->train.global_batch = TDM_INT_NULL;
-    job->parallel.mode = TDM_MODE_SINGLE;
-    job->parallel.device_ids = (tdm_ints){.count = 1};
-    job->parallel.stages = 1; /* predictions need far less memory */
-    job->parallel.dp.output_device = 0;
-    job->data.drop_last = false;
-    job->checkpoint.resume = "never";
-    job->run.dir = NULL;
-}
-
-/* No memory is asked for: a lack of it would be taken for an answer. */
-static const tdm_loss_def *loss_of(const tdm_job *job) {
-    for (int i = 0; job != NULL && job->size == sizeof(*job) && tdm_builtin_losses[i] != NULL; i++)
-        if (i == job->loss.type) return tdm_builtin_losses[i];
-    return NULL;
-}
-
-bool tdm_job_has_labels(const tdm_job *job) {
-    const tdm_loss_def *loss = loss_of(job);
-    return loss != NULL && loss->target == TDM_TARGET_CLASS;
-}
-
-bool tdm_job_has_logits(const tdm_job *job) {
-    const tdm_loss_def *loss = loss_of(job);
-    return loss != NULL && loss->is_logit;
-}
-
-unsigned tdm_job_key_flags(const char *key, size_t length) {
-    int section, row;
-    if (key == NULL || !tdm__table_find(key, length, &section, &row)) return 0;
-    unsigned flags = tdm__sections[section].rows[row].flags;
-    bool measures =
-        strcmp(tdm__sections[section].path, "data.eval") == 0; /* evaluation data does not affect training */
-    return measures ? flags & ~(unsigned)TDM_FIELD_KEPT : flags;
 }
 
 tdm_status tdm_job_print(const tdm_job *job, char **out) {

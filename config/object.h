@@ -118,8 +118,6 @@ void tdm__check_rows(tdm_config *config);
 /* checks/stages.c: parallel.stages and the settings beside it; layers with a stage where there is one; where a finished
  * graph is cut. */
 void tdm__check_stages(tdm_config *config);
-/* checks/ddp.c: options of ddp that do not go with others */
-void tdm__check_ddp_options(tdm_config *config);
 void tdm__check_missing_stages(tdm_config *config);
 tdm_status tdm__check_cuts(tdm_config *config);
 /* layer.c: reads one layer */

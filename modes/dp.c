@@ -256,7 +256,6 @@ static tdm_status dp_sync(tdm_mode *mode, bool with_state) {
 const tdm_mode_ops tdm_mode_dp = {
     .name = "dp",
     .bytes = sizeof(dp),
-    .whole_replicas = true,
     .gathered_bytes = dp_gathered_bytes,
     .wire_bytes = dp_wire_bytes,
     .open = dp_open,

@@ -26,17 +26,6 @@ void tdm__check_stages(tdm_config *config) {
     const tdm_parallel_section *parallel = &config->settings.job.parallel;
     const int64_t stages = parallel->stages, devices = parallel->device_ids.count;
     if (stages == 1) return;
-    if (parallel->mode == TDM_MODE_DP)
-        tdm__conflict(config, "parallel.stages", "parallel.mode",
-                      "parallel.stages above 1 needs mode single or ddp: dp keeps a whole replica on each device, as "
-                      "DataParallel does");
-    const tdm_backend_def *backend = &tdm__backends[parallel->ddp.backend];
-    if (parallel->mode == TDM_MODE_DDP && backend->source == TDM_SOURCE_DEVICE_MODULE)
-        tdm__conflict(config, "parallel.ddp.backend", "parallel.stages",
-                      TDM_WORDS(config,
-                                "parallel.ddp.backend: %s reduces the gradients of one device a rank, not of several "
-                                "stages; write shm or auto",
-                                backend->name));
     if (devices % stages != 0)
         tdm__conflict(
             config, "parallel.device_ids", "parallel.stages",

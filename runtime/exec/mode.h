@@ -71,7 +71,6 @@ typedef struct tdm_mode_ops {
     /* What is known before a mode is open. A function that is NULL: 0 bytes. */
     bool process_per_device; /* a process has one replica and loads its rows; else one process has all replicas */
     bool takes_turns;        /* all replicas run on one device, one after another */
-    bool whole_replicas;     /* a replica has one device, so no stages */
     /* Memory for outputs, their gradient and targets of all replicas on one device. */
     size_t (*gathered_bytes)(const tdm_plan *plan, const tdm_job *job, int replicas);
     /* Memory of a stage's device for what is sent instead of gradients. */

@@ -34,12 +34,6 @@ tdm_status tdm__run_open_backend(tdm_run *run) {
                  "parallel.ddp.backend: %s reduces in device memory, this job's device is %s; use shm or auto",
                  wanted->name, run->compute.device->name);
     }
-    if (run->job->parallel.stages > 1 && is_demanded)
-        TDM_FAIL(
-            TDM_E_UNSUPPORTED,
-            "parallel.ddp.backend: %s reduces the gradients of one device a rank, not of several stages; use shm or "
-            "auto",
-            wanted->name);
     if (run->job->parallel.stages > 1) return TDM_OK; /* in host memory */
     if (!is_demanded && shares_devices(&run->job->parallel.device_ids)) return TDM_OK;
     tdm_module_report report = {.usable = false};

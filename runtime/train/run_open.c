@@ -72,11 +72,6 @@ static tdm_status check_stages(const tdm_run *run) {
     const tdm_parallel_section *parallel = &run->job->parallel;
     const int devices = parallel->device_ids.count;
     if (parallel->stages == 1) return TDM_OK;
-    const tdm_mode_ops *mode = tdm_builtin_modes[parallel->mode];
-    if (mode->whole_replicas)
-        TDM_FAIL(TDM_E_CONFIG,
-                 "parallel.stages: %s keeps a whole replica on each device; use another parallel.mode, or stages: 1",
-                 mode->name);
     if (run->options.world == 0 && devices % parallel->stages != 0)
         TDM_FAIL(
             TDM_E_CONFIG,
@@ -90,22 +85,9 @@ static tdm_status check_stages(const tdm_run *run) {
     return TDM_OK;
 }
 
-/* The last batch of an epoch may leave ranks without samples. */
-static tdm_status check_join(const tdm_parallel_section *parallel) {
-    if (!parallel->ddp.join) return TDM_OK;
-    if (parallel->sync_batchnorm)
-        TDM_FAIL(TDM_E_CONFIG, "parallel.ddp.join leaves ranks without samples, which have no statistics to exchange; "
-                               "leave out join or sync_batchnorm");
-    if (parallel->ddp.average == TDM_AVERAGE_RANKS)
-        TDM_FAIL(TDM_E_CONFIG, "parallel.ddp.join leaves ranks without samples, which have no mean; leave out join, or "
-                               "take average: samples");
-    return TDM_OK;
-}
-
 static tdm_status check_ranks(tdm_run *run) {
     const tdm_job *job = run->job;
     TDM_TRY(check_stages(run));
-    TDM_TRY(check_join(&job->parallel));
     int devices = tdm__job_replicas(job);
     run->world = run->options.world > 0 ? run->options.world : 1;
     run->rank = run->options.world > 0 ? run->options.rank : 0;
@@ -119,12 +101,6 @@ static tdm_status check_ranks(tdm_run *run) {
                  run->world - 1, TDM_REPLICAS_MAX);
     if (!tdm_builtin_modes[job->parallel.mode]->process_per_device) {
         if (run->world > 1) TDM_FAIL(TDM_E_USAGE, "parallel.mode must be ddp to run as %d processes", run->world);
-        if (job->parallel.ddp.average == TDM_AVERAGE_RANKS && devices > 1)
-            TDM_FAIL(TDM_E_CONFIG,
-                     "parallel.ddp.average: ranks needs mode ddp or one device; single and dp average over samples");
-        if (job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD && devices > 1)
-            TDM_FAIL(TDM_E_CONFIG,
-                     "parallel.ddp.compress: powersgd needs mode ddp or one device; single and dp do not compute it");
         return TDM_OK;
     }
     if (run->options.world == 0 && devices > 1)

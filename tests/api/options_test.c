@@ -189,15 +189,60 @@ TEST(ranks_are_checked) {
     CHECK_HAS(tdm_error_message(), "7 samples");
 }
 
-TEST(a_mean_of_means_needs_samples_on_every_rank) {
-    tdm_job job;
-    api_job(&job);
-    job.parallel.mode = TDM_MODE_DDP;
-    job.parallel.ddp.join = true;
-    CHECK_OK(open_and_close(&job, NULL));
-    job.parallel.ddp.average = TDM_AVERAGE_RANKS;
-    CHECK_STATUS(open_and_close(&job, NULL), TDM_E_CONFIG);
-    CHECK_HAS(tdm_error_message(), "which have no mean");
+/* Settings that a program must not say together, one row of the table each. */
+#define CONTRADICTS(words, ...)                                 \
+    do {                                                        \
+        tdm_job job;                                            \
+        api_job(&job);                                          \
+        __VA_ARGS__;                                            \
+        CHECK_STATUS(tdm_job_check(&job), TDM_E_CONFIG);        \
+        CHECK_HAS(tdm_error_message(), "job: " words);          \
+        CHECK_STATUS(open_and_close(&job, NULL), TDM_E_CONFIG); \
+    } while (0)
+
+TEST(contradictions_are_named) {
+    const tdm_ints two = {2, {3, 4}};
+    CONTRADICTS("parallel.dp.output_device must be one of device_ids [3, 4], got 0", job.parallel.mode = TDM_MODE_DP,
+                job.parallel.device_ids = two);
+    CONTRADICTS("parallel.stages above 1 needs mode single or ddp", job.parallel.mode = TDM_MODE_DP,
+                job.parallel.stages = 2, job.parallel.device_ids = two, job.parallel.dp.output_device = 3);
+    CONTRADICTS("parallel.ddp.backend: nccl reduces the gradients of one device a rank",
+                job.parallel.mode = TDM_MODE_DDP, job.parallel.stages = 2, job.parallel.device_ids = two,
+                job.parallel.ddp.backend = TDM_BACKEND_NCCL);
+    CONTRADICTS("parallel.ddp.average: ranks needs mode ddp", job.parallel.mode = TDM_MODE_DP,
+                job.parallel.device_ids = (tdm_ints){2, {0, 1}}, job.parallel.ddp.average = TDM_AVERAGE_RANKS);
+    CONTRADICTS("parallel.ddp.compress: powersgd needs mode ddp", job.parallel.mode = TDM_MODE_DP,
+                job.parallel.device_ids = (tdm_ints){2, {0, 1}},
+                job.parallel.ddp.compress.type = TDM_COMPRESS_POWERSGD);
+    CONTRADICTS("parallel.ddp.join leaves ranks without samples", job.parallel.ddp.join = true,
+                job.parallel.sync_batchnorm = true);
+    CONTRADICTS("parallel.ddp.join averages over the samples", job.parallel.ddp.join = true,
+                job.parallel.ddp.average = TDM_AVERAGE_RANKS);
+    CONTRADICTS("train.precision tf32 needs a CUDA device", job.train.precision = TDM_TF32,
+                job.parallel.device = TDM_DEVICE_CPU);
+    CONTRADICTS("normalize must have as many values in std as in mean, got 1 and 2",
+                job.data.transform.mean = (tdm_floats){2, {0, 0}}, job.data.transform.stdev = (tdm_floats){1, {1}});
+    CONTRADICTS("optimizer.nesterov", job.optimizer.type = TDM_SGD, job.optimizer.momentum = 0,
+                job.optimizer.nesterov = true);
+}
+
+TEST(judges_of_evaluations_are_checked) {
+    const tdm_interval never = {TDM_INTERVAL_NEVER, 0};
+    CONTRADICTS("checkpoint.keep_best needs samples with labels", job.checkpoint.keep_best = TDM_METRIC_ACCURACY,
+                job.loss.type = TDM_MSE);
+    CONTRADICTS("checkpoint.keep_best judges the evaluations", job.checkpoint.keep_best = TDM_METRIC_LOSS,
+                job.eval.every = never);
+    CONTRADICTS("schedule.type plateau needs a metric", job.schedule.type = TDM_SCHEDULE_PLATEAU,
+                job.schedule.metric = TDM_METRIC_NONE);
+    CONTRADICTS("schedule.metric needs samples with labels", job.schedule.type = TDM_SCHEDULE_PLATEAU,
+                job.schedule.metric = TDM_METRIC_TOP5, job.loss.type = TDM_MSE);
+    CONTRADICTS("schedule: plateau judges the evaluations", job.schedule.type = TDM_SCHEDULE_PLATEAU,
+                job.schedule.metric = TDM_METRIC_LOSS, job.eval.every = never);
+    CONTRADICTS("train.stop_early needs a metric", job.train.stop_after = 2, job.train.stop_metric = TDM_METRIC_NONE);
+    CONTRADICTS("train.stop_early.metric needs samples with labels", job.train.stop_after = 2,
+                job.train.stop_metric = TDM_METRIC_ACCURACY, job.loss.type = TDM_MSE);
+    CONTRADICTS("train.stop_early judges the evaluations", job.train.stop_after = 2,
+                job.train.stop_metric = TDM_METRIC_LOSS, job.eval.every = never);
 }
 
 TEST(unusable_hosts_are_refused) {
@@ -238,5 +283,5 @@ TEST(graph_not_finished_is_refused) {
 TEST_MAIN(graph = api_graph(NULL); RUN(shorter_options_have_defaults); RUN(longer_options_are_refused);
           RUN(job_of_another_size_is_refused); RUN(untouched_job_wants_length_and_batch);
           RUN(values_out_of_range_are_named); RUN(members_of_other_types_are_not_looked_at); RUN(ranks_are_checked);
-          RUN(a_mean_of_means_needs_samples_on_every_rank); RUN(unusable_hosts_are_refused);
+          RUN(contradictions_are_named); RUN(judges_of_evaluations_are_checked); RUN(unusable_hosts_are_refused);
           RUN(graph_not_finished_is_refused); tdm_graph_free(graph);)

@@ -256,10 +256,10 @@ TEST(metrics_that_a_job_lacks) {
     check_refused(&job, graph, "checkpoint.keep_best judges evaluations, and the job has no data.eval");
     make_early(&job);
     job.train.stop_metric = TDM_METRIC_NONE;
-    check_refused(&job, graph, "train.stop_early.metric is none");
+    check_refused(&job, graph, "train.stop_early needs a metric, got none");
     make_plateau(&job);
     job.schedule.metric = TDM_METRIC_NONE;
-    check_refused(&job, graph, "schedule.metric is none");
+    check_refused(&job, graph, "schedule.type plateau needs a metric, got none");
     make_plateau(&job);
     job.data.eval.format = TDM_DATA_NONE;
     check_refused(&job, graph, "schedule: plateau judges evaluations, and the job has no data.eval");
@@ -268,7 +268,7 @@ TEST(metrics_that_a_job_lacks) {
     check_refused(&job, graph, "schedule: plateau judges the evaluations of eval.every, and there are none");
     make_early(&job);
     job.eval.every = (tdm_interval){.kind = TDM_INTERVAL_NEVER};
-    check_refused(&job, graph, "train.stop_early.metric judges the evaluations of eval.every, and there are none");
+    check_refused(&job, graph, "train.stop_early judges the evaluations of eval.every, and there are none");
     make_job(&job);
     job.run.dir = NULL;
     job.eval.every = (tdm_interval){.kind = TDM_INTERVAL_NEVER};

@@ -208,7 +208,7 @@ TEST(powersgd_is_refused_where_it_is_not_computed) {
     job.parallel.device_ids = (tdm_ints){.count = 2, .item = {0, 1}};
     const law_result result = law_run(&job, graph);
     CHECK_INT(result.status, TDM_E_CONFIG);
-    CHECK_HAS(result.message, "powersgd needs mode ddp or one device");
+    CHECK_HAS(result.message, "powersgd needs mode ddp or a single device");
     tdm_graph_free(graph);
 }
 

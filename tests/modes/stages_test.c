@@ -342,7 +342,7 @@ TEST(jobs_that_cannot_be_cut) {
     check_refused(&job, graph, "train.accumulate: the 6 samples of a replica do not divide into 4 micro-batches");
     job.train.accumulate = 2;
     job.parallel.mode = TDM_MODE_DP;
-    check_refused(&job, graph, "parallel.stages: dp keeps a whole replica on each device");
+    check_refused(&job, graph, "dp keeps a whole replica on each device");
     job.parallel.mode = TDM_MODE_SINGLE;
     job.parallel.stages = job.parallel.device_ids.count = 5;
     check_refused(&job, graph, "the model has 4 of them for 5 stages; write at most 4");

@@ -119,14 +119,7 @@ static tdm_status check_metric(const tdm_run *run, const char *key, int metric) 
     if (run->job->data.eval.format == TDM_DATA_NONE && run->options.eval == NULL)
         TDM_FAIL(TDM_E_CONFIG, "%s judges evaluations, and the job has no data.eval; add it, or leave %s out", key,
                  key);
-    if (run->job->eval.every.kind == TDM_INTERVAL_NEVER)
-        TDM_FAIL(TDM_E_CONFIG,
-                 "%s judges the evaluations of eval.every, and there are none; set eval.every, or leave %s out", key,
-                 key);
     if (metric == TDM_METRIC_LOSS) return TDM_OK;
-    if (run->loss->target != TDM_TARGET_CLASS)
-        TDM_FAIL(TDM_E_CONFIG, "%s: %s needs labels, and loss.type %s has none; write loss", key, names[metric],
-                 run->loss->name);
     int64_t classes = tdm__shape_count(&run->graph->values[run->graph->output].shape);
     if (metric == TDM_METRIC_TOP5 && classes <= TDM_TOP)
         TDM_FAIL(TDM_E_CONFIG, "%s: top5 needs more than %d classes, and the model gives %lld; write accuracy", key,
@@ -139,13 +132,8 @@ tdm_status tdm__run_check_metrics(const tdm_run *run) {
     if (run->options.predicts) return TDM_OK;
     if (job->checkpoint.keep_best != TDM_METRIC_NONE)
         TDM_TRY(check_metric(run, "checkpoint.keep_best", job->checkpoint.keep_best));
-    if (job->schedule.type == TDM_SCHEDULE_PLATEAU) {
-        if (job->schedule.metric == TDM_METRIC_NONE)
-            TDM_FAIL(TDM_E_CONFIG, "schedule.metric is none; write accuracy, top5 or loss");
+    if (job->schedule.type == TDM_SCHEDULE_PLATEAU)
         TDM_TRY(check_metric(run, "schedule: plateau", job->schedule.metric));
-    }
     if (job->train.stop_after == TDM_INT_NULL) return TDM_OK;
-    if (job->train.stop_metric == TDM_METRIC_NONE)
-        TDM_FAIL(TDM_E_CONFIG, "train.stop_early.metric is none; write accuracy, top5 or loss");
     return check_metric(run, "train.stop_early.metric", job->train.stop_metric);
 }
