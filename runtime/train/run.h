@@ -242,9 +242,13 @@ tdm_status tdm__run_verify(tdm_run *run);
 /* ---- descriptions ---- */
 /* Rows of one micro-batch, for `rows` rows per device and step. */
 int64_t tdm__plan_rows(const tdm_job *job, int64_t rows);
-/* The plan's options for a job, with `rows` rows per device and step. `here`: how many of its replicas this host has. */
+/* The plan's options for a job, with `rows` rows per device and step, and `threads` for each replica. */
 tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas,
-                                   int here);
+                                   int threads);
+/* The threads of a replica where `replicas` of them share this process's CPUs. */
+int tdm__threads_of(const tdm_job *job, const tdm_compute *compute, int replicas);
+/* The same once the ranks have met. All ranks call it. */
+tdm_status tdm__run_threads(tdm_run *run, int *threads);
 /* Adds the plan, the memory of a device and the bytes between devices. */
 void tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, tdm_text *text);
 

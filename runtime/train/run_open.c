@@ -160,8 +160,9 @@ static tdm_status open_optim(tdm_run *run) {
 /* ---- plan and replicas ---- */
 
 static tdm_status build_plan(tdm_run *run) {
-    const int here = run->options.local_world > 0 ? run->options.local_world : run->replicas;
-    tdm_plan_options options = tdm__plan_options(run->job, &run->compute, run->per_device, run->replicas, here);
+    int threads;
+    TDM_TRY(tdm__run_threads(run, &threads));
+    tdm_plan_options options = tdm__plan_options(run->job, &run->compute, run->per_device, run->replicas, threads);
     int64_t batch = run->job->eval.batch;
     options.training = run->options.predicts == 0;
     run->eval_rows = batch != TDM_INT_NULL ? batch : tdm__plan_rows(run->job, run->per_device);

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Reads one or two numbers from the start of a file. Returns how many it found. */
 static int read_numbers(const char *path, long long *first, long long *second) {
@@ -27,4 +28,21 @@ int tdm__cpus_available(void) {
     double granted = tdm__cgroup_cpus();
     if (granted > 0 && granted < count) count = (int)granted;
     return count < 1 ? 1 : count;
+}
+
+void tdm__cpus_read(tdm_cpus *cpus) {
+    cpu_set_t set;
+    _Static_assert(sizeof(set) == sizeof(cpus->word), "the kernel's set has 1,024 bits");
+    memset(cpus, 0xff, sizeof(*cpus));
+    if (sched_getaffinity(0, sizeof(set), &set) == 0) memcpy(cpus, &set, sizeof(set));
+}
+
+int tdm__cpus_sharers(const tdm_cpus *cpus, int count, int mine) {
+    int sharers = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t common = 0;
+        for (int w = 0; w < 16; w++) common |= cpus[i].word[w] & cpus[mine].word[w];
+        sharers += i == mine || common != 0;
+    }
+    return sharers;
 }

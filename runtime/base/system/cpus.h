@@ -2,6 +2,17 @@
 #ifndef TDM_BASE_CPUS_H
 #define TDM_BASE_CPUS_H
 
+#include <stdint.h>
+
+/* The CPUs on which a process may run: a bit each. */
+typedef struct tdm_cpus {
+    int64_t word[16];
+} tdm_cpus;
+
+void tdm__cpus_read(tdm_cpus *cpus); /* this process's; all of them if they cannot be read */
+/* How many of `count` processes may run on a CPU of process `mine`, that one included. */
+int tdm__cpus_sharers(const tdm_cpus *cpus, int count, int mine);
+
 double tdm__cgroup_cpus(void); /* the control group's CPU quota, in CPUs; 0: no limit */
 int tdm__cpus_available(void); /* CPUs in the affinity mask, at most the control group's quota; at least 1 */
 

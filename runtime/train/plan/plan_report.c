@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/system/cpus.h"
 #include "runtime/base/status.h"
-#include "runtime/train/plan_memory.h"
+#include "runtime/train/plan/plan_memory.h"
 #include "runtime/train/run.h"
 
 /* The keys in JSON; for people where it differs. */
@@ -108,15 +107,6 @@ int64_t tdm__plan_rows(const tdm_job *job, int64_t rows) {
     return (rows + job->train.accumulate - 1) / job->train.accumulate;
 }
 
-/* The replicas of a host share its cores. A GPU's replica needs one thread. */
-static int threads_of(const tdm_job *job, const tdm_compute *compute, int replicas) {
-    if (job->parallel.threads_per_device != TDM_INT_NULL) return (int)job->parallel.threads_per_device;
-    if (!tdm__device_on_host(compute->device)) return 1;
-    const int at_once = tdm_builtin_modes[job->parallel.mode]->takes_turns ? 1 : replicas;
-    int threads = tdm__cpus_available() / (at_once * (int)job->parallel.stages);
-    return threads < 1 ? 1 : threads;
-}
-
 /* The smallest output that is made again. A GPU keeps all of them unless the job says otherwise. */
 static size_t least_recomputed(const tdm_job *job, const tdm_compute *compute) {
     if (job->train.recompute == TDM_RECOMPUTE_ALWAYS) return 0;
@@ -133,10 +123,10 @@ static double first_bucket_of(const tdm_job *job) {
 }
 
 tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas,
-                                   int here) {
+                                   int threads) {
     int64_t micro = tdm__plan_rows(job, rows), batch = job->eval.batch;
     return (tdm_plan_options){.rows = batch != TDM_INT_NULL && batch > micro ? batch : micro,
-                              .threads = threads_of(job, compute, here),
+                              .threads = threads,
                               .training = true,
                               .fast = job->parallel.kernels == TDM_KERNELS_FAST,
                               .ingests = compute->device->arenas->ingest != NULL,
@@ -185,7 +175,7 @@ static tdm_status print_plan(const tdm_job *job, const tdm_graph *graph, const t
     if (note == NULL && !compute.report.usable && compute.report.path[0] != '\0') note = compute.report.text;
     int devices = tdm__job_replicas(job);
     int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
-    tdm_plan_options options = tdm__plan_options(job, &compute, rows, devices, devices);
+    tdm_plan_options options = tdm__plan_options(job, &compute, rows, devices, tdm__threads_of(job, &compute, devices));
     options.after = look->after;
     options.training = look->predicts == 0;
     tdm_plan *plan = NULL;

@@ -1,4 +1,4 @@
-#include "runtime/train/plan_memory.h"
+#include "runtime/train/plan/plan_memory.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * the job has set them. runtime/docs/ddp.md has the reasons. */
 #include <stdio.h>
 
-#include "runtime/train/plan_memory.h"
+#include "runtime/train/plan/plan_memory.h"
 
 typedef struct options_of {
     const tdm_plan *plan;
