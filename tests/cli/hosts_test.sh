@@ -34,7 +34,7 @@ code 0 "$tandem" train toy.yaml --mode ddp 'parallel.device_ids=[0, 1, 2, 3]' --
 all parallel.ddp.init_method="$meeting" --run-dir two2
 same "${status[*]}" "0 0" "status of the ranks of two hosts"
 same "$(json two2/summary.json params_xxh3)" "$(json one2/summary.json params_xxh3)" "two hosts and one"
-has 0.err "ranks started by torchrun"
+has 0.err "ranks started by torchrun; gradients over gloo (several hosts)"
 same "$(cat 1.out 1.err)" "" "what rank 1 says"
 [ -e meeting ] && fail "the file of the meeting was left"
 world=4 locals=2
@@ -123,3 +123,20 @@ same "$(left_over)" "" "processes left over"
 # a host alone, with one device: its rank is started, and starts no other
 code 0 timeout 60 "$tandem" launch toy.yaml --nnodes 1 --node-rank 0 --master-addr localhost --mode ddp \
     'parallel.device_ids=[0]' --run-dir alone
+
+# `tandem launch` on two hosts: only the first shows the job, the second says that it takes part
+port=$((20000 + $$ % 10000))
+launch() {
+    timeout 60 "$tandem" launch toy.yaml --nnodes 2 --node-rank "$1" --master-addr 127.0.0.1 --master-port "$port" \
+        --mode ddp 'parallel.device_ids=[0]' --run-dir "launched$1" >"$1.out" 2>"$1.err"
+}
+launch 1 &
+launch 0
+same $? 0 "status of host 0"
+wait $!
+same $? 0 "status of host 1"
+same "$(cat 1.out 1.err)" "tandem: host 1 of 2, rank 1 of 2: joining at 127.0.0.1:$port; host 0 shows the progress
+tandem: host 1 of 2, rank 1 of 2: finished" "what host 1 says"
+has 0.err "finished"
+has 0.err "gradients over gloo (several hosts)"
+same "$(left_over)" "" "processes left over"

@@ -22,10 +22,22 @@ static void line(const char *name, char *text) {
     free(text);
 }
 
+/* "; gradients over gloo (several hosts)": which backend reduces them, and why that one. */
+static char *gradients_text(const banner *b, const char *description) {
+    const char *name = text_fact(description, "gradients");
+    const int length = name ? (int)strcspn(name, "\n") : 0;
+    const char *why = b->job->parallel.ddp.backend != TDM_BACKEND_AUTO ? "parallel.ddp.backend"
+                      : b->facts->local_world != b->facts->world       ? "several hosts"
+                      : strncmp(name ? name : "", "shm", 3) != 0 ? "GPUs"
+                                                                 : "one host";
+    if (length == 0 || b->state->replicas == 1) return text_copy("");
+    return text_format("; gradients over %.*s (%s)", length, name, why);
+}
+
 static char *mode_text(const banner *b, const char *description) {
     static const char *const precisions[] = {[TDM_F32] = "f32", [TDM_TF32] = "tf32", [TDM_BF16] = "bf16"};
     const tdm_parallel_section *parallel = &b->job->parallel;
-    const char *device = text_fact(description, "device"), *gradients = text_fact(description, "gradients");
+    const char *device = text_fact(description, "device");
     const char *threads_each = text_fact(description, "threads_per_device");
     const bool on_cuda = device && strncmp(device, "cuda\n", 5) == 0;
     const char *kind = on_cuda ? "cuda" : "cpu";
@@ -41,10 +53,9 @@ static char *mode_text(const banner *b, const char *description) {
         const char *by = b->facts->source == TDM_LAUNCH_NONE || b->facts->source == TDM_LAUNCH_TANDEM
                              ? "tandem"
                              : tdm_launch_source_name(b->facts->source);
-        const bool on_device = on_cuda && gradients && strncmp(gradients, "shm\n", 4) != 0;
-        out = text_format("ddp, %d rank%s x %s (%s), %s; ranks started by %s%s%.*s", replicas, replicas == 1 ? "" : "s",
-                          devices, kind, threads, by, on_device ? "; gradients over " : "",
-                          on_device ? (int)strcspn(gradients, "\n") : 0, gradients ? gradients : "");
+        FREED char *gradients = gradients_text(b, description);
+        out = text_format("ddp, %d rank%s x %s (%s), %s; ranks started by %s%s", replicas, replicas == 1 ? "" : "s",
+                          devices, kind, threads, by, gradients);
     } else if (parallel->mode == TDM_MODE_DP) {
         out = text_format("dp, 1 process x %d device%s (%s), %s; output_device %lld, scatter %s", replicas,
                           replicas == 1 ? "" : "s", kind, threads, (long long)parallel->dp.output_device,

@@ -167,6 +167,15 @@ static int choose_new_folder(session *s) {
     return TDM_OK;
 }
 
+/* Rank 0 shows the job, and it is on host 0. */
+static void tell_of_host(const training *tr, int world, const char *what) {
+    const launch_nodes *nodes = &tr->nodes;
+    const int first = nodes->rank * world, last = first + world - 1;
+    if (nodes->rank == 0 || tr->s.t->quiet) return;
+    FREED char *ranks = world == 1 ? text_format("rank %d", first) : text_format("ranks %d to %d", first, last);
+    term_line("tandem: host %d of %d, %s of %d: %s", nodes->rank, nodes->count, ranks, nodes->count * world, what);
+}
+
 /* The parent passes on the run directory that it chose: a start time in the name must be read only once. */
 static int start_processes(training *tr, int world) {
     const session *s = &tr->s;
@@ -181,6 +190,10 @@ static int start_processes(training *tr, int world) {
                       .goes_on = resume && strcmp(resume, "auto") == 0,
                       .stop_code = saved_code(s->job)};
     launch_end end;
+    FREED char *meeting = tr->nodes.rank == 0 ? NULL
+                                              : text_format("joining at %s:%d; host 0 shows the progress",
+                                                            tr->nodes.master, tr->nodes.port);
+    tell_of_host(tr, world, meeting);
     if (tr->restarts > 0) {
         restart_run(&job, dir, tr->restarts, &end);
     } else {
@@ -188,6 +201,7 @@ static int start_processes(training *tr, int world) {
     }
     tr->restarts = job.restarts;
     tr->reason = end.left_at_once ? stop_reason(end.code) : text_copy(end.error.message);
+    if (end.code == TDM_OK) tell_of_host(tr, world, "finished");
     return launch_tell(&end);
 }
 
