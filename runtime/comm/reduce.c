@@ -207,15 +207,22 @@ static void reduce_partial(const how *h, unsigned char *to, const void *const *s
         reduce_tree(h, to, source, sources, first, least(count - first, h->block));
 }
 
+static bool is_source(const void *to, const void *const *source, int sources) {
+    int r = 0;
+    while (r < sources && source[r] != to) r++;
+    return r < sources;
+}
+
+/* Where the result replaces a source, a block of it is made elsewhere: the tree may write before it reads that source. */
 void tdm__reduce_sources(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,
                          tdm_reduce_op op) {
     if (count == 0) return;
     if (sources == 1) {
-        memcpy(to, source[0], count * tdm_dtype_bytes(dtype));
+        memmove(to, source[0], count * tdm_dtype_bytes(dtype));
         return;
     }
     const how h = how_of(dtype, op);
-    if (h.partial == dtype && op != TDM_REDUCE_AVG) {
+    if (h.partial == dtype && op != TDM_REDUCE_AVG && !is_source(to, source, sources)) {
         reduce_partial(&h, to, source, sources, count);
         return;
     }

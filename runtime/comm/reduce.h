@@ -11,7 +11,7 @@
 /* Bytes of a block of a reduction: it stays in the first-level cache together with a few sources. */
 enum { TDM_REDUCE_BLOCK = 4096 };
 
-/* to[i] = T over source[0][i], source[1][i], ... `to` overlaps no source. */
+/* to[i] = T over source[0][i], source[1][i], ... `to` is one of the sources, or overlaps none. */
 void tdm__reduce_sources(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,
                          tdm_reduce_op op);
 

@@ -205,6 +205,26 @@ TEST(every_loop_is_the_tree) {
     }
 }
 
+/* The result may take the place of any source. */
+TEST(a_result_in_place_of_a_source_is_the_same) {
+    uint64_t state = 77;
+    for (int dtype = 0; dtype < TDM_DTYPE_COUNT; dtype++) {
+        for (int op = TDM_REDUCE_SUM; op < TDM_REDUCE_OPS; op++) {
+            for (int sources = 1; sources <= 9 && is_reduction(dtype, op); sources++) {
+                fill_sources(sources, COUNT, (tdm_dtype)dtype, &state);
+                tdm__reduce_sources(want, list, sources, COUNT, (tdm_dtype)dtype, (tdm_reduce_op)op);
+                for (int s = 0; s < sources; s++) {
+                    memcpy(got, source[s], sizeof(got));
+                    list[s] = got;
+                    tdm__reduce_sources(got, list, sources, COUNT, (tdm_dtype)dtype, (tdm_reduce_op)op);
+                    list[s] = source[s];
+                    CHECK(are_same(got, want, COUNT, (tdm_dtype)dtype));
+                }
+            }
+        }
+    }
+}
+
 TEST(four_are_two_pairs) {
     const float x[5] = {1, 0x1p-24f, 0x1p-24f, 0x1p-24f, 0x1p-24f};
     const void *const one[5] = {x, x + 1, x + 2, x + 3, x + 4};
@@ -259,6 +279,7 @@ TEST(nothing_to_reduce) {
 
 TEST_MAIN({
     RUN(every_loop_is_the_tree);
+    RUN(a_result_in_place_of_a_source_is_the_same);
     RUN(four_are_two_pairs);
     RUN(ranks_at_the_end_without_rows_change_nothing);
     RUN(halves_round_to_the_nearest);

@@ -63,15 +63,16 @@ static int add_results(tdm_hosts_comm *c, int count, const chunk *whole, const t
     return count;
 }
 
-/* Sums this rank's segment into `sum` and, if this rank gets the result, into its place. */
-static void reduce_own(const tdm_hosts_comm *c, const chunk *whole, const tdm_hosts_reduction *how, size_t width,
-                       void *sum) {
+/* Sums this rank's segment. Returns where the sum is: in its place if this rank gets the result, else in `room`. */
+static const void *reduce_own(const tdm_hosts_comm *c, const chunk *whole, const tdm_hosts_reduction *how, size_t width,
+                              void *room) {
     const void *source[TDM_COMM_WORLD_MAX];
     const chunk own = segment(c, whole, c->comm.rank, width);
     for (int r = 0; r < c->comm.world; r++)
         source[r] = r == c->comm.rank ? own.data : c->scratch + (size_t)r * own.count * width;
+    void *sum = gets_result(how, c->comm.rank) ? own.data : room;
     tdm__reduce_sources(sum, source, c->comm.world, own.count, how->dtype, how->op);
-    if (gets_result(how, c->comm.rank) && own.count > 0) memcpy(own.data, sum, own.count * width);
+    return sum;
 }
 
 tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how) {
@@ -80,15 +81,15 @@ tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_host
     /* Contributions, then the sums of two chunks: one travels while the next is made. */
     TDM_TRY(tdm__hosts_scratch(c, (world + 2) * part));
     chunk before = {NULL, 0};
+    const void *sum = NULL; /* of this rank's segment of `before` */
     for (size_t done = 0, n = 0;; n++) {
-        unsigned char *sum = c->scratch + (world + n % 2) * part, *last_sum = c->scratch + (world + (n + 1) % 2) * part;
         const size_t left = io.count - done;
         const chunk now = {at(io.data, done * width), left < most ? left : most};
         int count = now.count > 0 ? add_contributions(c, 0, &now, width) : 0;
-        if (before.count > 0) count = add_results(c, count, &before, how, width, last_sum);
+        if (before.count > 0) count = add_results(c, count, &before, how, width, sum);
         TDM_TRY(tdm__hosts_exchange(c, count));
         if (now.count == 0) return TDM_OK;
-        reduce_own(c, &now, how, width, sum);
+        sum = reduce_own(c, &now, how, width, c->scratch + (world + n % 2) * part);
         before = now;
         done += now.count;
     }
@@ -96,11 +97,16 @@ tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_host
 
 /* ---- broadcast ---- */
 
-/* Two steps, so that no rank sends more than twice the data: member r gets part r from the root, then all give their
- * parts to all. */
+/* Of two members the root sends everything. Of more, two steps, so that none sends more than twice the data: member r gets
+ * part r from the root, then all give their parts to all. */
 tdm_status tdm__hosts_broadcast_data(tdm_hosts_comm *c, void *data, size_t bytes, int root) {
     const chunk whole = {data, bytes};
     int count = 0;
+    if (c->comm.world == 2) {
+        c->message[0] = c->comm.rank == root ? tdm__hosts_send(c, 1 - root, TDM_USE_DATA, data, bytes)
+                                             : tdm__hosts_receive(c, root, TDM_USE_DATA, data, bytes);
+        return tdm__hosts_exchange(c, 1);
+    }
     for (int r = 0; r < c->comm.world; r++) {
         const chunk part = segment(c, &whole, r, 1);
         if (r == root || part.count == 0) continue;
