@@ -123,10 +123,12 @@ static tdm_status check_conflicts(const tdm_job *job) {
     const tdm_optim_conflict *of_optim = tdm_builtin_optims[job->optimizer.type]->conflict;
     for (int i = 0; of_optim[i].key != NULL; i++)
         if (of_optim[i].is_met(&job->optimizer)) TDM_FAIL(TDM_E_CONFIG, "job: %s", of_optim[i].message);
+    tdm_job checked = *job; /* an output device is dp's; in other modes a program need not set it, as a file need not */
+    if (job->parallel.mode != TDM_MODE_DP) checked.parallel.dp.output_device = job->parallel.device_ids.item[0];
     for (const tdm_job_conflict *row = tdm__job_conflicts; row->key != NULL && status == TDM_OK; row++) {
         tdm_text sentence;
         tdm__text_init(&sentence, tdm_host_default());
-        const bool is_met = row->is_met(job, &sentence);
+        const bool is_met = row->is_met(&checked, &sentence);
         if (is_met || sentence.failed)
             status = tdm__fail(sentence.failed ? TDM_E_MEMORY : TDM_E_CONFIG, __FILE__, __LINE__, NULL, "job: %s",
                                sentence.failed ? "could not be checked: out of memory" : sentence.data);

@@ -2,23 +2,17 @@
  * where that is known: runtime/train/run_open.c. */
 #include "config/checks/job_conflicts.h"
 
-#include "config/table.h"
 #include "runtime/graph/graph.h"
 #include "runtime/module/module.h"
 
 /* ---- parallel ---- */
 
-static bool has_id(const tdm_ints *ids, int64_t id) {
-    for (int i = 0; i < ids->count; i++) {
-        if (ids->item[i] == id) return true;
-    }
-    return false;
-}
-
 static bool output_is_elsewhere(const tdm_job *job, tdm_text *sentence) {
     const tdm_ints *ids = &job->parallel.device_ids;
     const int64_t output = job->parallel.dp.output_device;
-    if (job->parallel.mode != TDM_MODE_DP || has_id(ids, output)) return false;
+    int at = 0;
+    while (at < ids->count && ids->item[at] != output) at++;
+    if (at < ids->count) return false;
     tdm__text_puts(sentence, "parallel.dp.output_device must be one of device_ids [");
     for (int i = 0; i < ids->count; i++)
         tdm__text_printf(sentence, "%s%lld", i > 0 ? ", " : "", (long long)ids->item[i]);
@@ -47,7 +41,7 @@ static bool backend_has_stages(const tdm_job *job, tdm_text *sentence) {
 
 static bool ranks_average_in_one(const tdm_job *job, tdm_text *sentence) {
     if (job->parallel.ddp.average != TDM_AVERAGE_RANKS || job->parallel.mode == TDM_MODE_DDP ||
-        tdm__job_replicas(job) == 1)
+        tdm__job_replicas(job) <= 1)
         return false;
     tdm__text_puts(sentence,
                    "parallel.ddp.average: ranks needs mode ddp or a single device; single and dp average over "
@@ -57,7 +51,7 @@ static bool ranks_average_in_one(const tdm_job *job, tdm_text *sentence) {
 
 static bool powersgd_in_one(const tdm_job *job, tdm_text *sentence) {
     if (job->parallel.ddp.compress.type != TDM_COMPRESS_POWERSGD || job->parallel.mode == TDM_MODE_DDP ||
-        job->parallel.device_ids.count == 1)
+        job->parallel.device_ids.count <= 1)
         return false;
     tdm__text_puts(sentence, "parallel.ddp.compress: powersgd needs mode ddp or a single device; single and dp do not "
                              "compute it");
@@ -98,15 +92,14 @@ static bool std_has_other_length(const tdm_job *job, tdm_text *sentence) {
 
 /* ---- what evaluations are judged by ---- */
 
-static bool lacks_labels(const tdm_job *job, bool judges, int metric, const char *key, tdm_text *sentence) {
-    if (!judges || (metric != TDM_METRIC_ACCURACY && metric != TDM_METRIC_TOP5) || tdm_job_has_labels(job))
-        return false;
+static bool lacks_labels(const tdm_job *job, int metric, const char *key, tdm_text *sentence) {
+    if ((metric != TDM_METRIC_ACCURACY && metric != TDM_METRIC_TOP5) || tdm_job_has_labels(job)) return false;
     tdm__text_printf(sentence, "%s needs samples with labels, and the loss compares with numbers; write loss", key);
     return true;
 }
 
-static bool lacks_evaluations(const tdm_job *job, bool judges, const char *name, tdm_text *sentence) {
-    if (!judges || job->eval.every.kind != TDM_INTERVAL_NEVER) return false;
+static bool lacks_evaluations(const tdm_job *job, const char *name, tdm_text *sentence) {
+    if (job->eval.every.kind != TDM_INTERVAL_NEVER) return false;
     tdm__text_printf(sentence,
                      "%s judges the evaluations of eval.every, and there are none; write eval.every: 1 epoch, or leave "
                      "%s out",
@@ -114,52 +107,50 @@ static bool lacks_evaluations(const tdm_job *job, bool judges, const char *name,
     return true;
 }
 
-static bool keeps_best(const tdm_job *job) {
-    return job->checkpoint.keep_best != TDM_METRIC_NONE;
+static bool lacks_metric(int metric, const char *name, tdm_text *sentence) {
+    if (metric != TDM_METRIC_NONE) return false;
+    tdm__text_printf(sentence, "%s needs a metric, got none; write accuracy, top5 or loss", name);
+    return true;
+}
+
+static bool best_lacks_labels(const tdm_job *job, tdm_text *sentence) {
+    return lacks_labels(job, job->checkpoint.keep_best, "checkpoint.keep_best", sentence);
+}
+
+static bool best_lacks_evaluations(const tdm_job *job, tdm_text *sentence) {
+    return job->checkpoint.keep_best != TDM_METRIC_NONE && lacks_evaluations(job, "checkpoint.keep_best", sentence);
 }
 
 static bool has_plateau(const tdm_job *job) {
     return job->schedule.type == TDM_SCHEDULE_PLATEAU;
 }
 
+static bool plateau_lacks_metric(const tdm_job *job, tdm_text *sentence) {
+    return has_plateau(job) && lacks_metric(job->schedule.metric, "schedule.type plateau", sentence);
+}
+
+static bool plateau_lacks_labels(const tdm_job *job, tdm_text *sentence) {
+    return has_plateau(job) && lacks_labels(job, job->schedule.metric, "schedule.metric", sentence);
+}
+
+static bool plateau_lacks_evaluations(const tdm_job *job, tdm_text *sentence) {
+    return has_plateau(job) && lacks_evaluations(job, "schedule: plateau", sentence);
+}
+
 static bool stops_early(const tdm_job *job) {
     return job->train.stop_after != TDM_INT_NULL;
 }
 
-static bool best_lacks_labels(const tdm_job *job, tdm_text *sentence) {
-    return lacks_labels(job, keeps_best(job), job->checkpoint.keep_best, "checkpoint.keep_best", sentence);
-}
-
-static bool best_lacks_evaluations(const tdm_job *job, tdm_text *sentence) {
-    return lacks_evaluations(job, keeps_best(job), "checkpoint.keep_best", sentence);
-}
-
-static bool plateau_lacks_metric(const tdm_job *job, tdm_text *sentence) {
-    if (!has_plateau(job) || job->schedule.metric != TDM_METRIC_NONE) return false;
-    tdm__text_puts(sentence, "schedule.type plateau needs a metric, got none; write accuracy, top5 or loss");
-    return true;
-}
-
-static bool plateau_lacks_labels(const tdm_job *job, tdm_text *sentence) {
-    return lacks_labels(job, has_plateau(job), job->schedule.metric, "schedule.metric", sentence);
-}
-
-static bool plateau_lacks_evaluations(const tdm_job *job, tdm_text *sentence) {
-    return lacks_evaluations(job, has_plateau(job), "schedule: plateau", sentence);
-}
-
 static bool stop_lacks_metric(const tdm_job *job, tdm_text *sentence) {
-    if (!stops_early(job) || job->train.stop_metric != TDM_METRIC_NONE) return false;
-    tdm__text_puts(sentence, "train.stop_early needs a metric, got none; write accuracy, top5 or loss");
-    return true;
+    return stops_early(job) && lacks_metric(job->train.stop_metric, "train.stop_early", sentence);
 }
 
 static bool stop_lacks_labels(const tdm_job *job, tdm_text *sentence) {
-    return lacks_labels(job, stops_early(job), job->train.stop_metric, "train.stop_early.metric", sentence);
+    return stops_early(job) && lacks_labels(job, job->train.stop_metric, "train.stop_early.metric", sentence);
 }
 
 static bool stop_lacks_evaluations(const tdm_job *job, tdm_text *sentence) {
-    return lacks_evaluations(job, stops_early(job), "train.stop_early", sentence);
+    return stops_early(job) && lacks_evaluations(job, "train.stop_early", sentence);
 }
 
 const tdm_job_conflict tdm__job_conflicts[] = {

@@ -4,13 +4,10 @@
 #include "runtime/comm/comm.h"
 #include "runtime/train/run.h"
 
-static bool is_settled(const tdm_job *job, const tdm_compute *compute, int *threads) {
-    *threads = 1; /* a GPU's replica needs one */
-    if (job->parallel.threads_per_device != TDM_INT_NULL)
-        *threads = (int)job->parallel.threads_per_device;
-    else if (tdm__device_on_host(compute->device))
-        return false;
-    return true;
+/* What does not depend on CPUs; 0: it does. */
+static int fixed_threads(const tdm_job *job, const tdm_compute *compute) {
+    if (job->parallel.threads_per_device != TDM_INT_NULL) return (int)job->parallel.threads_per_device;
+    return tdm__device_on_host(compute->device) ? 0 : 1; /* a GPU's replica needs one */
 }
 
 static int share(const tdm_job *job, int cpus, int at_once) {
@@ -19,8 +16,8 @@ static int share(const tdm_job *job, int cpus, int at_once) {
 }
 
 int tdm__threads_of(const tdm_job *job, const tdm_compute *compute, int replicas) {
-    int threads;
-    if (is_settled(job, compute, &threads)) return threads;
+    const int fixed = fixed_threads(job, compute);
+    if (fixed > 0) return fixed;
     return share(job, tdm__cpus_available(), tdm_builtin_modes[job->parallel.mode]->takes_turns ? 1 : replicas);
 }
 
@@ -44,9 +41,9 @@ tdm_status tdm__run_threads(tdm_run *run, int *threads) {
     tdm__cpus_read(&own);
     TDM_TRY(tdm_comm_all_gather(run->comm, (tdm_span){own.word, words, TDM_DTYPE_I64},
                                 (tdm_span){cpus, words * (size_t)run->world, TDM_DTYPE_I64}));
-    const bool settled = is_settled(job, &run->compute, threads);
-    int64_t least = settled ? INT64_MAX : share(job, tdm__cpus_available(), sharers_of(run, cpus));
+    const bool is_fixed = fixed_threads(job, &run->compute) > 0;
+    int64_t least = is_fixed ? INT64_MAX : share(job, tdm__cpus_available(), sharers_of(run, cpus));
     TDM_TRY(tdm_comm_all_reduce(run->comm, (tdm_span){&least, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
-    if (!settled) *threads = (int)least;
+    if (!is_fixed) *threads = (int)least;
     return TDM_OK;
 }

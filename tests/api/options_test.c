@@ -226,6 +226,15 @@ TEST(contradictions_are_named) {
                 job.optimizer.nesterov = true);
 }
 
+/* It means nothing there, and a program need not know of it. */
+TEST(an_output_device_is_of_dp) {
+    tdm_job job;
+    api_job(&job);
+    job.parallel.mode = TDM_MODE_DDP;
+    job.parallel.device_ids = (tdm_ints){2, {3, 4}};
+    CHECK_OK(tdm_job_check(&job));
+}
+
 TEST(judges_of_evaluations_are_checked) {
     const tdm_interval never = {TDM_INTERVAL_NEVER, 0};
     CONTRADICTS("checkpoint.keep_best needs samples with labels", job.checkpoint.keep_best = TDM_METRIC_ACCURACY,
@@ -283,5 +292,5 @@ TEST(graph_not_finished_is_refused) {
 TEST_MAIN(graph = api_graph(NULL); RUN(shorter_options_have_defaults); RUN(longer_options_are_refused);
           RUN(job_of_another_size_is_refused); RUN(untouched_job_wants_length_and_batch);
           RUN(values_out_of_range_are_named); RUN(members_of_other_types_are_not_looked_at); RUN(ranks_are_checked);
-          RUN(contradictions_are_named); RUN(judges_of_evaluations_are_checked); RUN(unusable_hosts_are_refused);
-          RUN(graph_not_finished_is_refused); tdm_graph_free(graph);)
+          RUN(contradictions_are_named); RUN(an_output_device_is_of_dp); RUN(judges_of_evaluations_are_checked);
+          RUN(unusable_hosts_are_refused); RUN(graph_not_finished_is_refused); tdm_graph_free(graph);)

@@ -41,7 +41,8 @@ int tdm__cpus_sharers(const tdm_cpus *cpus, int count, int mine) {
     int sharers = 0;
     for (int i = 0; i < count; i++) {
         int64_t common = 0;
-        for (int w = 0; w < 16; w++) common |= cpus[i].word[w] & cpus[mine].word[w];
+        for (size_t w = 0; w < sizeof(cpus->word) / sizeof(cpus->word[0]); w++)
+            common |= cpus[i].word[w] & cpus[mine].word[w];
         sharers += i == mine || common != 0;
     }
     return sharers;
