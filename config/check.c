@@ -6,7 +6,7 @@
 
 #include "config/checks/checks.h"
 #include "config/checks/job_conflicts.h"
-#include "runtime/data/transforms/mixing.h"
+#include "runtime/data/data.h"
 #include "runtime/graph/graph.h"
 #include "runtime/optim/schedule.h"
 
@@ -332,15 +332,6 @@ static void check_holdout(tdm_config *config) {
                   "data.train and data.eval split the same samples; write the same holdout and seed in both");
 }
 
-static void check_mixing(tdm_config *config) {
-    const tdm_job *job = &config->settings.job;
-    const tdm_loss_def *loss = tdm_builtin_losses[job->loss.type];
-    if (tdm__transform_mixes(&job->data.transform) && !loss->takes_mixed)
-        TDM_FAULT(config, CONFLICT, section_position(config, "data.transform"), "data.transform",
-                  "remove mixup and cutmix, or use a loss over classes",
-                  "data.transform mixes labels, and loss %s has none", loss->name);
-}
-
 /* ---- what evaluations are judged by ---- */
 
 /* Without data.train, a program provides the samples, those to evaluate on as well. */
@@ -388,7 +379,6 @@ tdm_status tdm__check_settings(tdm_config *config) {
     check_spec(config, &job->data.eval, "data.eval", true);
     check_holdout(config);
     tdm__check_tables(config);
-    check_mixing(config);
     check_metrics(config);
     check_conflicts(config);
     tdm__check_stages(config);

@@ -137,7 +137,8 @@ const char *tdm__substitute(tdm_config *config, const char *text, tdm_position a
 /* The absolute path. `at` decides whether a relative path starts at the file's folder or at the working directory. NULL
  * after a fault. */
 const char *tdm__path_resolve(tdm_config *config, const char *path, tdm_position at, const char *key);
-/* For a row by its key, "train.steps": where it was written, and whether the written value was refused. */
+/* For a row or a section by its key, "train.steps", "data.transform": where it was written. For a row: was what was written
+ * refused? */
 tdm_position tdm__config_position(const tdm_config *config, const char *key);
 bool tdm__config_is_bad(const tdm_config *config, const char *key);
 

@@ -25,7 +25,9 @@ void tdm__settings_take_model(tdm_settings *settings) {
 
 tdm_position tdm__config_position(const tdm_config *config, const char *key) {
     int section, row;
-    return tdm__table_find(key, strlen(key), &section, &row) ? config->position[section][row] : (tdm_position){0};
+    if (tdm__table_find(key, strlen(key), &section, &row)) return config->position[section][row];
+    section = tdm__section_find(key);
+    return section >= 0 ? config->section_at[section] : (tdm_position){0};
 }
 
 bool tdm__config_is_bad(const tdm_config *config, const char *key) {

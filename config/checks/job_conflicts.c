@@ -2,6 +2,7 @@
  * where that is known: runtime/train/run_open.c. */
 #include "config/checks/job_conflicts.h"
 
+#include "runtime/data/transforms/mixing.h"
 #include "runtime/graph/graph.h"
 #include "runtime/module/module.h"
 
@@ -90,6 +91,16 @@ static bool std_has_other_length(const tdm_job *job, tdm_text *sentence) {
     return true;
 }
 
+static bool loss_lacks_mixed(const tdm_job *job, tdm_text *sentence) {
+    const tdm_loss_def *loss = tdm_builtin_losses[job->loss.type];
+    if (loss->takes_mixed || !tdm__transform_mixes(&job->data.transform)) return false;
+    tdm__text_printf(sentence,
+                     "data.transform mixes labels, and loss %s has none; remove mixup and cutmix, or write a loss over "
+                     "classes",
+                     loss->name);
+    return true;
+}
+
 /* ---- what evaluations are judged by ---- */
 
 static bool lacks_labels(const tdm_job *job, int metric, const char *key, tdm_text *sentence) {
@@ -163,6 +174,7 @@ const tdm_job_conflict tdm__job_conflicts[] = {
     {"parallel.ddp.join", "parallel.ddp.average", join_lacks_means},
     {"train.precision", "parallel.device", cpu_lacks_tf32},
     {"data.transform.std", "data.transform.mean", std_has_other_length},
+    {"data.transform", "loss.type", loss_lacks_mixed},
     {"checkpoint.keep_best", "loss.type", best_lacks_labels},
     {"checkpoint.keep_best", "eval.every", best_lacks_evaluations},
     {"schedule.metric", "schedule.type", plateau_lacks_metric},

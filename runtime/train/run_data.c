@@ -167,9 +167,6 @@ static tdm_status open_loader(tdm_run *run) {
                                   .mixes = mixes(run),
                                   .ignore_index = job->loss.ignore_index,
                                   .drop_last_batch = job->data.drop_last};
-    if (options.mixes && !run->loss->takes_mixed)
-        TDM_FAIL(TDM_E_CONFIG, "data.transform: loss.type %s cannot learn from mixed labels; remove mixup and cutmix",
-                 run->loss->name);
     TDM_TRY(choose_form(run, device, &options.form));
     if (device->ops->arenas->ingest != NULL) options.memory = (tdm_block_memory){lend, take_back, device};
     if (run->rank == 0 && run->train->x_is_bytes && !job->data.transform.to_float)

@@ -222,6 +222,8 @@ TEST(contradictions_are_named) {
                 job.parallel.device = TDM_DEVICE_CPU);
     CONTRADICTS("normalize must have as many values in std as in mean, got 1 and 2",
                 job.data.transform.mean = (tdm_floats){2, {0, 0}}, job.data.transform.stdev = (tdm_floats){1, {1}});
+    CONTRADICTS("data.transform mixes labels, and loss mse has none", job.data.transform.step_count = 1,
+                tdm_transform_init(&job.data.transform.step[0], TDM_TRANSFORM_MIXUP), job.loss.type = TDM_MSE);
     CONTRADICTS("optimizer.nesterov", job.optimizer.type = TDM_SGD, job.optimizer.momentum = 0,
                 job.optimizer.nesterov = true);
 }
