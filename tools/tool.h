@@ -44,9 +44,11 @@ struct tool {
     int override_count;
     const char *flag_value[TOOL_FLAGS_MAX]; /* parallel to verb->flags; "" for a switch that was given */
     bool quiet, verbose, help;
-    bool is_kept;      /* the results on stdout are also in files */
-    char *init_method; /* where the ranks of the job meet; NULL: the default, or not read yet */
-    tdm_host host;     /* for every object of the library; its log lines go to log.c */
+    bool is_kept;                 /* the results on stdout are also in files */
+    char *init_method;            /* where the ranks of the job meet; NULL: the default, or not read yet */
+    int ranks;                    /* on this host; 0: as many as parallel.device_ids has devices for */
+    struct launch_orders *orders; /* of the host that starts the job on several; NULL: there is none */
+    tdm_host host;                /* for every object of the library; its log lines go to log.c */
 };
 
 extern const tool_verb verb_train, verb_launch, verb_compare, verb_eval, verb_predict, verb_check, verb_show,

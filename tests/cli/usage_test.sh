@@ -40,7 +40,7 @@ has "$err" "must be below \`--nnodes\`"
 printf '%s\n' 'tandem: 1' 'model: {input: [4], layers: [{linear: {out: 2}}]}' 'loss: mse' 'optimizer: {type: sgd, lr: 0.1}' \
     'data: {train: {format: synthetic, samples: 8}}' 'train: {steps: 2, batch: {per_device: 2}}' >hosts.yaml
 code 2 "$tandem" launch hosts.yaml --nnodes 2 --node-rank 0 --master-addr a
-has "$err" "several hosts need mode ddp"
+has "$err" "starts the ranks of mode ddp, but the job has mode single; add --mode ddp"
 
 code 2 "$tandem" train x.yaml --stesp 3
 has "$err" "did you mean \`--steps\`?"

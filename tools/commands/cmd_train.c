@@ -1,5 +1,6 @@
 /* cmd_train.c - `tandem train`: runs the job, shows its progress, and prints the next command to type. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "tools/commands/banner.h"
 #include "tools/commands/train.h"
 #include "tools/launch/launch.h"
+#include "tools/launch/orders.h"
 #include "tools/terminal/log.h"
 #include "tools/terminal/outlet.h"
 #include "tools/terminal/progress.h"
@@ -170,11 +172,15 @@ static int choose_new_folder(session *s) {
 /* Rank 0 shows the job, and it is on host 0. */
 static void tell_of_host(const training *tr, int world, const char *what) {
     const launch_nodes *nodes = &tr->nodes;
-    const int first = nodes->rank * world, last = first + world - 1;
+    const int first = launch_ranks_before(nodes, nodes->rank, world), last = first + world - 1;
     if (nodes->rank == 0 || tr->s.t->quiet) return;
     FREED char *ranks = world == 1 ? text_format("rank %d", first) : text_format("ranks %d to %d", first, last);
-    term_line("tandem: host %d of %d, %s of %d: %s", nodes->rank, nodes->count, ranks, nodes->count * world, what);
+    term_line("tandem: host %d of %d, %s of %d: %s", nodes->rank, nodes->count, ranks,
+              launch_ranks_before(nodes, nodes->count, world), what);
 }
+
+/* Seconds without a word of the launching host, beyond the silence that ranks allow each other: they notice first. */
+static const double orders_silence = 10;
 
 /* The parent passes on the run directory that it chose: a start time in the name must be read only once. */
 static int start_processes(training *tr, int world) {
@@ -194,6 +200,7 @@ static int start_processes(training *tr, int world) {
                                               : text_format("joining at %s:%d; host 0 shows the progress",
                                                             tr->nodes.master, tr->nodes.port);
     tell_of_host(tr, world, meeting);
+    if (s->t->orders) orders_follow(isnan(job.heartbeat) ? 0 : orders_silence + 2 * job.heartbeat);
     if (tr->restarts > 0) {
         restart_run(&job, dir, tr->restarts, &end);
     } else {
@@ -223,9 +230,8 @@ static int check_restarts(const training *tr) {
 static int run_somewhere(training *tr, bool dry) {
     session *s = &tr->s;
     bool watched = launch_is_watched();
-    if (tr->nodes.count > 0 && s->job->parallel.mode != TDM_MODE_DDP)
-        return args_wrong(s->t, "several hosts need mode ddp, but the job has mode %s; add --mode ddp",
-                          job_mode_name(s->job->parallel.mode));
+    const int refused = s->t->verb == &verb_launch ? launch_check_mode(s->t, s->job) : TDM_OK;
+    if (refused != TDM_OK) return refused;
     int world = session_ranks_to_start(s, tr->nodes.count > 0), code = choose_new_folder(s);
     if (code == TDM_OK) code = check_restarts(tr);
     if (code != TDM_OK) return code;

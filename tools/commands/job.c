@@ -1,4 +1,5 @@
 /* job.c - how every verb opens the configuration: file, overrides, check, all faults at once. */
+#include "tools/launch/orders.h"
 #include "tools/terminal/term.h"
 
 #include <stdlib.h>
@@ -57,13 +58,36 @@ static tdm_status apply_flags(const tool *t, tdm_config *config) {
         status = tdm_config_override(config, text);
         if (status == TDM_OK) status = tdm_config_override(config, "train.epochs=null");
     }
+    if (t->orders && t->orders->run_dir[0] && status == TDM_OK)
+        status = tdm_config_override_text(config, "run.dir", t->orders->run_dir);
     return status;
+}
+
+/* `ranks` of the tool need this many devices, the first of the host. Only a checked file says how many stages there
+ * are. */
+static tdm_status set_devices(const tool *t, tdm_config *config) {
+    const int count = t->ranks * (int)tdm_config_job(config)->parallel.stages;
+    FREED char *list = text_copy("0");
+    for (int i = 1; i < count; i++) {
+        FREED char *before = list;
+        list = text_format("%s, %d", before, i);
+    }
+    FREED char *assignment = text_format("parallel.device_ids=[%s]", list);
+    tdm_status status = tdm_config_override(config, assignment);
+    return status == TDM_OK ? tdm_config_check(config) : status;
+}
+
+/* CONFIG of the command line: another host may have sent its text. */
+static tdm_status open_config(const tool *t, tdm_config **out) {
+    const launch_orders *orders = t->orders;
+    if (!orders) return tdm_config_open(out, &t->host, t->word[0]);
+    return tdm_config_parse(out, &t->host, orders->config, strlen(orders->config), t->word[0], orders->folder);
 }
 
 int job_open(tool *t, const char *const *extra, tdm_config **out) {
     tdm_config *config;
     *out = NULL;
-    tdm_status status = tdm_config_open(&config, &t->host, t->word[0]);
+    tdm_status status = open_config(t, &config);
     return status == TDM_OK ? job_take(t, extra, config, out) : tell_error(status);
 }
 
@@ -102,6 +126,7 @@ int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config *
     tdm_status status = job_override(t, extra, config);
     bool is_checked = status == TDM_OK;
     if (is_checked) status = tdm_config_check(config);
+    if (status == TDM_OK && t->ranks > 0) status = set_devices(t, config);
     *out = status == TDM_OK ? config : NULL;
     if (*out) return TDM_OK;
     int code = is_checked && tdm_config_fault_count(config) > 0 ? print_faults(config, status) : tell_error(status);

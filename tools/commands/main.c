@@ -1,6 +1,7 @@
 /* main.c - `tandem VERB ...`: the help, and the call of a verb. Each verb has a file of its own. */
 #include "tools/terminal/log.h"
 #include "tools/terminal/outlet.h"
+#include "tools/launch/orders.h"
 #include "tools/launch/stop.h"
 #include "tools/terminal/term.h"
 
@@ -124,9 +125,17 @@ int main(int argc, char **argv) {
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         return finish_output(help(argc, argv), false);
     }
+    launch_orders *orders = NULL;
+    if (strcmp(name, "--hosted") == 0) {
+        const int refused = orders_receive(&orders);
+        if (refused != TDM_OK) return refused;
+        argc = orders->argc;
+        argv = orders->argv;
+        name = argv[1];
+    }
     const tool_verb *verb = find_verb(name);
     if (!verb) return unknown_verb(name);
-    tool t = {.verb = verb, .argc = argc, .argv = argv};
+    tool t = {.verb = verb, .argc = argc, .argv = argv, .orders = orders};
     int code = args_parse(&t);
     if (code == TDM_OK && t.help) {
         print_verb(verb);
@@ -139,5 +148,6 @@ int main(int argc, char **argv) {
     free(t.override);
     free(t.word);
     free(t.init_method);
+    orders_free(t.orders);
     return finish_output(code, t.is_kept);
 }

@@ -16,15 +16,16 @@
 
 #include "tools/launch/launch_watch.h"
 #include "tools/launch/launch_word.h"
+#include "tools/launch/orders.h"
 #include "tools/launch/stop.h"
 #include "tools/terminal/term.h"
 
 /* ---- the environment of a child ---- */
 
 static bool is_ours(const char *variable) {
-    static const char *const names[] = {"TANDEM_RANK=",        "TANDEM_WORLD=",       "TANDEM_LOCAL_RANK=",
-                                        "TANDEM_LOCAL_WORLD=", "TANDEM_LAUNCH_FD=",   PARENT_VARIABLE "=",
-                                        REPORT_VARIABLE "=",   RESTARTS_VARIABLE "=", RESUME_VARIABLE "="};
+    static const char *const names[] = {
+        "TANDEM_RANK=",      "TANDEM_WORLD=",     "TANDEM_LOCAL_RANK=",  "TANDEM_LOCAL_WORLD=", "TANDEM_LAUNCH_FD=",
+        PARENT_VARIABLE "=", REPORT_VARIABLE "=", RESTARTS_VARIABLE "=", RESUME_VARIABLE "=",   ORDERS_VARIABLE "="};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strncmp(variable, names[i], strlen(names[i])) == 0) return true;
     }
@@ -35,27 +36,35 @@ static bool is_place(const char *variable) {
     return strncmp(variable, "MASTER_ADDR=", 12) == 0 || strncmp(variable, "MASTER_PORT=", 12) == 0;
 }
 
-/* Our environment without the variables of a launch, with this process as the parent. has_place: the child is told where
- * to meet, whatever our environment says. */
-static text_list child_environment(bool has_place) {
+static bool is_secret(const char *variable) {
+    return strncmp(variable, "TANDEM_SECRET=", 14) == 0 || strncmp(variable, "TANDEM_SECRET_FILE=", 19) == 0;
+}
+
+/* Our environment without the variables of a launch, with this process as the parent. has_place, has_secret: the child
+ * is told where to meet, and with which secret, whatever our environment says. */
+static text_list child_environment(bool has_place, bool has_secret) {
     text_list out = {0};
     for (char **variable = environ; *variable; variable++) {
-        if (!is_ours(*variable) && !(has_place && is_place(*variable))) text_add(&out, "%s", *variable);
+        const bool is_replaced = (has_place && is_place(*variable)) || (has_secret && is_secret(*variable));
+        if (!is_ours(*variable) && !is_replaced) text_add(&out, "%s", *variable);
     }
     text_add(&out, PARENT_VARIABLE "=%ld", (long)getpid());
     return out;
 }
 
 static text_list process_environment(const launch *l, int index) {
-    text_list out = child_environment(l->job->nodes.count > 0);
+    const launch_orders *orders = l->job->t->orders;
+    text_list out = child_environment(l->job->nodes.count > 0, orders != NULL);
     text_add(&out, REPORT_VARIABLE "=%d", l->pipe[1]);
     text_add(&out, RESTARTS_VARIABLE "=%d", l->job->restarts);
     if (l->job->goes_on) text_add(&out, RESUME_VARIABLE "=auto");
+    if (orders) text_add(&out, ORDERS_VARIABLE "=%d", orders->fd);
+    if (orders) text_add(&out, "TANDEM_SECRET_FILE=/proc/self/fd/%d", orders->secret_fd);
     if (l->job->world == 0) return out;
     const launch_nodes *nodes = &l->job->nodes;
     const int hosts = nodes->count > 0 ? nodes->count : 1;
     text_add(&out, "TANDEM_RANK=%d", launch_first_rank(l->job) + index);
-    text_add(&out, "TANDEM_WORLD=%d", hosts * l->job->world);
+    text_add(&out, "TANDEM_WORLD=%d", launch_ranks_before(nodes, hosts, l->job->world));
     text_add(&out, "TANDEM_LOCAL_RANK=%d", index);
     text_add(&out, "TANDEM_LOCAL_WORLD=%d", l->job->world);
     text_add(&out, "TANDEM_LAUNCH_FD=%d", l->fd);
@@ -88,7 +97,8 @@ static int code_of(int error) {
 
 static int start_one(launch *l, int index, char *const *argv) {
     launch_process *p = &l->process[index];
-    const int pass[] = {l->pipe[1], l->fd, -1};
+    const launch_orders *orders = l->job->t->orders;
+    const int pass[] = {l->pipe[1], l->fd, orders ? orders->fd : -1, orders ? orders->secret_fd : -1, -1};
     int error = start(&p->pid, argv, process_environment(l, index), pass);
     if (error != 0) {
         p->pid = 0;
@@ -198,7 +208,7 @@ int launch_command(char *const *argv) {
     pid_t child;
     int code = 128 + hold_signals(&watched);
     if (code == 128) {
-        int error = start(&child, argv, child_environment(false), none);
+        int error = start(&child, argv, child_environment(false, false), none);
         code = error == 0 ? wait_for(child, &watched) : code_of(error);
         if (error != 0) term_line("tandem: error: cannot start `tandem %s`: %s", argv[1], strerror(error));
     }

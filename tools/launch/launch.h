@@ -6,12 +6,20 @@
 
 #include <tandem/comm.h>
 
-/* This host among several, each of which starts equally many ranks. */
+/* This host among several. */
 typedef struct launch_nodes {
     int count, rank;    /* hosts; this one. count 0: there is only this host */
+    const int *ranks;   /* of each host; NULL: all start equally many */
     const char *master; /* the host of rank 0 */
     int port;
 } launch_nodes;
+
+/* How many ranks the first `hosts` hosts have, of which this one has `own`. */
+static inline int launch_ranks_before(const launch_nodes *nodes, int hosts, int own) {
+    int count = nodes->ranks ? 0 : hosts * own;
+    for (int i = 0; nodes->ranks && i < hosts; i++) count += nodes->ranks[i];
+    return count;
+}
 
 /* What to start: copies of this process with the same arguments. */
 typedef struct launch_job {
@@ -28,7 +36,7 @@ typedef struct launch_job {
 
 /* The rank of the first process of this host. */
 static inline int launch_first_rank(const launch_job *job) {
-    return job->nodes.rank * job->world;
+    return launch_ranks_before(&job->nodes, job->nodes.rank, job->world);
 }
 
 /* How the processes ended. */

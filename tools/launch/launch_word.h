@@ -8,6 +8,7 @@
 #define REPORT_VARIABLE "TANDEM_REPORT_FD"  /* descriptor of the pipe to the parent */
 #define RESTARTS_VARIABLE "TANDEM_RESTARTS" /* how often the job has been restarted */
 #define RESUME_VARIABLE "TANDEM_RESUME"     /* "auto": continue from the last checkpoint, regardless of the arguments */
+#define ORDERS_VARIABLE "TANDEM_ORDERS_FD"  /* descriptor of the launch_orders */
 
 /* A message over the pipe. Not larger than PIPE_BUF, so that a write is atomic. */
 typedef struct launch_word {
