@@ -14,9 +14,9 @@
 #include "tools/terminal/term.h"
 
 /* Seconds: between two beats; from a failure to the stop, so that ranks that lost a peer can say so; from the stop after
- * a failure, or what a host may take beyond `grace`, to the end of its standard input; from there to SIGKILL, and until
- * this process stops waiting. */
-static const double beat_every = 1, peer_grace = 5, stop_grace = 15, end_grace = 10;
+ * a failure, or what a host may take beyond `grace`, to the end of its standard input, and the same from a second signal;
+ * from there to SIGKILL, and until this process stops waiting. */
+static const double beat_every = 1, peer_grace = 5, stop_grace = 15, at_once = 2, end_grace = 10;
 enum { LINE_MAX_BYTES = 1 << 16 }; /* a longer one is shown in parts */
 
 /* ---- what hosts write ---- */
@@ -181,7 +181,7 @@ static void on_signal(fleet *f, int number) {
         f->next_phase_at += f->job->grace;
     } else {
         stop_all(f);
-        end_within(f, peer_grace);
+        end_within(f, at_once);
     }
 }
 
