@@ -77,7 +77,7 @@ same "$(json two3/summary.json params_xxh3)" "$(json one3/summary.json params_xx
 # a host that cannot be reached, or has no tandem: the others end, and it is named
 code 7 launch a:1,nowhere:1 --run-dir none
 has "$err" "[nowhere] ssh: cannot reach nowhere"
-has "$err" "host nowhere: ssh could not connect, or lost the connection"
+has "$err" "host nowhere: ssh could not connect and said so above, or"
 code 2 launch a:1,b:1 --remote-tandem "/no such/tandem" --run-dir none
 has "$err" ": a program is missing, as said above: there tandem (/no such/tandem;"
 nobody || fail "processes left over: $(processes)"

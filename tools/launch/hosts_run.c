@@ -145,8 +145,8 @@ static const hosted *first_cause(const fleet *f) {
 static int blame(const hosts_job *job, const hosted *h) {
     const char *name = h->host->name;
     if (!h->host->is_here && h->code == SSH_FAILED) {
-        term_error("host %s: ssh could not connect, or lost the connection, and said so above; `%s -o BatchMode=yes %s "
-                   "true` must work without a question",
+        term_error("host %s: ssh could not connect and said so above, or the connection was lost, or tandem was killed "
+                   "there; `%s -o BatchMode=yes %s true` must work without a question",
                    name, job->ssh, h->host->target);
         return TDM_E_COMM;
     }
