@@ -2,7 +2,6 @@
 #include "tools/commands/train.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -12,12 +11,6 @@
 #include "tools/terminal/term.h"
 
 enum { PORT_MAX = 65535, SECRET_BYTES = 32 };
-
-int launch_check_mode(const tool *t, const tdm_job *job) {
-    if (job->parallel.mode == TDM_MODE_DDP) return TDM_OK;
-    return args_wrong(t, "`tandem launch` starts the ranks of mode ddp, but the job has mode %s; add --mode ddp",
-                      job_mode_name(job->parallel.mode));
-}
 
 /* ---- this host's part ---- */
 
@@ -170,7 +163,7 @@ static int run_hosts(tool *t) {
     orders.master = find_master(t, &hosts);
     if (!orders.master) return TDM_E_USAGE;
     int code = job_open_training(t, NULL, &config);
-    if (code == TDM_OK) code = launch_check_mode(t, tdm_config_job(config));
+    if (code == TDM_OK) code = train_check_launched(t, tdm_config_job(config));
     return code == TDM_OK ? start_on(t, &hosts, config, &orders) : code;
 }
 

@@ -24,7 +24,8 @@ typedef struct training {
     progress bar;
     bool brief; /* no banner, no summary */
     int64_t restarts;
-    launch_nodes nodes; /* of `tandem launch`; count 0: there is only this host */
+    bool is_launch;     /* the verb is `tandem launch` */
+    launch_nodes nodes; /* count 0: there is only this host */
     char *writes;       /* the run directory in which this process records how the job ended, or NULL */
     bool stands_in;     /* another launcher's rank: rank 0 records the end, this one only if rank 0 was killed */
     char *reason;       /* why the job ended */
@@ -226,11 +227,17 @@ static int check_restarts(const training *tr) {
                       tdm_launch_source_name(s->facts.source));
 }
 
+int train_check_launched(const tool *t, const tdm_job *job) {
+    if (job->parallel.mode == TDM_MODE_DDP) return TDM_OK;
+    return args_wrong(t, "`tandem launch` starts the ranks of mode ddp, but the job has mode %s; add --mode ddp",
+                      job_mode_name(job->parallel.mode));
+}
+
 /* Who records how the job ended: the parent if there is one, else rank 0. */
 static int run_somewhere(training *tr, bool dry) {
     session *s = &tr->s;
     bool watched = launch_is_watched();
-    const int refused = s->t->verb == &verb_launch ? launch_check_mode(s->t, s->job) : TDM_OK;
+    const int refused = tr->is_launch ? train_check_launched(s->t, s->job) : TDM_OK;
     if (refused != TDM_OK) return refused;
     int world = session_ranks_to_start(s, tr->nodes.count > 0), code = choose_new_folder(s);
     if (code == TDM_OK) code = check_restarts(tr);
@@ -269,9 +276,10 @@ static int print_config(const session *s) {
 
 int train_run(tool *t, const launch_nodes *nodes) {
     static const char *const dry_run[] = {"run.dir=null", NULL}, *const go_on[] = {"checkpoint.resume=auto", NULL};
-    training tr = {.brief = args_flag(t, "--brief") != NULL, .nodes = *nodes};
+    training tr = {.brief = args_flag(t, "--brief") != NULL, .is_launch = nodes != NULL};
     bool dry = args_flag(t, "--dry-run") != NULL;
     int64_t steps = 0;
+    if (nodes) tr.nodes = *nodes;
     if (!args_int(t, "--steps", 1, &steps) || !args_int(t, "--restarts", 0, &tr.restarts)) return TDM_E_USAGE;
     if (dry) tr.restarts = 0;
     stop_begin(launch_is_watched(), t->quiet);
@@ -288,7 +296,7 @@ int train_run(tool *t, const launch_nodes *nodes) {
 }
 
 static int run(tool *t) {
-    return train_run(t, &(launch_nodes){.count = 0});
+    return train_run(t, NULL);
 }
 
 const tool_verb verb_train = {

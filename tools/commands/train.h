@@ -4,10 +4,10 @@
 
 #include "tools/launch/launch.h"
 
-/* `tandem launch` is for mode ddp: TDM_E_USAGE, after printing that, for any other. */
-int launch_check_mode(const tool *t, const tdm_job *job);
-
-/* Trains the job of the arguments, in this process or in processes that it starts. Returns the exit code. */
+/* Trains the job of the arguments, in this process or in processes that it starts. `nodes`: of `tandem launch`, else
+ * NULL. Returns the exit code. */
 int train_run(tool *t, const launch_nodes *nodes);
+/* `tandem launch` is for mode ddp: TDM_E_USAGE, after printing that, for any other. */
+int train_check_launched(const tool *t, const tdm_job *job);
 
 #endif

@@ -5,7 +5,8 @@
 
 #include "tools/launch/orders.h"
 
-enum { LAUNCH_HOSTS_MAX = 256, LAUNCH_RANKS_MAX = 1024 };
+/* Ranks of a host: the longest list of parallel.device_ids. */
+enum { LAUNCH_HOSTS_MAX = 256, LAUNCH_RANKS_MAX = TDM_LIST_MAX };
 
 typedef struct launch_host {
     char *target, *name; /* what ssh is given, user@name; and the name alone */

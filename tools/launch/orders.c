@@ -109,11 +109,10 @@ static ssize_t read_whole(int fd, char *to, size_t bytes) {
     return (ssize_t)done;
 }
 
-/* A file in memory that only its owner may open, as secrets must be. */
-static int keep(const char *text, size_t bytes) {
-    const int fd = memfd_create("tandem", MFD_CLOEXEC);
-    if (fd < 0 || fchmod(fd, S_IRUSR | S_IWUSR) != 0 || write(fd, text, bytes) != (ssize_t)bytes) memory_missing();
-    return fd;
+/* A file in memory that only its owner may open, as secrets must be. False with errno set. */
+static bool keep(int *fd, const char *text, size_t bytes) {
+    *fd = memfd_create("tandem", MFD_CLOEXEC);
+    return *fd >= 0 && fchmod(*fd, S_IRUSR | S_IWUSR) == 0 && write(*fd, text, bytes) == (ssize_t)bytes;
 }
 
 static int refuse(const char *what) {
@@ -135,9 +134,9 @@ int orders_receive(launch_orders **out) {
     memcpy(copy, o->text, bytes);
     if (o->text[bytes - 1] != 0 || !parse(o, bytes))
         return refuse("the orders on standard input are of another tandem");
-    o->fd = keep(copy, bytes);
-    o->secret_fd = keep(o->secret, strlen(o->secret));
-    return TDM_OK;
+    if (keep(&o->fd, copy, bytes) && keep(&o->secret_fd, o->secret, strlen(o->secret))) return TDM_OK;
+    term_error("the orders cannot be kept in memory for the ranks: %s", strerror(errno));
+    return TDM_E_INTERNAL;
 }
 
 int orders_inherit(launch_orders **out) {
