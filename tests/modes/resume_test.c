@@ -91,6 +91,35 @@ TEST(another_number_of_devices) {
     tdm_graph_free(graph);
 }
 
+/* Two ranks stop, and three go on, with the same global batch, which is what a launcher does that has lost or found a
+ * host. */
+static law_result after_two_ranks(tdm_job *job, const tdm_graph *graph, int mode) {
+    fresh_folder();
+    job->run.dir = folder;
+    job->checkpoint.resume = "auto";
+    job->train.steps = 4;
+    set_mode(job, TDM_MODE_DDP, 2);
+    (void)law_run_ok(job, graph);
+    job->train.steps = 10;
+    set_mode(job, mode, 3);
+    return law_run_ok(job, graph);
+}
+
+TEST(another_number_of_ranks_has_the_bits_of_any_mode_with_it) {
+    tdm_job job;
+    law_job(&job);
+    job.train.per_device = TDM_INT_NULL;
+    job.train.global_batch = 12;
+    tdm_graph *graph = law_graph(0, 1);
+    const law_result ranks = after_two_ranks(&job, graph, TDM_MODE_DDP);
+    const law_result one = after_two_ranks(&job, graph, TDM_MODE_SINGLE);
+    const law_result threads = after_two_ranks(&job, graph, TDM_MODE_DP);
+    CHECK_INT(ranks.steps, 10);
+    CHECK_TEXT(ranks.params, one.params);
+    CHECK_TEXT(ranks.params, threads.params);
+    tdm_graph_free(graph);
+}
+
 TEST(another_model_is_refused) {
     tdm_job job;
     law_job(&job);
@@ -112,5 +141,6 @@ TEST(another_model_is_refused) {
     tdm_graph_free(other);
 }
 
-TEST_MAIN(RUN(same_mode); RUN(another_mode); RUN(another_number_of_devices); RUN(another_model_is_refused);
+TEST_MAIN(RUN(same_mode); RUN(another_mode); RUN(another_number_of_devices);
+          RUN(another_number_of_ranks_has_the_bits_of_any_mode_with_it); RUN(another_model_is_refused);
           if (folder[0] != '\0') test_folder_remove(folder);)
