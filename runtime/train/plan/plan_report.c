@@ -6,6 +6,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/train/plan/plan_memory.h"
+#include "runtime/train/plan/planned.h"
 #include "runtime/train/run.h"
 
 /* The keys in JSON; for people where it differs. */
@@ -90,62 +91,6 @@ void tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bo
     (json ? add_json : add_text)(plan, job, replicas, text);
 }
 
-/* Planning uses no device. If the job's device is not here, the plan is made with the CPU's kernels. */
-static tdm_status open_compute(tdm_compute *compute, const tdm_host *host, const tdm_job *job, const char **note) {
-    tdm_compute_options options = {.device = job->parallel.device, .kernels = job->parallel.kernels};
-    tdm_error before;
-    tdm__error_save(&before);
-    tdm_status status = tdm__compute_open(compute, host, &options);
-    if (status != TDM_E_DEVICE && status != TDM_E_UNSUPPORTED) return status;
-    *note = "the job's device is not available here: kernels, layouts and scratch are the CPU's";
-    (void)tdm__error_restore(&before, NULL);
-    options.device = TDM_DEVICE_CPU;
-    return tdm__compute_open(compute, host, &options);
-}
-
-int64_t tdm__plan_rows(const tdm_job *job, int64_t rows) {
-    return (rows + job->train.accumulate - 1) / job->train.accumulate;
-}
-
-/* The smallest output that is made again. A GPU keeps all of them unless the job says otherwise. */
-static size_t least_recomputed(const tdm_job *job, const tdm_compute *compute) {
-    if (job->train.recompute == TDM_RECOMPUTE_ALWAYS) return 0;
-    if (job->train.recompute == TDM_RECOMPUTE_NEVER || !tdm__device_on_host(compute->device)) return SIZE_MAX;
-    return (size_t)1 << 20;
-}
-
-/* As DistributedDataParallel: unless the job says otherwise, the first bucket is small where the others have their
- * default. */
-static double first_bucket_of(const tdm_job *job) {
-    const double first = job->parallel.ddp.first_bucket_mb, cap = job->parallel.ddp.bucket_cap_mb;
-    if (!isnan(first)) return first;
-    return cap == TDM_BUCKET_CAP_MB ? 1.0 : cap;
-}
-
-tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas,
-                                   int threads) {
-    int64_t micro = tdm__plan_rows(job, rows), batch = job->eval.batch;
-    return (tdm_plan_options){.rows = batch != TDM_INT_NULL && batch > micro ? batch : micro,
-                              .threads = threads,
-                              .training = true,
-                              .fast = job->parallel.kernels == TDM_KERNELS_FAST,
-                              .ingests = compute->device->arenas->ingest != NULL,
-                              .widens = compute->device->arenas->from_bf16 != NULL,
-                              .precision = job->train.precision,
-                              .stages = (int)job->parallel.stages,
-                              .micro_batches = job->train.accumulate,
-                              .accumulates = job->train.accumulate > 1,
-                              .replicas = job->parallel.sync_batchnorm ? replicas : 1,
-                              .recompute = least_recomputed(job, compute),
-                              .first_bucket_mb = first_bucket_of(job),
-                              .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
-                              .allows_unused = job->parallel.ddp.find_unused_parameters,
-                              .kernels = compute->kernels,
-                              .freeze = &job->freeze,
-                              .groups = &job->optimizer.groups,
-                              .loss = job->loss.type};
-}
-
 static tdm_status add_process(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_compute *compute,
                               tdm_text *text) {
     static const char *const names[TDM_PROCESS_COSTS] = {"program", "kernels", "samples",
@@ -165,29 +110,20 @@ static tdm_status add_process(const tdm_plan *plan, const tdm_job *job, int repl
 static tdm_status print_plan(const tdm_job *job, const tdm_graph *graph, const tdm_plan_print_options *look,
                              char **out) {
     *out = NULL;
-    TDM_TRY(tdm_job_check(job));
-    const tdm_host *host = tdm_host_default();
-    tdm_compute compute;
     tdm_text text;
-    const char *note = NULL;
-    tdm__text_init(&text, host);
-    TDM_TRY(open_compute(&compute, host, job, &note));
-    if (note == NULL && !compute.report.usable && compute.report.path[0] != '\0') note = compute.report.text;
-    int devices = tdm__job_replicas(job);
-    int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
-    tdm_plan_options options = tdm__plan_options(job, &compute, rows, devices, tdm__threads_of(job, &compute, devices));
-    options.after = look->after;
-    options.training = look->predicts == 0;
-    tdm_plan *plan = NULL;
-    tdm_status status = tdm__plan_build(&plan, host, graph, &options);
-    if (status == TDM_OK && look->after != NULL) tdm__plan_print(plan, &text);
-    if (status == TDM_OK && look->after == NULL) tdm__plan_report(plan, job, devices, look->json != 0, &text);
-    if (status == TDM_OK && look->process != 0) status = add_process(plan, job, devices, &compute, &text);
-    if (note != NULL && look->json == 0) tdm__text_printf(&text, "\nnote: %s\n", note);
+    tdm_planned planned;
+    const int devices = tdm__job_replicas(job);
+    TDM_TRY(tdm__planned_open(&planned, job, graph, devices, look));
+    const tdm_plan *plan = planned.plan;
+    tdm_status status = TDM_OK;
+    tdm__text_init(&text, tdm_host_default());
+    if (look->after != NULL) tdm__plan_print(plan, &text);
+    if (look->after == NULL) tdm__plan_report(plan, job, devices, look->json != 0, &text);
+    if (look->process != 0) status = add_process(plan, job, devices, &planned.compute, &text);
+    if (planned.note != NULL && look->json == 0) tdm__text_printf(&text, "\nnote: %s\n", planned.note);
     if (status == TDM_OK) status = tdm__text_take_public(&text, out);
     tdm__text_deinit(&text);
-    tdm__plan_free(plan);
-    tdm__compute_close(&compute, host);
+    tdm__planned_close(&planned);
     return status;
 }
 
