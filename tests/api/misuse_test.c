@@ -3,7 +3,9 @@
 #include <tandem/comm.h>
 #include <tandem/data.h>
 #include <tandem/doctor.h>
+#include <tandem/scale.h>
 
+#include <math.h>
 #include <unistd.h>
 
 #include <tandem/burnin.h>
@@ -366,6 +368,39 @@ TEST(checkpoints) {
     CHECK(text == NULL);
 }
 
+TEST(scale) {
+    char *text = NULL;
+    tdm_link link;
+    double seconds[4];
+    const tdm_cluster cluster = {0};
+    const tdm_scale_work work = {0};
+    tdm_scale_point point;
+    MISUSE(tdm_link_parse(NULL, &link));
+    MISUSE(tdm_link_parse("25Gb,20us", NULL));
+    MISUSE(tdm_scale_times_parse(NULL, seconds));
+    MISUSE(tdm_scale_times_parse("1ms,1ms,1ms", NULL));
+    MISUSE(tdm_all_reduce_time(NULL, 1, 1, seconds));
+    MISUSE(tdm_all_reduce_time(&cluster, 1, 1, NULL));
+    MISUSE(tdm_all_reduce_time(&cluster, 1, 1, seconds)); /* no devices on a host */
+    MISUSE(tdm_scale_at(NULL, &cluster, 1, &point));
+    MISUSE(tdm_scale_at(&work, NULL, 1, &point));
+    MISUSE(tdm_scale_at(&work, &cluster, 1, NULL));
+    tdm_plan_scale_options scale = TDM_PLAN_SCALE_OPTIONS_INIT;
+    MISUSE(tdm_plan_scale(NULL, graph, &scale, &text));
+    MISUSE(tdm_plan_scale(&job, NULL, &scale, &text));
+    MISUSE(tdm_plan_scale(&job, graph, NULL, &text));
+    MISUSE(tdm_plan_scale(&job, graph, &scale, NULL));
+    scale.device = "abacus";
+    MISUSE(tdm_plan_scale(&job, graph, &scale, &text));
+    scale.device = "cpu", scale.hosts = -1;
+    MISUSE(tdm_plan_scale(&job, graph, &scale, &text));
+    scale.hosts = 1, scale.forward = NAN;
+    MISUSE(tdm_plan_scale(&job, graph, &scale, &text));
+    scale.size = 1000;
+    MISUSE(tdm_plan_scale(&job, graph, &scale, &text));
+    CHECK(text == NULL);
+}
+
 TEST(data_sets) {
     char *report = NULL;
     tdm_data_spec spec = {.format = 99};
@@ -506,6 +541,6 @@ TEST(burn_in) {
 }
 
 TEST_MAIN(graph = api_graph(NULL); api_job(&job); if (tdm_run_open(&run, &job, graph, NULL) != TDM_OK) return 1;
-          RUN(status_and_host); RUN(graphs); RUN(jobs_and_opening); RUN(sources); RUN(running);
+          RUN(status_and_host); RUN(graphs); RUN(jobs_and_opening); RUN(scale); RUN(sources); RUN(running);
           RUN(evaluation_without_data); RUN(configs); RUN(checkpoints); RUN(data_sets); RUN(communicators);
           RUN(launching); RUN(burn_in); tdm_run_close(run); tdm_graph_free(graph);)
