@@ -25,6 +25,9 @@ code 0 "$tandem" plan toy.yaml --scale --hosts 2 --link 1Gb,50us
 has "$out" "measured here"
 has "$out" "4       2"
 
+code 4 "$tandem" plan toy.yaml --scale 'data.train={format: npy, x: none.npy, y: none.npy}' data.eval=null
+has "$err" "--device NAME or --times F,B,REST"
+
 # what is refused
 refused() { # STATUS TEXT ARGUMENT...
     local status=$1 text=$2

@@ -1,6 +1,6 @@
 /* cmd_plan.c - `tandem plan`: what a run will do, without devices or other processes; --memory opens the data, and --scale
  * does, if it measures. */
-#include "tools/tool.h"
+#include "tools/terminal/term.h"
 
 #include <tandem/scale.h>
 
@@ -61,7 +61,10 @@ static int scale(tool *t) {
     int code = job_open_training(t, NULL, &config);
     if (code != TDM_OK) return code;
     status = tdm_plan_scale(tdm_config_job(config), tdm_config_graph(config), &options, &text);
-    return tell_text(status, text);
+    code = tell_text(status, text);
+    if (status == TDM_E_DATA) /* only measuring reads it */
+        term_line("       without the data, --device NAME or --times F,B,REST says how long a step takes");
+    return code;
 }
 
 /* ---- the plan ---- */
