@@ -25,8 +25,7 @@ enum { TDM_SCALE_DEVICES_MAX = 1 << 20 };
 typedef struct tdm_link {
     double rate;    /* bytes per second that arrive, in each direction at once */
     double latency; /* seconds, of one message */
-    double
-        cost; /* seconds per byte in which a processor sends, receives and adds it; NaN: usual for the device, or 0 */
+    double cost;    /* seconds of a processor per byte that it sends, receives and adds; NaN: usual for the device */
 } tdm_link;
 /* Reads "RATE,LATENCY" or "RATE,LATENCY,COST": "25Gb,20us", "100Gbit,5us", "3GB/s,20us", "10Gb,30us,1.2ns". RATE is
  * in bits (b, bit; what a network is sold by: protocols take TDM_LINK_FRAMES of it) or bytes (B; what arrives), with k, M,
@@ -75,10 +74,9 @@ typedef struct tdm_scale_work {
 
 typedef struct tdm_scale_point {
     int devices, hosts;
-    double step; /* seconds */
-    double comm; /* all communication of a step, hidden or not */
-    double
-        exposed; /* what of it the step waits for, what it slows computation by, and the wait for the slowest device */
+    double step;    /* seconds */
+    double comm;    /* all communication of a step, hidden or not */
+    double exposed; /* what the step waits for: communication, what that takes from computation, the slowest device */
     double efficiency; /* samples per second of a device, over those of one device alone */
     double samples_per_s;
 } tdm_scale_point;
