@@ -26,15 +26,18 @@ void tdm__check_rows(tdm_config *config) {
     int64_t per_device = train->per_device != TDM_INT_NULL ? train->per_device : train->global_batch / replicas;
     int64_t samples = samples_of(&job->data.train), eval_samples = samples_of(&job->data.eval);
     bool with_tail = samples > 0 && !job->data.drop_last;
-    tdm_sampler order = {
-        .count = samples > 0 ? samples : per_device * replicas, .replicas = replicas, .drop_last = job->data.drop_last};
-    if (train->steps != TDM_INT_NULL) /* the run may stop before the end of the first epoch */
-        with_tail = with_tail && train->steps > tdm__sampler_per_replica(&order) / per_device;
-    const int64_t fewest = tdm__sampler_fewest_rows(&order, per_device, train->accumulate, with_tail);
-    check_pass(config, job->parallel.sync_batchnorm ? fewest * replicas : fewest, true);
+    tdm_sampler order = {.count = samples > 0 ? samples : per_device * replicas,
+                         .replicas = replicas,
+                         .drop_last = job->data.drop_last,
+                         .joins = job->parallel.ddp.join};
+    if (train->steps != TDM_INT_NULL) /* the run may stop before the last batch of the first epoch */
+        with_tail = with_tail && train->steps > (tdm__sampler_per_replica(&order) - 1) / per_device;
+    check_pass(config,
+               tdm__sampler_fewest_rows(&order, per_device, train->accumulate, with_tail, job->parallel.sync_batchnorm),
+               true);
     int64_t first, rows = job->eval.batch;
     if (rows == TDM_INT_NULL) rows = tdm__chunk(per_device, (int)train->accumulate, 0, &first);
     tdm_sampler eval = {.count = eval_samples > 0 ? eval_samples : rows, .replicas = 1};
     if (job->data.eval.format == TDM_DATA_NONE) return;
-    check_pass(config, tdm__sampler_fewest_rows(&eval, rows, 1, true), false);
+    check_pass(config, tdm__sampler_fewest_rows(&eval, rows, 1, true, false), false);
 }

@@ -175,9 +175,11 @@ int64_t tdm__sampler_room(const tdm_sampler *sampler);
 /* Writes the order of epoch `epoch`: per_replica * replicas dataset indices. Replica r gets order[r],
  * order[r + replicas]... `order` has room for tdm__sampler_room indices. */
 void tdm__sampler_order(const tdm_sampler *sampler, int64_t epoch, int64_t *order);
-/* The fewest rows that a replica gets in any pass of an epoch. Batches have `per_device` rows and are cut into `parts`
- * micro-batches; with_tail: the last, shorter batch counts, too. 0: the epoch has no batch. */
-int64_t tdm__sampler_fewest_rows(const tdm_sampler *sampler, int64_t per_device, int64_t parts, bool with_tail);
+/* The fewest rows that a replica gets in any pass of an epoch, if it gets some; together: that all of them get in one.
+ * Batches have `per_device` rows and are cut into `parts` micro-batches; with_tail: the last, shorter batch counts, too.
+ * 0: the epoch has no batch. */
+int64_t tdm__sampler_fewest_rows(const tdm_sampler *sampler, int64_t per_device, int64_t parts, bool with_tail,
+                                 bool together);
 /* How DataParallel cuts `rows` rows for `parts` replicas (torch.chunk). Returns the number of rows of `part`; *first is
  * its first row. Later parts may get none. */
 int64_t tdm__chunk(int64_t rows, int parts, int part, int64_t *first);

@@ -39,30 +39,40 @@ int64_t tdm__sampler_rows_of(const tdm_sampler *sampler, int64_t rows, int repli
     return rows > replica ? ceil_div(rows - replica, sampler->replicas) : 0;
 }
 
-/* The size of the last chunk that is not empty, when tdm__chunk cuts `rows` rows. */
-static int64_t last_chunk(int64_t rows, int64_t parts) {
-    int64_t size = ceil_div(rows, parts);
-    return size == 0 || rows % size == 0 ? size : rows % size;
-}
-
 /* The lesser of two numbers of rows, of which 0 is none. */
 static int64_t fewer(int64_t a, int64_t b) {
     return a > 0 && (b == 0 || a < b) ? a : b;
 }
 
-/* Of the last, shorter batch; without padding replicas have different numbers of its rows, dealt out or cut. */
-static int64_t fewest_of_tail(const tdm_sampler *sampler, int64_t per_device, int64_t parts) {
-    const int64_t samples = tdm__sampler_per_replica(sampler), replicas = sampler->replicas;
-    const int64_t rows = tdm__sampler_step_rows(sampler, per_device, samples / per_device);
-    if (!sampler->joins || sampler->drop_last) return last_chunk(samples % per_device, parts);
-    int64_t fewest = fewer(last_chunk(rows / replicas, parts), last_chunk(ceil_div(rows, replicas), parts));
-    return fewer(fewest, last_chunk(last_chunk(rows, replicas), parts));
+/* In a step of `rows`, which are dealt out in turn, or cut into chunks as DataParallel does. */
+static int64_t fewest_of_step(const tdm_sampler *sampler, int64_t rows, int64_t parts, bool cut, bool together) {
+    int64_t fewest = 0, all = 1, first;
+    for (int part = 0; part < parts && all > 0; part++) {
+        all = 0;
+        for (int r = 0; r < sampler->replicas; r++) {
+            const int64_t own =
+                cut ? tdm__chunk(rows, sampler->replicas, r, &first) : tdm__sampler_rows_of(sampler, rows, r);
+            const int64_t pass = tdm__chunk(own, (int)parts, part, &first);
+            all += pass;
+            if (!together) fewest = fewer(fewest, pass);
+        }
+        if (together) fewest = fewer(fewest, all);
+    }
+    return fewest;
 }
 
-int64_t tdm__sampler_fewest_rows(const tdm_sampler *sampler, int64_t per_device, int64_t parts, bool with_tail) {
-    const int64_t samples = tdm__sampler_per_replica(sampler);
-    const int64_t full = samples >= per_device ? last_chunk(per_device, parts) : 0;
-    return with_tail ? fewer(fewest_of_tail(sampler, per_device, parts), full) : full;
+int64_t tdm__sampler_fewest_rows(const tdm_sampler *sampler, int64_t per_device, int64_t parts, bool with_tail,
+                                 bool together) {
+    const int64_t samples = tdm__sampler_per_replica(sampler), last = ceil_div(samples, per_device) - 1;
+    int64_t fewest = 0;
+    for (int cut = 0; cut < 2; cut++) {
+        const int64_t whole = tdm__sampler_step_rows(sampler, per_device, 0);
+        if (samples >= per_device) fewest = fewer(fewest, fewest_of_step(sampler, whole, parts, cut, together));
+        if (!with_tail || last < 0) continue;
+        const int64_t tail = tdm__sampler_step_rows(sampler, per_device, last);
+        fewest = fewer(fewest, fewest_of_step(sampler, tail, parts, cut, together));
+    }
+    return fewest;
 }
 
 int64_t tdm__chunk(int64_t rows, int parts, int part, int64_t *first) {

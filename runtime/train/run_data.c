@@ -241,9 +241,11 @@ tdm_status tdm__run_check_rows(const tdm_run *run) {
     const tdm_job *job = run->job;
     tdm_sampler order = sampler_of(run), eval = {.count = run->eval != NULL ? run->eval->count : 0, .replicas = 1};
     bool with_tail = !job->data.drop_last && run->steps_total >= run->steps_per_epoch;
-    const int64_t fewest = tdm__sampler_fewest_rows(&order, run->per_device, job->train.accumulate, with_tail);
-    TDM_TRY(check_pass(run, job->parallel.sync_batchnorm ? fewest * run->replicas : fewest, true));
-    return check_pass(run, tdm__sampler_fewest_rows(&eval, run->eval_rows, 1, true), false);
+    TDM_TRY(check_pass(run,
+                       tdm__sampler_fewest_rows(&order, run->per_device, job->train.accumulate, with_tail,
+                                                job->parallel.sync_batchnorm),
+                       true));
+    return check_pass(run, tdm__sampler_fewest_rows(&eval, run->eval_rows, 1, true, false), false);
 }
 
 tdm_status tdm__run_open_loaders(tdm_run *run) {

@@ -32,8 +32,9 @@ TEST(fewest_rows_of_a_pass) {
                             if (n > 0 && rows == per_device && (whole == 0 || n < whole)) whole = n;
                         }
                     }
-                    CHECK_INT(tdm__sampler_fewest_rows(&sampler, per_device, parts, true), all);
-                    CHECK_INT(tdm__sampler_fewest_rows(&sampler, per_device, parts, false), whole);
+                    CHECK_INT(tdm__sampler_fewest_rows(&sampler, per_device, parts, true, false), all);
+                    CHECK_INT(tdm__sampler_fewest_rows(&sampler, per_device, parts, false, false), whole);
+                    CHECK_INT(tdm__sampler_fewest_rows(&sampler, per_device, parts, true, true), all * replicas);
                 }
             }
         }
@@ -47,7 +48,7 @@ TEST(joined_batches_have_all_samples_once) {
             for (int64_t per_device = 1; per_device <= 9; per_device++) {
                 const tdm_sampler sampler = {.count = count, .replicas = replicas, .joins = true};
                 const int64_t samples = tdm__sampler_per_replica(&sampler);
-                int64_t all = 0, fewest = 0, unused;
+                int64_t all = 0, fewest = 0, together = count, unused;
                 for (int64_t step = 0; step * per_device < samples; step++) {
                     const int64_t rows = tdm__sampler_step_rows(&sampler, per_device, step);
                     int64_t dealt = 0;
@@ -60,11 +61,12 @@ TEST(joined_batches_have_all_samples_once) {
                         if (cut > 0 && cut < fewest) fewest = cut;
                     }
                     CHECK_INT(dealt, rows);
+                    if (rows < together) together = rows;
                     all += rows;
                 }
                 CHECK_INT(all, count);
-                CHECK(tdm__sampler_fewest_rows(&sampler, per_device, 1, true) <= fewest);
-                CHECK(tdm__sampler_fewest_rows(&sampler, per_device, 1, true) > 0);
+                CHECK_INT(tdm__sampler_fewest_rows(&sampler, per_device, 1, true, false), fewest);
+                CHECK_INT(tdm__sampler_fewest_rows(&sampler, per_device, 1, true, true), together);
             }
         }
     }
