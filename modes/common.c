@@ -30,10 +30,10 @@ bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_
     return true;
 }
 
-tdm_hash128 tdm__step_key(const tdm_shard *shards, int count) {
-    int64_t key[TDM_REPLICAS_MAX];
-    for (int i = 0; i < count; i++) key[i] = shards[i].rows;
-    return tdm__hash(key, (size_t)count * sizeof(*key));
+tdm_hash128 tdm__step_key(const tdm_batch *batch) {
+    int64_t key[TDM_REPLICAS_MAX + 1] = {batch->global_rows};
+    for (int i = 0; i < batch->shard_count; i++) key[1 + i] = batch->shard[i].rows;
+    return tdm__hash(key, (size_t)(batch->shard_count + 1) * sizeof(*key));
 }
 
 /* ---- the loss ---- */
@@ -113,7 +113,8 @@ static tdm_status backward(tdm_replica *replica, const tdm_rows *rows, bool firs
 tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, bool first, int part,
                      const tdm_exec_hooks *hooks) {
     TDM_TRY(forward(replica, rows, hooks));
-    TDM_TRY(tdm__loss(params, replica, tdm__exec_output(replica), rows, tdm__exec_output_gradient(replica), part));
+    if (rows->rows > 0)
+        TDM_TRY(tdm__loss(params, replica, tdm__exec_output(replica), rows, tdm__exec_output_gradient(replica), part));
     TDM_TRY(tdm__replica_lap(replica, TDM_PHASE_LOSS));
     return backward(replica, rows, first, hooks);
 }

@@ -9,8 +9,8 @@ double tdm__ms_passed(int64_t *last);
 
 /* Micro-batch `index` of `count` of a shard, cut as torch.chunk does; false if it has no rows. */
 bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t count, int64_t index, tdm_rows *out);
-/* The key of a step's work (tdm__replica_run): the rows of each part. */
-tdm_hash128 tdm__step_key(const tdm_shard *shards, int count);
+/* The key of a step's work (tdm__replica_run): the rows of each part, and those of all ranks. */
+tdm_hash128 tdm__step_key(const tdm_batch *batch);
 
 size_t tdm__target_bytes(const tdm_plan *plan); /* of one row */
 /* The divisor of the mean loss over these shards, added as the canonical tree. */
@@ -22,7 +22,8 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
 /* In front of `step`, or at a pass's end: queues the lap of what ran so far, and has replicas exchange statistics. *more:
  * the pass, forward or backward, has stopped here for that; else it has ended. */
 tdm_status tdm__pass_exchange(tdm_replica *replica, int step, tdm_phase phase, const tdm_exec_hooks *hooks, bool *more);
-/* Forward, loss and backward of one micro-batch, each with its lap. hooks may be NULL. */
+/* Forward, loss and backward of one micro-batch, each with its lap; of no rows, what other ranks wait for. hooks may be
+ * NULL. */
 tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, bool first, int part,
                      const tdm_exec_hooks *hooks);
 

@@ -8,7 +8,7 @@
  *                ranks exchange only where labels may be ignored or have weights; with `average: ranks` what counts
  *                on this rank, times the number of ranks. So the sum of the gradients needs no division
  *   forward      this rank's shard of the batch; with sync_batchnorm ranks exchange statistics on the way, and in
- *                backward
+ *                backward, also a rank that has no rows (join)
  *   loss         and its gradient, divided by the denominator
  *   backward     each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on
  *                (if the host reduces a device's gradients: all buckets after backward)
@@ -45,8 +45,9 @@ typedef struct ddp {
 typedef struct ddp_step {
     ddp *ddp;
     const tdm_update *update;
-    bool has_rows;  /* this rank has rows in this step */
-    bool is_uneven; /* some rank has fewer micro-batches than rank 0, or none, and the model has buffers */
+    int64_t all_rows; /* of all ranks */
+    bool has_rows;    /* this rank has rows in this step */
+    bool is_uneven;   /* some rank has fewer micro-batches than rank 0, or none, and the model has buffers */
 } ddp_step;
 
 /* ---- opening ---- */
@@ -152,11 +153,8 @@ static tdm_status clear_stage(const ddp *d, const tdm_replica *stage) {
 }
 
 /* What a rank without rows adds to the sums. */
-static tdm_status reduce_zero_grad(ddp *d) {
-    const tdm_plan *plan = d->base.params.plan;
-    for (int k = 0; k < plan->stage_count; k++) TDM_TRY(clear_stage(d, d->replica->stages[k]));
-    for (int i = 0; d->reducer->ops->start_bucket != NULL && i < plan->bucket_count; i++)
-        TDM_TRY(bucket_ready(d->reducer, i));
+static tdm_status clear_gradients(const ddp *d) {
+    for (int k = 0; k < d->base.params.plan->stage_count; k++) TDM_TRY(clear_stage(d, d->replica->stages[k]));
     return TDM_OK;
 }
 
@@ -166,7 +164,8 @@ static tdm_status forward_backward(void *user) {
     const bool overlaps = d->reducer->ops->start_bucket != NULL;
     const tdm_exec_hooks hooks = {overlaps ? bucket_ready : NULL, exchange, stage_failed, d->reducer};
     TDM_TRY(broadcast_queued(d));
-    TDM_TRY(s->has_rows ? tdm__pipeline_pass(d->pipeline, 0, &hooks) : reduce_zero_grad(d));
+    if (!s->has_rows) TDM_TRY(clear_gradients(d));
+    TDM_TRY(tdm__pipeline_pass(d->pipeline, 0, s->all_rows, &hooks));
     if (overlaps) TDM_TRY(d->reducer->ops->finish(d->reducer));
     if (s->is_uneven && d->reducer->ops->is_queued) TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
     return tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED);
@@ -325,10 +324,10 @@ static int64_t moved_bytes(const ddp *d, int64_t step) {
 static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
                              tdm_step_result *result) {
     ddp *d = (ddp *)mode;
-    ddp_step step = {.ddp = d, .update = update, .has_rows = batch->shard[0].rows > 0};
-    tdm_hash128 key = tdm__step_key(batch->shard, 1);
+    ddp_step step = {.ddp = d, .update = update, .all_rows = batch->global_rows};
+    tdm_hash128 key = tdm__step_key(batch);
+    step.has_rows = batch->shard[0].rows > 0;
     step.is_uneven = is_uneven(d, batch);
-    key.high ^= step.is_uneven; /* other work for the same rows */
     result->bytes_moved = moved_bytes(d, update->t) + tdm__plan_crossing(mode->params.plan, batch->shard[0].rows);
     d->reducer->ms = 0;
     d->reducer->step = update->t;

@@ -200,7 +200,7 @@ static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_up
     TDM_TRY(tdm__apply_in_turn(&d->team, scatter_one, &step));
     TDM_TRY(tdm__queues_join(&d->team));
     result->times.ms[TDM_PHASE_SCATTER] = tdm__ms_passed(&at);
-    TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch->shard, d->count), work, &step));
+    TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch), work, &step));
     TDM_TRY(tdm__queues_fork(&d->team));
     return tdm__apply_in_turn(&d->team, end_one, &step);
 }

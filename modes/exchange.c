@@ -8,6 +8,17 @@ void tdm__exchange_mark(tdm_rows *rows, int count) {
     for (int i = 0; i < count; i++) rows[i].replica = i, rows[i].present = present;
 }
 
+uint64_t tdm__exchange_present(int64_t rows, int replicas, int64_t micro, int64_t index) {
+    const tdm_sampler deal = {.replicas = replicas};
+    uint64_t present = 0;
+    for (int r = 0; r < replicas; r++) {
+        int64_t first;
+        const int64_t dealt = tdm__sampler_rows_of(&deal, rows, r);
+        if (tdm__chunk(dealt, (int)micro, (int)index, &first) > 0) present |= UINT64_C(1) << r;
+    }
+    return present;
+}
+
 int tdm__exchange_first(const tdm_rows *rows, int count) {
     for (int i = 0; i < count; i++) {
         if (rows[i].rows > 0) return i;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "modes/exchange.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/gate.h"
@@ -33,7 +34,8 @@ typedef struct pipeline_work pipeline_work;
 struct pipeline_work {
     tdm_pipeline *pipeline;
     int part;
-    int64_t micro_batches; /* of the part */
+    int64_t micro_batches; /* of the part; with statistics, of the rank that has the most */
+    int64_t all_rows;      /* of all ranks */
     const tdm_exec_hooks *hooks;
     tdm_exec_hooks early; /* of micro-batches but the last: no bucket is ready */
     const tdm_update *update;
@@ -185,17 +187,35 @@ static tdm_status wait_for(const stage *s, tdm_device_event **events, int count,
 }
 
 static tdm_status loss(const pipeline_work *work, tdm_replica *replica, const tdm_rows *rows) {
+    if (rows->rows == 0) return TDM_OK;
     return tdm__loss(work->pipeline->params, replica, tdm__exec_output(replica), rows,
                      tdm__exec_output_gradient(replica), work->part);
 }
 
-/* For statistics of all ranks, which have the same number of rows, and so of micro-batches. */
+/* Of this rank, which may have none where others have some; and which ranks take part in the statistics. */
 static void find_rows(const pipeline_work *work, int index, int64_t micro_batch, tdm_rows *rows) {
     const tdm_mode_params *params = work->pipeline->params;
-    (void)tdm__micro_batch(params, &work->pipeline->stage[index].rows[work->part], params->job->train.accumulate,
-                           micro_batch, rows);
+    const int64_t count = params->job->train.accumulate;
+    if (!tdm__micro_batch(params, &work->pipeline->stage[index].rows[work->part], count, micro_batch, rows))
+        *rows = (tdm_rows){.rows = 0};
     rows->replica = params->rank;
-    rows->present = UINT64_MAX >> (TDM_REPLICAS_MAX - params->replicas);
+    if (params->plan->statistics_bytes > 0)
+        rows->present = tdm__exchange_present(work->all_rows, params->replicas, count, micro_batch);
+}
+
+/* Ranks make the same calls in which they exchange statistics, so they run equally many micro-batches. Without
+ * statistics each runs its own; a rank without rows runs one, in which its buckets become ready. */
+static int64_t count_micro_batches(const pipeline_work *work) {
+    const tdm_mode_params *params = work->pipeline->params;
+    const tdm_rows *own = &work->pipeline->stage[0].rows[work->part];
+    const int64_t most = params->job->train.accumulate;
+    tdm_rows rows;
+    int64_t count = 1;
+    if (params->plan->statistics_bytes > 0)
+        while (count < most && tdm__exchange_present(work->all_rows, params->replicas, most, count) != 0) count++;
+    else
+        while (tdm__micro_batch(params, own, most, count, &rows)) count++;
+    return count;
 }
 
 static tdm_status run_forward(const pipeline_work *work, tdm_replica *replica, const tdm_rows *rows,
@@ -294,14 +314,11 @@ static tdm_status pass_of_one(const pipeline_work *work) {
     return TDM_OK;
 }
 
-tdm_status tdm__pipeline_pass(tdm_pipeline *p, int part, const tdm_exec_hooks *hooks) {
-    pipeline_work work = {.pipeline = p, .part = part, .hooks = hooks, .run = run_pass};
-    tdm_rows rows;
+tdm_status tdm__pipeline_pass(tdm_pipeline *p, int part, int64_t all_rows, const tdm_exec_hooks *hooks) {
+    pipeline_work work = {.pipeline = p, .part = part, .all_rows = all_rows, .hooks = hooks, .run = run_pass};
     if (hooks != NULL) work.early = *hooks;
     work.early.bucket_ready = NULL;
-    while (tdm__micro_batch(p->params, &p->stage[0].rows[part], p->params->job->train.accumulate, work.micro_batches,
-                            &rows))
-        work.micro_batches++;
+    work.micro_batches = count_micro_batches(&work);
     return p->count == 1 ? pass_of_one(&work) : run_all(&work);
 }
 

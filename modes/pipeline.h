@@ -29,10 +29,11 @@ unsigned tdm__pipeline_phases(const tdm_pipeline *pipeline);
 tdm_status tdm__pipeline_begin(tdm_pipeline *pipeline, const tdm_shard *parts, int count, const tdm_values *values);
 /* The rows of each part, at the address where the stage sees them. */
 const tdm_rows *tdm__pipeline_rows(const tdm_pipeline *pipeline, int stage);
-/* Forward, loss and backward of a part, which has rows; its gradients are in the arenas afterwards. `hooks` (NULL:
- * none) are called from the threads of the stages: bucket_ready one at a time, in the last micro-batch, in the order of
- * the buckets; exchange by several stages at once. */
-tdm_status tdm__pipeline_pass(tdm_pipeline *pipeline, int part, const tdm_exec_hooks *hooks);
+/* Forward, loss and backward of a part; its gradients are in the arenas afterwards, and of a part without rows what was
+ * there. `all_rows`: of all ranks in this step; read only if they exchange statistics. `hooks` (NULL: none) are called
+ * from the threads of the stages: bucket_ready one at a time, in the last micro-batch, in the order of the buckets;
+ * exchange by several stages at once. */
+tdm_status tdm__pipeline_pass(tdm_pipeline *pipeline, int part, int64_t all_rows, const tdm_exec_hooks *hooks);
 tdm_status tdm__pipeline_update(tdm_pipeline *pipeline, const tdm_update *update);
 tdm_status tdm__pipeline_end(tdm_pipeline *pipeline);
 /* As tdm__replica_wait. */

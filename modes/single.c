@@ -109,7 +109,7 @@ static tdm_status run_parts(const single_step *step) {
     while (parts < step->parts && step->rows[parts].rows > 0) parts++;
     for (int k = 0; k < stages; k++) s->kept[k].sums = 0;
     for (int i = 0; i < parts; i++) {
-        TDM_TRY(tdm__pipeline_pass(s->pipeline, i, NULL));
+        TDM_TRY(tdm__pipeline_pass(s->pipeline, i, 0, NULL));
         for (int k = 0; k < stages; k++) TDM_TRY(add_part(s->replica->stages[k], &s->kept[k], type, i, parts));
     }
     for (int k = 0; k < stages; k++) TDM_TRY(use_sum(s->replica->stages[k], &s->kept[k], type));
@@ -134,7 +134,7 @@ static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const td
     tdm_values values = tdm__optim_all_values(update, result->denominator);
     TDM_TRY(tdm__pipeline_begin(s->pipeline, batch->shard, step.parts, &values));
     step.rows = tdm__pipeline_rows(s->pipeline, 0);
-    TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(batch->shard, step.parts), work, &step));
+    TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(batch), work, &step));
     return tdm__pipeline_end(s->pipeline);
 }
 

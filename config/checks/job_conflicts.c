@@ -60,14 +60,6 @@ static bool powersgd_in_one(const tdm_job *job, tdm_text *sentence) {
 }
 
 /* The last batch of an epoch may leave ranks without samples. */
-static bool join_lacks_statistics(const tdm_job *job, tdm_text *sentence) {
-    if (!job->parallel.ddp.join || !job->parallel.sync_batchnorm) return false;
-    tdm__text_puts(sentence,
-                   "parallel.ddp.join leaves ranks without samples, which have no statistics to exchange; leave "
-                   "out join or sync_batchnorm");
-    return true;
-}
-
 static bool join_lacks_means(const tdm_job *job, tdm_text *sentence) {
     if (!job->parallel.ddp.join || job->parallel.ddp.average != TDM_AVERAGE_RANKS) return false;
     tdm__text_puts(sentence,
@@ -170,7 +162,6 @@ const tdm_job_conflict tdm__job_conflicts[] = {
     {"parallel.ddp.backend", "parallel.stages", backend_has_stages},
     {"parallel.ddp.average", "parallel.mode", ranks_average_in_one},
     {"parallel.ddp.compress.type", "parallel.mode", powersgd_in_one},
-    {"parallel.ddp.join", "parallel.sync_batchnorm", join_lacks_statistics},
     {"parallel.ddp.join", "parallel.ddp.average", join_lacks_means},
     {"train.precision", "parallel.device", cpu_lacks_tf32},
     {"data.transform.std", "data.transform.mean", std_has_other_length},

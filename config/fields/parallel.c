@@ -38,8 +38,10 @@ const tdm_field tdm__parallel_rows[] = {
          "cut by their work; train.accumulate micro-batches keep the stages busy",
          "一个副本切分到几个设备；各层用 stage 指定所在的段，都未写时按计算量切分；train.accumulate 个微批使各段同时工作")},
     {FIELD(BOOL, tdm_parallel_section, sync_batchnorm, "false"),
-     HELP("batch norm takes the statistics of all devices' rows, as torch SyncBatchNorm; false: each device its own",
-          "批归一化使用所有设备样本的统计量，同 torch SyncBatchNorm；false 表示各设备用自己的")},
+     HELP(
+         "batch norm takes the statistics of all devices' rows, as torch SyncBatchNorm, with join of those that are "
+         "there; false: each device its own",
+         "批归一化使用所有设备样本的统计量，同 torch SyncBatchNorm（有 join 时为实有样本）；false 表示各设备用自己的")},
     {FIELD(INTERVAL, tdm_parallel_section, verify, "null"), FLAGS(NULLABLE),
      HELP("how often the replicas are compared: parameters, optimizer state, counters; they are always compared before "
           "an evaluation and before a checkpoint; null: only then",

@@ -124,18 +124,18 @@ static tdm_status forward_node(tdm_replica *replica, int index, const tdm_rows *
 }
 
 /* The steps from *step on, as far as to where replicas exchange statistics, or to `end`. In evaluation they exchange
- * nothing. */
+ * nothing. Without rows nothing is computed. */
 static tdm_status forward_from(tdm_replica *replica, const tdm_rows *rows, bool training, int *step, int end) {
     const tdm_plan *plan = replica->plan;
     tdm_prepared *prepared = NULL;
     TDM_TRY(enter(replica));
-    TDM_TRY(tdm__prepared_find(replica, rows->rows, training, &prepared));
-    if (*step == 0) TDM_TRY(round_batch(replica, rows));
+    if (rows->rows > 0) TDM_TRY(tdm__prepared_find(replica, rows->rows, training, &prepared));
+    if (rows->rows > 0 && *step == 0) TDM_TRY(round_batch(replica, rows));
     while (*step < end) {
         const tdm_plan_step *s = &plan->steps[(*step)++];
         const bool statistics = s->kind == TDM_STEP_STATISTICS;
         if (statistics && !training) continue;
-        TDM_TRY(forward_node(replica, s->index, rows, prepared, statistics));
+        if (rows->rows > 0) TDM_TRY(forward_node(replica, s->index, rows, prepared, statistics));
         if (statistics) break;
     }
     return TDM_OK;
@@ -250,21 +250,27 @@ static tdm_status recompute_node(tdm_replica *replica, int index, const tdm_rows
     return replica->plan->nodes[index].kernel->recompute(&args);
 }
 
+static tdm_status backward_step(tdm_replica *replica, const tdm_plan_step *step, const tdm_rows *rows,
+                                const tdm_prepared *prepared, bool first) {
+    if (step->kind == TDM_STEP_STATISTICS) return backward_statistics(replica, step->index, rows, prepared, first);
+    if (step->kind == TDM_STEP_RECOMPUTE) return recompute_node(replica, step->index, rows, prepared);
+    return backward_node(replica, step->index, rows, prepared, first);
+}
+
 static tdm_status backward_from(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks,
                                 int *step, int end) {
     const tdm_plan *plan = replica->plan;
     tdm_prepared *prepared = NULL;
     TDM_TRY(enter(replica));
-    TDM_TRY(tdm__prepared_find(replica, rows->rows, true, &prepared));
+    if (rows->rows > 0) TDM_TRY(tdm__prepared_find(replica, rows->rows, true, &prepared));
     while (*step < end) {
         const tdm_plan_step *s = &plan->steps[(*step)++];
-        if (s->kind == TDM_STEP_STATISTICS) return backward_statistics(replica, s->index, rows, prepared, first);
-        if (s->kind == TDM_STEP_BACKWARD)
-            TDM_TRY(backward_node(replica, s->index, rows, prepared, first));
-        else if (s->kind == TDM_STEP_RECOMPUTE)
-            TDM_TRY(recompute_node(replica, s->index, rows, prepared));
-        else if (hooks != NULL && hooks->bucket_ready != NULL)
-            TDM_TRY(hooks->bucket_ready(hooks->user, s->index));
+        if (s->kind == TDM_STEP_READY) {
+            if (hooks != NULL && hooks->bucket_ready != NULL) TDM_TRY(hooks->bucket_ready(hooks->user, s->index));
+        } else if (rows->rows > 0) {
+            TDM_TRY(backward_step(replica, s, rows, prepared, first));
+        }
+        if (s->kind == TDM_STEP_STATISTICS) break;
     }
     return TDM_OK;
 }

@@ -254,7 +254,8 @@ typedef struct tdm_exec_hooks {
 } tdm_exec_hooks;
 
 /* The forward steps of a training pass, from *step on (0 at first), as far as to where replicas exchange statistics, or
- * to the end. *step is where to go on. */
+ * to the end. *step is where to go on. A replica without rows computes nothing, here and in backward: it stops where the
+ * others do, and its buckets become ready. */
 tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, int *step);
 /* The backward steps for the rows of the last training pass, likewise; *step is plan->forward_steps at first. first:
  * gradients are written, else added to. hooks may be NULL. */

@@ -277,10 +277,12 @@ TEST(compressed_gradients) {
 /* The last batch of an epoch has two rows: with three ranks one has none. */
 TEST(uneven_batches) {
     tdm_graph *graph = law_graph(1, 1);
-    for (int n = 2; n <= 3; n++) {
+    for (int i = 0; i < 4; i++) {
+        const int n = 2 + i % 2;
         tdm_job job;
         small_job(&job);
         job.data.train.samples = 12 * n + 2;
+        job.parallel.sync_batchnorm = i >= 2;
         job.parallel.ddp.join = true;
         job.parallel.ddp.backend = TDM_BACKEND_SHM;
         law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n), dp = run_as(&job, graph, TDM_MODE_DP, n);

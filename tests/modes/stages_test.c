@@ -131,6 +131,8 @@ TEST(ranks_without_samples) {
         job.parallel.verify = (tdm_interval){TDM_INTERVAL_STEPS, 1};
         check_stages(&job, graph, 4, 3);
         check_stages(&job, normed, 3, 3);
+        job.parallel.sync_batchnorm = true;
+        check_stages(&job, normed, 4, 3);
     }
     tdm_graph_free(graph);
     tdm_graph_free(normed);
@@ -158,14 +160,15 @@ static tdm_graph *normed(void) {
 }
 
 /* The statistics of a micro-batch on all ranks, whichever stage has the batch norm. 48 samples: 3 replicas have batches
- * of 18, 18 and 12 of them. */
+ * of 18, 18 and 12 of them. 46 with join: the last 10 are 4, 3 and 3, in micro-batches of 2, 2 or 1, 1, 1. */
 TEST(statistics_of_all_ranks) {
     static const int micro[] = {1, 2, 3, 6};
     tdm_graph *graph = normed();
     for (int i = 0; i < 4; i++) {
         tdm_job job;
         law_short_job(&job);
-        job.data.train.samples = 48;
+        job.parallel.ddp.join = i == 1 || i == 2;
+        job.data.train.samples = job.parallel.ddp.join ? 46 : 48;
         job.train.accumulate = micro[i];
         job.train.clip_grad_norm = 0.5;
         job.parallel.sync_batchnorm = true;
