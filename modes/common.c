@@ -119,6 +119,31 @@ tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const 
     return backward(replica, rows, first, hooks);
 }
 
+/* ---- gradients ---- */
+
+float *tdm__replica_bucket(const tdm_replica *replica, int bucket) {
+    const tdm_plan *plan = replica->plan;
+    const tdm_plan_bucket *b = &plan->buckets[bucket];
+    const tdm_replica *stage = replica->stages[plan->nodes[plan->params[b->first_param].node].stage];
+    return stage->grad + tdm__replica_floats_at(stage, b->offset);
+}
+
+/* The gradients of a stage, from its device to the host or back. */
+static tdm_status copy_stage(const tdm_replica *stage, float *host, bool to_host) {
+    tdm_device *device = stage->device;
+    float *whole = host + stage->plan->stages[stage->stage].trained_at;
+    const size_t bytes = tdm__replica_trained(stage) * sizeof(float);
+    return device->ops->queues->copy(device, NULL, to_host ? whole : stage->grad, to_host ? stage->grad : whole, bytes);
+}
+
+tdm_status tdm__copy_gradients(const tdm_replica *replica, float *host, bool to_host) {
+    tdm_replica *const *stage = replica->stages;
+    const int count = replica->plan->stage_count;
+    for (int k = 0; k < count; k++) TDM_TRY(copy_stage(stage[k], host, to_host));
+    for (int k = 0; k < count; k++) TDM_TRY(stage[k]->device->ops->queues->finish(stage[k]->device, NULL));
+    return TDM_OK;
+}
+
 /* ---- replicas ---- */
 
 size_t tdm__target_bytes(const tdm_plan *plan) {

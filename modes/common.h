@@ -27,6 +27,11 @@ tdm_status tdm__pass_exchange(tdm_replica *replica, int step, tdm_phase phase, c
 tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, bool first, int part,
                      const tdm_exec_hooks *hooks);
 
+/* Where the gradients of a bucket lie, in the memory of the stage that has them. */
+float *tdm__replica_bucket(const tdm_replica *replica, int bucket);
+/* The gradients of all stages, as they lie, from their devices to the host or back. Waits for the devices. */
+tdm_status tdm__copy_gradients(const tdm_replica *replica, float *host, bool to_host);
+
 /* Opens a device of this run and a replica on it, or one for each stage; `out` is the first. Sets the options' seed,
  * rows and target_bytes. */
 tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options options, tdm_replica **out);

@@ -389,20 +389,15 @@ static tdm_status ddp_sync(tdm_mode *mode, bool with_state) {
 /* ---- what compression has kept back ---- */
 
 static tdm_status ddp_list_state(tdm_mode *mode, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count) {
-    tdm_powersgd *power = ((ddp *)mode)->reducer->power;
-    *count = 0;
-    if (power == NULL || (saves && !power->is_warm)) return TDM_OK;
-    return tdm__powersgd_list(power, zone, out, count);
+    return tdm__powersgd_list(((ddp *)mode)->reducer->power, zone, saves, out, count);
 }
 
 static tdm_status ddp_gather_state(tdm_mode *mode) {
-    tdm_powersgd *power = ((ddp *)mode)->reducer->power;
-    return power != NULL && power->is_warm ? tdm__powersgd_gather(power) : TDM_OK;
+    return tdm__powersgd_gather(((ddp *)mode)->reducer->power);
 }
 
 static tdm_status ddp_share_state(tdm_mode *mode, bool found) {
-    tdm_powersgd *power = ((ddp *)mode)->reducer->power;
-    return power != NULL ? tdm__powersgd_share(power, found) : TDM_OK;
+    return tdm__powersgd_share(((ddp *)mode)->reducer->power, found);
 }
 
 const tdm_mode_ops tdm_mode_ddp = {

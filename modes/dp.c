@@ -6,7 +6,8 @@
  *   gather     outputs, in replica order, on output_device
  *   loss       there, over the whole batch, with its gradient
  *   backward   all replicas in parallel, each with its rows of that gradient
- *   comm       gradients are added as the canonical tree into replica 0's (each device adds a slice where it can)
+ *   comm       gradients are added as the canonical tree into replica 0's (each device adds a slice where it can), or
+ *              their sum is approximated (compress: powersgd)
  *   optimizer  one update there
  *
  * With `loss: replica` each replica computes the loss of its own shard, and only numbers are gathered. With `update:
@@ -70,6 +71,16 @@ static tdm_status open_peer_gradients(dp *d) {
     return TDM_OK;
 }
 
+static tdm_status open_powersgd(dp *d) {
+    const tdm_mode_params *params = &d->base.params;
+    TDM_TRY(tdm__powersgd_open_here(&d->power, params, false));
+    for (int i = 0; d->power != NULL && i < d->count; i++) {
+        tdm__replica_lend(d->replica[i], tdm__powersgd_here_bytes(params->plan, params->job, d->count, 0));
+        tdm__replica_set_captures(d->replica[i], TDM_CAPTURES_NEVER);
+    }
+    return TDM_OK;
+}
+
 static tdm_status dp_open(tdm_mode *mode) {
     dp *d = (dp *)mode;
     const tdm_mode_params *params = &mode->params;
@@ -85,6 +96,7 @@ static tdm_status dp_open(tdm_mode *mode) {
     if (gathers(params->job)) mode->phases |= 1u << TDM_PHASE_GATHER;
     if (!d->updates_all) mode->phases |= 1u << TDM_PHASE_REPLICATE;
     if (!d->team.reaches) TDM_TRY(open_peer_gradients(d));
+    TDM_TRY(open_powersgd(d));
     return gathers(params->job) ? tdm__dp_open_gathered(d) : TDM_OK;
 }
 
@@ -92,6 +104,7 @@ static void dp_close(tdm_mode *mode) {
     dp *d = (dp *)mode;
     const tdm_device_ops *ops = mode->params.device;
     tdm__team_close(&d->team);
+    tdm__powersgd_close(d->power);
     if (d->output_replica != NULL) {
         ops->release(d->output_replica->device, d->output);
         ops->release(d->output_replica->device, d->output_gradient);
@@ -253,9 +266,22 @@ static tdm_status dp_sync(tdm_mode *mode, bool with_state) {
     return TDM_OK;
 }
 
+static tdm_status dp_list_state(tdm_mode *mode, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count) {
+    return tdm__powersgd_list(((dp *)mode)->power, zone, saves, out, count);
+}
+
+static tdm_status dp_gather_state(tdm_mode *mode) {
+    return tdm__powersgd_gather(((dp *)mode)->power);
+}
+
+static tdm_status dp_share_state(tdm_mode *mode, bool found) {
+    return tdm__powersgd_share(((dp *)mode)->power, found);
+}
+
 const tdm_mode_ops tdm_mode_dp = {
     .name = "dp",
     .bytes = sizeof(dp),
+    .compression_memory = tdm__powersgd_here_bytes,
     .gathered_bytes = dp_gathered_bytes,
     .wire_bytes = dp_wire_bytes,
     .open = dp_open,
@@ -264,4 +290,7 @@ const tdm_mode_ops tdm_mode_dp = {
     .collect = dp_collect,
     .evaluate = dp_evaluate,
     .sync = dp_sync,
+    .list_state = dp_list_state,
+    .gather_state = dp_gather_state,
+    .share_state = dp_share_state,
 };

@@ -3,6 +3,7 @@
 #ifndef TDM_MODES_DP_H
 #define TDM_MODES_DP_H
 
+#include "modes/compress/powersgd.h"
 #include "modes/exchange.h"
 #include "modes/parallel_apply.h"
 
@@ -15,6 +16,7 @@ typedef struct dp {
     tdm_replica *output_replica;    /* on output_device. It and the next three are NULL with loss: replica */
     char *output, *output_gradient; /* gathered, [rows of all, width] */
     char *target;                   /* targets of the other replicas, gathered; NULL if every device reaches them */
+    tdm_powersgd *power;            /* NULL: none */
     float **peer_gradient; /* of each replica, on its device, if it adds another's gradients to its own and does not
                               reach them; else NULL. All of it NULL if every device reaches them all */
 } dp;
@@ -47,7 +49,8 @@ static inline size_t tdm__dp_output_bytes(const tdm_plan *plan, int64_t rows) {
 tdm_status tdm__dp_open_gathered(dp *d);
 /* Forward, gather, loss and backward of each micro-batch, by the step's `all`. */
 tdm_status tdm__dp_gathered_passes(dp_step *step);
-/* Adds the gradients as the canonical tree: on replica 0, with update: all on every replica. */
+/* Adds the gradients as the canonical tree, or approximates their sum (PowerSGD): on replica 0, with update: all on every
+ * replica. */
 tdm_status tdm__dp_reduce(dp_step *step);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef TDM_MODES_SINGLE_H
 #define TDM_MODES_SINGLE_H
 
+#include "modes/compress/powersgd.h"
 #include "modes/exchange.h"
 #include "modes/pipeline.h"
 #include "runtime/base/tree.h"
@@ -24,8 +25,9 @@ typedef struct single {
     tdm_mode base;
     tdm_replica *replica;
     tdm_pipeline *pipeline;
-    single_kept *kept; /* of each stage; NULL with one part, and with `part` */
-    single_part *part; /* of each part and stage, where parts go in stretches: the first part has the replica's own
+    tdm_powersgd *power; /* NULL: none */
+    single_kept *kept;   /* of each stage; NULL with one part, and with `part` */
+    single_part *part;   /* of each part and stage, where parts go in stretches: the first part has the replica's own
                           memory; else NULL */
 } single;
 
@@ -35,6 +37,7 @@ typedef struct single_step {
     const tdm_update *update;
     int parts;
     const tdm_rows *rows; /* of each part, where the first stage sees them */
+    bool approximates;    /* PowerSGD, in this step */
 } single_step;
 
 tdm_status tdm__single_open_stretches(single *s);

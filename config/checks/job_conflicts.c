@@ -50,15 +50,6 @@ static bool ranks_average_in_one(const tdm_job *job, tdm_text *sentence) {
     return true;
 }
 
-static bool powersgd_in_one(const tdm_job *job, tdm_text *sentence) {
-    if (job->parallel.ddp.compress.type != TDM_COMPRESS_POWERSGD || job->parallel.mode == TDM_MODE_DDP ||
-        job->parallel.device_ids.count <= 1)
-        return false;
-    tdm__text_puts(sentence, "parallel.ddp.compress: powersgd needs mode ddp or a single device; single and dp do not "
-                             "compute it");
-    return true;
-}
-
 /* The last batch of an epoch may leave ranks without samples. */
 static bool join_lacks_means(const tdm_job *job, tdm_text *sentence) {
     if (!job->parallel.ddp.join || job->parallel.ddp.average != TDM_AVERAGE_RANKS) return false;
@@ -161,7 +152,6 @@ const tdm_job_conflict tdm__job_conflicts[] = {
     {"parallel.stages", "parallel.mode", dp_has_stages},
     {"parallel.ddp.backend", "parallel.stages", backend_has_stages},
     {"parallel.ddp.average", "parallel.mode", ranks_average_in_one},
-    {"parallel.ddp.compress.type", "parallel.mode", powersgd_in_one},
     {"parallel.ddp.join", "parallel.ddp.average", join_lacks_means},
     {"train.precision", "parallel.device", cpu_lacks_tf32},
     {"data.transform.std", "data.transform.mean", std_has_other_length},

@@ -132,8 +132,8 @@ const tdm_field tdm__compress_rows[] = {
     {FIELD(ENUM, tdm_compress_section, type, "none"), .names = compression_names, FLAGS(MAIN),
      HELP(
          "how gradients are sent between ranks: as floats; rounded to 16 bits, half the bytes; powersgd: as two thin "
-         "factors of each matrix",
-         "进程间梯度的传送方式：none 为单精度；bf16、fp16 舍入为 16 位，字节减半；powersgd 把每个矩阵分解为两个窄因子")},
+         "factors of each matrix; single and dp send nothing and have the same numbers",
+         "进程间梯度的传送方式：none 为单精度；bf16、fp16 舍入为 16 位，字节减半；powersgd 把每个矩阵分解为两个窄因子；single 与 dp 不传送，数值相同")},
     {FIELD(INT, tdm_compress_section, rank, "1"), .types = BIT(TDM_COMPRESS_POWERSGD), RANGE(1, 1024),
      HELP("columns of a factor: more are more accurate and more bytes; PyTorch's matrix_approximation_rank",
           "因子的列数：越多越精确，字节也越多；即 PyTorch 的 matrix_approximation_rank")},
@@ -146,8 +146,7 @@ const tdm_field tdm__compress_rows[] = {
      HELP("matrices whose factors are not smaller by this much are sent as they are; PyTorch's min_compression_rate",
           "因子不能缩小到此倍数的矩阵原样传送；即 PyTorch 的 min_compression_rate")},
     {FIELD(BOOL, tdm_compress_section, error_feedback, "true"), .types = BIT(TDM_COMPRESS_POWERSGD),
-     HELP("add what compression has kept back to the next gradient; a copy of the gradients in memory",
-          "把压缩丢下的部分加到下一步的梯度；多占一份梯度的内存")},
+     HELP("add what compression has kept back to the next gradient", "把压缩丢下的部分加到下一步的梯度")},
     {FIELD(BOOL, tdm_compress_section, warm_start, "true"), .types = BIT(TDM_COMPRESS_POWERSGD),
      HELP("begin with the factors of the step before instead of drawn ones", "从上一步的因子出发，而不是随机抽取")},
     {FIELD(INT, tdm_compress_section, seed, "0"), .types = BIT(TDM_COMPRESS_POWERSGD), RANGE(0, 4294967295.0),

@@ -52,11 +52,9 @@ static tdm_status open_narrow(tdm_reducer *reducer) {
 
 tdm_status tdm__compression_open(tdm_reducer *reducer) {
     const tdm_mode_params *params = reducer->params;
-    for (int k = 0; !params->device->discrete && k < params->plan->stage_count; k++) {
-        const size_t bytes = tdm__compression_memory(params->plan, params->job, params->replicas, k);
-        reducer->replica->stages[k]->memory_bytes += bytes;
-        reducer->replica->stages[k]->lent_bytes += bytes;
-    }
+    for (int k = 0; !params->device->discrete && k < params->plan->stage_count; k++)
+        tdm__replica_lend(reducer->replica->stages[k],
+                          tdm__compression_memory(params->plan, params->job, params->replicas, k));
     if (params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD)
         return tdm__powersgd_open(&reducer->power, params);
     return tdm__compressed_type(params->job, params->replicas) == TDM_DTYPE_F32 ? TDM_OK : open_narrow(reducer);

@@ -47,8 +47,8 @@ size_t tdm__powersgd_floats(const tdm_plan *plan, const tdm_compress_section *se
 }
 
 size_t tdm__powersgd_bytes(const tdm_plan *plan, const tdm_compress_section *settings, int stage) {
-    const size_t error = settings->error_feedback ? plan->stages[stage].trained_floats : 0;
-    return (error + tdm__plan_floats(tdm__powersgd_floats(plan, settings, stage))) * sizeof(float);
+    return (plan->stages[stage].trained_floats + tdm__plan_floats(tdm__powersgd_floats(plan, settings, stage))) *
+           sizeof(float);
 }
 
 /* ---- opening ---- */
@@ -75,41 +75,53 @@ static void lay_out(tdm_powersgd *power) {
     }
 }
 
-static tdm_status open_memory(tdm_powersgd *power) {
+tdm_status tdm__power_new(tdm_powersgd **out, const tdm_mode_params *params, int count) {
+    const tdm_plan *plan = params->plan;
+    TDM_TRY(tdm__new(params->host, out, 1, sizeof(**out), "PowerSGD"));
+    tdm_powersgd *power = *out;
+    *power = (tdm_powersgd){.params = params, .settings = &params->job->parallel.ddp.compress, .count = count};
+    TDM_TRY(tdm__new(params->host, &power->matrix, (size_t)plan->trained_count, sizeof(*power->matrix), "matrices"));
+    TDM_TRY(tdm__new(params->host, &power->bucket, (size_t)plan->bucket_count, sizeof(*power->bucket), "buckets"));
+    TDM_TRY(tdm__new(params->host, &power->member, (size_t)count, sizeof(*power->member), "members"));
+    for (int i = 0; i < plan->trained_count; i++) power->matrix[i] = tdm__power_matrix(plan, power->settings, i);
+    lay_out(power);
+    return TDM_OK;
+}
+
+static size_t wire_bytes(const tdm_powersgd *power) {
+    return tdm__plan_floats(power->wire_floats) * sizeof(float);
+}
+
+tdm_status tdm__power_open_member(tdm_powersgd *power, int index, float *wire) {
     const tdm_mode_params *params = power->params;
-    const size_t bytes = tdm__plan_floats(power->wire_floats) * sizeof(float);
-    void *wire = NULL, *error = NULL;
-    power->owns_wire = params->comm->ops->allocate == NULL;
-    if (power->owns_wire)
-        TDM_TRY(tdm__new_pages(params->host, &wire, bytes, "factors of gradients"));
-    else
-        TDM_TRY(tdm__comm_allocate(params->comm, bytes, &wire));
-    power->wire = wire;
-    if (power->settings->error_feedback)
-        TDM_TRY(tdm__new_pages(params->host, &error, params->plan->trained_floats * sizeof(float),
-                               "what compressed gradients keep back"));
-    power->error = error;
+    tdm_power_member *member = &power->member[index];
+    void *own = wire, *kept = NULL;
+    if (wire == NULL) TDM_TRY(tdm__new_pages(params->host, &own, wire_bytes(power), "factors of gradients"));
+    member->wire = own;
+    TDM_TRY(tdm__new_pages(params->host, &kept, params->plan->trained_floats * sizeof(float),
+                           "what compressed gradients keep back"));
+    member->kept = kept;
     return TDM_OK;
 }
 
 tdm_status tdm__powersgd_open(tdm_powersgd **out, const tdm_mode_params *params) {
-    const tdm_plan *plan = params->plan;
-    TDM_TRY(tdm__new(params->host, out, 1, sizeof(**out), "PowerSGD"));
-    tdm_powersgd *power = *out;
-    *power = (tdm_powersgd){.params = params, .settings = &params->job->parallel.ddp.compress};
-    TDM_TRY(tdm__new(params->host, &power->matrix, (size_t)plan->trained_count, sizeof(*power->matrix), "matrices"));
-    TDM_TRY(tdm__new(params->host, &power->bucket, (size_t)plan->bucket_count, sizeof(*power->bucket), "buckets"));
-    for (int i = 0; i < plan->trained_count; i++) power->matrix[i] = tdm__power_matrix(plan, power->settings, i);
-    lay_out(power);
-    return open_memory(power);
+    void *wire = NULL;
+    TDM_TRY(tdm__power_new(out, params, 1));
+    if (params->comm->ops->allocate != NULL) TDM_TRY(tdm__comm_allocate(params->comm, wire_bytes(*out), &wire));
+    (*out)->lends_wire = wire != NULL;
+    return tdm__power_open_member(*out, 0, wire);
 }
 
 void tdm__powersgd_close(tdm_powersgd *power) {
     if (power == NULL) return;
     const tdm_host *host = power->params->host;
-    if (power->owns_wire) tdm__delete_pages(host, power->wire);
-    tdm__delete_pages(host, power->error);
+    for (int i = 0; power->member != NULL && i < power->count; i++) {
+        if (!power->lends_wire) tdm__delete_pages(host, power->member[i].wire);
+        tdm__delete_pages(host, power->member[i].kept);
+        tdm__delete_pages(host, power->member[i].grad);
+    }
     tdm__delete_pages(host, power->all);
+    tdm__delete(host, power->member);
     tdm__delete(host, power->matrix);
     tdm__delete(host, power->bucket);
     tdm__delete(host, power);
@@ -122,7 +134,7 @@ static void draw(tdm_powersgd *power, const tdm_power_matrix *m, int64_t step) {
     const tdm_plan_param *param = &power->params->plan->params[m->param];
     const int64_t again = power->settings->warm_start ? 0 : step * 65536;
     const tdm_param_form *f = &param->form;
-    float *q = power->wire + m->q;
+    float *q = power->member->wire + m->q;
     tdm_rng rng;
     tdm__rng_seed(&rng, (uint64_t)(power->settings->seed + param->graph_param + again),
                   power->params->job->rng_profile);
@@ -134,61 +146,97 @@ static void draw(tdm_powersgd *power, const tdm_power_matrix *m, int64_t step) {
     }
 }
 
-/* P of a matrix, or the matrix itself. */
-static void begin_one(tdm_powersgd *power, float *grad, const tdm_power_matrix *m, int64_t step) {
-    const tdm_plan_param *param = &power->params->plan->params[m->param];
-    float *g = grad + m->at, *q = power->wire + m->q;
-    if (m->rank == 0) {
-        memcpy(power->wire + m->sum, g, (size_t)param->stored * sizeof(*g));
-        return;
-    }
-    if (power->error != NULL) {
-        float *error = power->error + param->offset;
-        for (int64_t i = 0; i < param->stored; i++) error[i] = g[i] += error[i];
-    }
-    if (!power->is_warm || !power->settings->warm_start) draw(power, m, step);
-    tdm__power_orthogonalize(q, m->columns, m->rank);
-    tdm__power_left(power->wire + m->p, g, q, m->rows, m->columns, m->rank);
+typedef struct span {
+    const tdm_power_matrix *first, *end;
+} span;
+
+static span matrices_of(const tdm_powersgd *power, int bucket) {
+    const tdm_plan_bucket *range = &power->params->plan->buckets[bucket];
+    const tdm_power_matrix *first = &power->matrix[range->first_param];
+    return (span){first, first + range->param_count};
 }
 
-static void approximate(tdm_powersgd *power, float *grad, const tdm_power_matrix *m) {
-    float *p = power->wire + m->p;
-    if (m->rank == 0) return;
-    tdm__power_orthogonalize(p, m->rows, m->rank);
-    tdm__power_right(power->wire + m->q, grad + m->at, p, m->rows, m->columns, m->rank);
-}
-
-static void end_one(tdm_powersgd *power, float *grad, const tdm_power_matrix *m) {
-    const tdm_plan_param *param = &power->params->plan->params[m->param];
-    const float share = 1.0f / (float)power->params->comm->world;
-    float *g = grad + m->at;
-    if (m->rank == 0) {
-        memcpy(g, power->wire + m->sum, (size_t)param->stored * sizeof(*g));
-        return;
+void tdm__power_draw(tdm_powersgd *power, int bucket, int64_t step) {
+    const span all = matrices_of(power, bucket);
+    for (const tdm_power_matrix *m = all.first; m < all.end; m++) {
+        if (m->rank == 0) continue;
+        if (!power->is_warm || !power->settings->warm_start) draw(power, m, step);
+        tdm__power_orthogonalize(power->member->wire + m->q, m->columns, m->rank);
     }
-    tdm__power_product(g, power->wire + m->p, power->wire + m->q, m->rows, m->columns, m->rank);
-    if (power->error == NULL) return;
-    float *error = power->error + param->offset;
-    for (int64_t i = 0; i < param->stored; i++) error[i] -= share * g[i];
 }
 
-static tdm_status sum(tdm_powersgd *power, size_t at, size_t count) {
+/* x + -0 is x for every x. */
+static void add_or_copy(float *to, const float *grad, size_t count, bool adds) {
+    for (size_t i = 0; i < count; i++) {
+        const float g = grad != NULL ? grad[i] : -0.0f;
+        to[i] = adds ? to[i] + g : g;
+    }
+}
+
+void tdm__power_take(tdm_powersgd *power, tdm_power_member *member, int bucket, const float *grad) {
+    const span all = matrices_of(power, bucket);
+    for (const tdm_power_matrix *m = all.first; m < all.end; m++) {
+        const tdm_plan_param *param = &power->params->plan->params[m->param];
+        const float *g = grad != NULL ? grad + m->at : NULL;
+        float *kept = member->kept + param->offset;
+        if (m->rank == 0) {
+            add_or_copy(member->wire + m->sum, g, (size_t)param->stored, false);
+            continue;
+        }
+        add_or_copy(kept, g, (size_t)param->stored, power->settings->error_feedback);
+        tdm__power_left(member->wire + m->p, kept, power->member->wire + m->q, m->rows, m->columns, m->rank);
+    }
+}
+
+void tdm__power_turn(tdm_powersgd *power, int bucket) {
+    const span all = matrices_of(power, bucket);
+    for (const tdm_power_matrix *m = all.first; m < all.end; m++)
+        if (m->rank > 0) tdm__power_orthogonalize(power->member->wire + m->p, m->rows, m->rank);
+}
+
+void tdm__power_approximate(tdm_powersgd *power, tdm_power_member *member, int bucket) {
+    const span all = matrices_of(power, bucket);
+    for (const tdm_power_matrix *m = all.first; m < all.end; m++) {
+        const float *kept = member->kept + power->params->plan->params[m->param].offset;
+        if (m->rank == 0) continue;
+        tdm__power_right(member->wire + m->q, kept, power->member->wire + m->p, m->rows, m->columns, m->rank);
+    }
+}
+
+void tdm__power_give(tdm_powersgd *power, tdm_power_member *member, int bucket, float *grad) {
+    const float share = 1.0f / (float)power->params->replicas, *wire = power->member->wire;
+    const span all = matrices_of(power, bucket);
+    for (const tdm_power_matrix *m = all.first; m < all.end; m++) {
+        const tdm_plan_param *param = &power->params->plan->params[m->param];
+        float *g = grad + m->at, *kept = member->kept + param->offset;
+        if (m->rank == 0) {
+            memcpy(g, wire + m->sum, (size_t)param->stored * sizeof(*g));
+            continue;
+        }
+        tdm__power_product(g, wire + m->p, wire + m->q, m->rows, m->columns, m->rank);
+        for (int64_t i = 0; power->settings->error_feedback && i < param->stored; i++) kept[i] -= share * g[i];
+    }
+}
+
+/* ---- a rank ---- */
+
+static tdm_status sum(const tdm_powersgd *power, float *at, size_t count) {
     if (count == 0) return TDM_OK;
-    return tdm_comm_all_reduce(power->params->comm, (tdm_span){power->wire + at, count, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
+    return tdm_comm_all_reduce(power->params->comm, (tdm_span){at, count, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
 }
 
 tdm_status tdm__powersgd_reduce(tdm_powersgd *power, float *grad, int index, int64_t step) {
-    const tdm_plan *plan = power->params->plan;
-    const tdm_plan_bucket *range = &plan->buckets[index];
     const tdm_power_bucket *bucket = &power->bucket[index];
-    const tdm_power_matrix *first = &power->matrix[range->first_param], *end = first + range->param_count;
-    if (step <= power->settings->start_step)
-        return tdm_comm_all_reduce(power->params->comm, (tdm_span){grad, range->count, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
-    for (const tdm_power_matrix *m = first; m < end; m++) begin_one(power, grad, m, step);
-    TDM_TRY(sum(power, bucket->sum, bucket->sum_count + bucket->p_count));
-    for (const tdm_power_matrix *m = first; m < end; m++) approximate(power, grad, m);
-    TDM_TRY(sum(power, bucket->q, bucket->q_count));
-    for (const tdm_power_matrix *m = first; m < end; m++) end_one(power, grad, m);
-    if (index == plan->bucket_count - 1) power->is_warm = true; /* buckets come in the order of their numbers */
+    tdm_power_member *own = power->member;
+    if (!tdm__powersgd_is_on(power, step)) return sum(power, grad, power->params->plan->buckets[index].count);
+    tdm__power_draw(power, index, step);
+    tdm__power_take(power, own, index, grad);
+    TDM_TRY(sum(power, own->wire + bucket->sum, bucket->sum_count + bucket->p_count));
+    tdm__power_turn(power, index);
+    tdm__power_approximate(power, own, index);
+    TDM_TRY(sum(power, own->wire + bucket->q, bucket->q_count));
+    tdm__power_give(power, own, index, grad);
+    /* Buckets come in the order of their numbers. */
+    if (index == power->params->plan->bucket_count - 1) power->is_warm = true;
     return TDM_OK;
 }

@@ -1,6 +1,6 @@
 /* What a resumed run needs to go on with the same bits: what each rank has kept back, and the factors Q. Rank 0 holds
  * all of it in `all` while a checkpoint is written or read: the errors of rank 0, 1, ..., each as an arena, then Q of
- * each matrix in PyTorch's order of columns. */
+ * each matrix in PyTorch's order of columns. Errors that are all in this process are read and written where they are. */
 #include <string.h>
 
 #include "modes/compress/powersgd.h"
@@ -9,11 +9,24 @@
 #include "runtime/comm/comm.h"
 
 static size_t error_floats(const tdm_powersgd *power) {
-    return power->error != NULL ? power->params->plan->trained_floats : 0;
+    return power->settings->error_feedback ? power->params->plan->trained_floats : 0;
+}
+
+/* Are all errors here, and in the form that a checkpoint has? */
+static bool are_here(const tdm_powersgd *power) {
+    return power->count > 1 && !power->params->plan->has_forms;
+}
+
+static size_t floats_in_all(const tdm_powersgd *power) {
+    return are_here(power) ? 0 : error_floats(power) * (size_t)power->params->replicas;
+}
+
+static float *error_of(const tdm_powersgd *power, int rank) {
+    return are_here(power) ? power->member[rank].kept : power->all + error_floats(power) * (size_t)rank;
 }
 
 static float *q_in_all(const tdm_powersgd *power) {
-    return power->all + error_floats(power) * (size_t)power->params->comm->world;
+    return power->all + floats_in_all(power);
 }
 
 static tdm_status open_all(tdm_powersgd *power) {
@@ -22,7 +35,7 @@ static tdm_status open_all(tdm_powersgd *power) {
     if (power->all != NULL || power->params->rank != 0) return TDM_OK;
     power->q_plain = 0;
     for (int i = 0; i < plan->trained_count; i++) power->q_plain += power->matrix[i].plain * power->matrix[i].rank;
-    const size_t floats = error_floats(power) * (size_t)power->params->comm->world + power->q_plain;
+    const size_t floats = floats_in_all(power) + power->q_plain;
     TDM_TRY(tdm__new_pages(power->params->host, &all, (floats > 0 ? floats : 1) * sizeof(float),
                            "what all ranks keep back"));
     power->all = all;
@@ -33,10 +46,10 @@ static tdm_status open_all(tdm_powersgd *power) {
 static tdm_status change_forms(tdm_powersgd *power, bool to_plain) {
     const tdm_plan *plan = power->params->plan;
     void *copy = NULL;
-    if (!plan->has_forms || power->error == NULL) return TDM_OK;
+    if (!plan->has_forms || error_floats(power) == 0) return TDM_OK;
     TDM_TRY(tdm__new_pages(power->params->host, &copy, plan->trained_floats * sizeof(float), "an arena as it lies"));
-    for (int r = 0; r < power->params->comm->world; r++) {
-        float *error = power->all + plan->trained_floats * (size_t)r;
+    for (int r = 0; r < power->params->replicas; r++) {
+        float *error = error_of(power, r);
         memcpy(copy, error, plan->trained_floats * sizeof(float));
         memset(error, 0, plan->trained_floats * sizeof(float));
         for (int i = 0; i < plan->trained_count; i++)
@@ -56,9 +69,9 @@ static void copy_q(tdm_powersgd *power, bool to_plain) {
         tdm_plan_param q = {.count = (int64_t)(m->plain * m->rank), .form = plan->params[i].form};
         q.form.outer = (int64_t)m->rank;
         if (m->rank == 0) continue;
-        if (!to_plain) memset(power->wire + m->q, 0, m->columns * m->rank * sizeof(float));
-        tdm__param_change_form(&q, to_plain ? power->wire + m->q : plain, to_plain ? plain : power->wire + m->q,
-                               to_plain);
+        if (!to_plain) memset(power->member->wire + m->q, 0, m->columns * m->rank * sizeof(float));
+        tdm__param_change_form(&q, to_plain ? power->member->wire + m->q : plain,
+                               to_plain ? plain : power->member->wire + m->q, to_plain);
         plain += m->plain * m->rank;
     }
 }
@@ -69,11 +82,12 @@ static tdm_status list_one(tdm_zone *zone, tdm_mode_tensor *out, const char *wha
     return tdm__zone_printf(zone, &out->name, "%s.%s", what, param->name);
 }
 
-tdm_status tdm__powersgd_list(tdm_powersgd *power, tdm_zone *zone, tdm_mode_tensor **out, int *count) {
-    const tdm_plan *plan = power->params->plan;
-    const int world = power->error != NULL ? power->params->comm->world : 0;
-    TDM_TRY(open_all(power));
+tdm_status tdm__powersgd_list(tdm_powersgd *power, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count) {
     *count = 0;
+    if (power == NULL || (saves && !power->is_warm)) return TDM_OK;
+    const tdm_plan *plan = power->params->plan;
+    const int world = power->settings->error_feedback ? power->params->replicas : 0;
+    TDM_TRY(open_all(power));
     TDM_TRY(tdm__zone_new(zone, out, (size_t)plan->trained_count * (size_t)(world + 1), sizeof(**out)));
     float *q = q_in_all(power);
     for (int i = 0; i < plan->trained_count; i++) {
@@ -85,7 +99,7 @@ tdm_status tdm__powersgd_list(tdm_powersgd *power, tdm_zone *zone, tdm_mode_tens
             char what[32];
             snprintf(what, sizeof(what), "error.rank%d", r);
             TDM_TRY(list_one(zone, &(*out)[(*count)++], what, param, &param->def.shape,
-                             power->all + plan->trained_floats * (size_t)r + param->offset));
+                             error_of(power, r) + param->offset));
         }
         TDM_TRY(list_one(zone, &(*out)[(*count)++], "q", param, &shape, q));
         q += m->plain * m->rank;
@@ -93,27 +107,41 @@ tdm_status tdm__powersgd_list(tdm_powersgd *power, tdm_zone *zone, tdm_mode_tens
     return TDM_OK;
 }
 
+/* The errors of all ranks, or of all replicas here, into `all`, or from there. */
+static tdm_status move_errors(tdm_powersgd *power, bool to_all) {
+    const size_t floats = error_floats(power);
+    const tdm_span own = {power->member->kept, floats, TDM_DTYPE_F32};
+    const tdm_span all = {power->all, floats_in_all(power), TDM_DTYPE_F32};
+    if (floats == 0 || are_here(power)) return TDM_OK;
+    if (power->count == 1)
+        return to_all ? tdm_comm_gather(power->params->comm, own, all, 0)
+                      : tdm_comm_scatter(power->params->comm, all, own, 0);
+    for (int i = 0; i < power->count; i++) {
+        float *kept = power->member[i].kept, *in_all = error_of(power, i);
+        memcpy(to_all ? in_all : kept, to_all ? kept : in_all, floats * sizeof(float));
+    }
+    return TDM_OK;
+}
+
 tdm_status tdm__powersgd_gather(tdm_powersgd *power) {
-    const size_t floats = error_floats(power), world = (size_t)power->params->comm->world;
+    if (power == NULL || !power->is_warm) return TDM_OK;
     TDM_TRY(open_all(power));
-    if (floats > 0)
-        TDM_TRY(tdm_comm_gather(power->params->comm, (tdm_span){power->error, floats, TDM_DTYPE_F32},
-                                (tdm_span){power->all, floats * world, TDM_DTYPE_F32}, 0));
+    TDM_TRY(move_errors(power, true));
     if (power->params->rank != 0) return TDM_OK;
     copy_q(power, true);
     return change_forms(power, true);
 }
 
 tdm_status tdm__powersgd_share(tdm_powersgd *power, bool found) {
-    const size_t floats = error_floats(power), world = (size_t)power->params->comm->world;
-    const bool is_root = power->params->rank == 0;
+    if (power == NULL) return TDM_OK;
     power->is_warm = found;
-    if (!found && power->error != NULL) memset(power->error, 0, floats * sizeof(float));
+    for (int i = 0; !found && i < power->count; i++)
+        memset(power->member[i].kept, 0, power->params->plan->trained_floats * sizeof(float));
     if (!found) return TDM_OK;
-    if (is_root) TDM_TRY(change_forms(power, false));
-    if (is_root) copy_q(power, false);
-    if (floats > 0)
-        TDM_TRY(tdm_comm_scatter(power->params->comm, (tdm_span){power->all, floats * world, TDM_DTYPE_F32},
-                                 (tdm_span){power->error, floats, TDM_DTYPE_F32}, 0));
-    return tdm_comm_broadcast(power->params->comm, (tdm_span){power->wire, power->wire_floats, TDM_DTYPE_F32}, 0);
+    if (power->params->rank == 0) TDM_TRY(change_forms(power, false));
+    if (power->params->rank == 0) copy_q(power, false);
+    TDM_TRY(move_errors(power, false));
+    if (power->count > 1) return TDM_OK;
+    return tdm_comm_broadcast(power->params->comm, (tdm_span){power->member->wire, power->wire_floats, TDM_DTYPE_F32},
+                              0);
 }

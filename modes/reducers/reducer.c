@@ -29,10 +29,8 @@ tdm_span tdm__bucket_span(const tdm_reducer *reducer, float *grad, int bucket) {
 }
 
 tdm_span tdm__bucket_here(const tdm_reducer *reducer, int bucket) {
-    const tdm_plan *plan = reducer->params->plan;
-    const tdm_plan_bucket *b = &plan->buckets[bucket];
-    const tdm_replica *stage = reducer->replica->stages[plan->nodes[plan->params[b->first_param].node].stage];
-    return (tdm_span){stage->grad + tdm__replica_floats_at(stage, b->offset), b->count, TDM_DTYPE_F32};
+    return (tdm_span){tdm__replica_bucket(reducer->replica, bucket), reducer->params->plan->buckets[bucket].count,
+                      TDM_DTYPE_F32};
 }
 
 static bool has_statistics(const tdm_plan *plan, int stage) {

@@ -16,30 +16,12 @@ typedef struct host_reducer {
     bool is_pinned;      /* the device copies to and from it at full speed */
 } host_reducer;
 
-/* The gradients of a stage, from its device to the host or back. */
-static tdm_status copy_stage(const tdm_replica *stage, float *host, bool to_host) {
-    tdm_device *device = stage->device;
-    float *whole = host + stage->plan->stages[stage->stage].trained_at;
-    const size_t bytes = tdm__replica_trained(stage) * sizeof(float);
-    return device->ops->queues->copy(device, NULL, to_host ? whole : stage->grad, to_host ? stage->grad : whole, bytes);
-}
-
-static tdm_status copy_all(const tdm_reducer *reducer, bool to_host) {
-    float *host = ((const host_reducer *)reducer)->grad;
-    tdm_replica *const *stage = reducer->replica->stages;
-    const int count = reducer->params->plan->stage_count;
-    for (int k = 0; k < count; k++) TDM_TRY(copy_stage(stage[k], host, to_host));
-    for (int k = 0; k < count; k++) TDM_TRY(stage[k]->device->ops->queues->finish(stage[k]->device, NULL));
-    return TDM_OK;
-}
-
 static tdm_status reduce_all(tdm_reducer *reducer) {
     float *grad = ((host_reducer *)reducer)->grad;
-    TDM_TRY(copy_all(reducer, true));
+    TDM_TRY(tdm__copy_gradients(reducer->replica, grad, true));
     for (int i = 0; i < reducer->params->plan->bucket_count; i++)
         TDM_TRY(tdm__reduce_in_host(reducer, tdm__bucket_span(reducer, grad, i), i));
-    TDM_TRY(copy_all(reducer, false));
-    return TDM_OK;
+    return tdm__copy_gradients(reducer->replica, grad, false);
 }
 
 /* Waits for the device, so the step's work cannot be captured. */

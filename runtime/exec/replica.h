@@ -92,7 +92,7 @@ struct tdm_replica {
     int64_t micro_batch;  /* that is being computed: of the stage's memory for activations it has a part */
     uint64_t seed;        /* of the counter-based generator */
     size_t memory_bytes;  /* of the device, for all that follows */
-    size_t lent_bytes;    /* of these, what others have allocated: memory that ranks share */
+    size_t lent_bytes;    /* of these, what others have allocated: memory that ranks share, compression's */
 
     /* Arenas; of a stage, its ranges of them: see tdm__replica_floats_at. */
     float *param;        /* plan->param_floats */
@@ -212,6 +212,12 @@ tdm_status tdm__replica_wait_work(tdm_replica *replica);
 void tdm__replica_abandon(tdm_replica *replica);
 /* For a forward pass outside of steps: turns samples in host memory, floats, into rows for the executor. */
 tdm_status tdm__replica_take_samples(tdm_replica *replica, const tdm_shard *shard, tdm_rows *out);
+/* Counts memory that others have allocated for the replica. */
+static inline void tdm__replica_lend(tdm_replica *replica, size_t bytes) {
+    replica->memory_bytes += bytes;
+    replica->lent_bytes += bytes;
+}
+
 /* Steps that may be in flight. */
 static inline int tdm__replica_depth(const tdm_replica *replica) {
     return tdm__replica_in_host(replica) ? 1 : TDM_IN_FLIGHT;

@@ -191,7 +191,7 @@ static tdm_status open_loader(tdm_run *run) {
 /* Compression that begins later than the run ends is most likely a mistake. */
 static void warn_of_late_compression(const tdm_run *run) {
     const tdm_compress_section *compress = &run->job->parallel.ddp.compress;
-    if (run->rank != 0 || run->world == 1 || run->options.predicts || compress->type != TDM_COMPRESS_POWERSGD ||
+    if (run->rank != 0 || run->replicas == 1 || run->options.predicts || compress->type != TDM_COMPRESS_POWERSGD ||
         compress->start_step < run->steps_total)
         return;
     TDM_WARN(run->host, "comm",

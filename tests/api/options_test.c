@@ -211,9 +211,6 @@ TEST(contradictions_are_named) {
                 job.parallel.ddp.backend = TDM_BACKEND_NCCL);
     CONTRADICTS("parallel.ddp.average: ranks needs mode ddp", job.parallel.mode = TDM_MODE_DP,
                 job.parallel.device_ids = (tdm_ints){2, {0, 1}}, job.parallel.ddp.average = TDM_AVERAGE_RANKS);
-    CONTRADICTS("parallel.ddp.compress: powersgd needs mode ddp", job.parallel.mode = TDM_MODE_DP,
-                job.parallel.device_ids = (tdm_ints){2, {0, 1}},
-                job.parallel.ddp.compress.type = TDM_COMPRESS_POWERSGD);
     CONTRADICTS("parallel.ddp.join averages over the samples", job.parallel.ddp.join = true,
                 job.parallel.ddp.average = TDM_AVERAGE_RANKS);
     CONTRADICTS("train.precision tf32 needs a CUDA device", job.train.precision = TDM_TF32,

@@ -17,8 +17,9 @@ rows() { # the bytes of the rows from "memory of ..." on, the last of which is t
     sed -n "/^memory of $1/,\$p" "$out" | sed -nE 's/^  [a-z]+ .* ([0-9]+) B$/\1/p'
 }
 
-for mode in "single" "dp parallel.device_ids=[0,1]" "single parallel.device_ids=[0,1]" "single parallel.device_ids=[0,1,2,3]" "dp parallel.device_ids=[0,1] parallel.dp.update=all" \
-    "single parallel.device_ids=[0,1] parallel.sync_batchnorm=true" "dp parallel.device_ids=[0,1] parallel.sync_batchnorm=true"; do
+factors="parallel.ddp.compress.type=powersgd parallel.ddp.compress.start_step=0"
+for mode in "single" "dp parallel.device_ids=[0,1]" "single parallel.device_ids=[0,1]" "single parallel.device_ids=[0,1,2,3]" "dp parallel.device_ids=[0,1] parallel.dp.update=all $factors" \
+    "single parallel.device_ids=[0,1] parallel.sync_batchnorm=true $factors" "dp parallel.device_ids=[0,1] parallel.sync_batchnorm=true"; do
     # shellcheck disable=SC2086 # a mode and its overrides
     set -- parallel.mode=$mode
     code 0 "$tandem" plan net.yaml "$@" --memory

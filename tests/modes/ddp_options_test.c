@@ -199,16 +199,50 @@ TEST(error_feedback_and_warm_start_do_something) {
     tdm_graph_free(graph);
 }
 
-TEST(powersgd_is_refused_where_it_is_not_computed) {
+/* single and dp keep for each replica what a rank of ddp keeps. 50 or 26 samples, 6 a device; with join the last batch
+ * has 2 rows on 2 and 4 devices, so that some have none, and then what they kept back is all that they have. */
+TEST(powersgd_is_equal_in_all_modes) {
+    static const int devices[] = {2, 3, 4, 5};
+    tdm_graph *graph = law_graph(1, 1);
+    for (int i = 0; i < 4; i += TDM_EVERY(2)) {
+        tdm_job job;
+        law_short_job(&job);
+        set_powersgd(&job, 2, i == 0 ? 0 : 2);
+        job.parallel.ddp.compress.error_feedback = i != 1;
+        job.parallel.ddp.compress.warm_start = i != 2;
+        job.parallel.ddp.join = i % 2 == 0;
+        job.parallel.sync_batchnorm = i >= 2;
+        job.parallel.ddp.bucket_cap_mb = 0.001;
+        job.train.accumulate = 1 + i % 3;
+        job.train.clip_grad_norm = 0.5;
+        const law_result single = run_as(&job, graph, TDM_MODE_SINGLE, devices[i]);
+        const law_result ddp = run_as(&job, graph, TDM_MODE_DDP, devices[i]);
+        const law_result dp = run_as(&job, graph, TDM_MODE_DP, devices[i]);
+        law_check_same(&single, &ddp);
+        law_check_same(&single, &dp);
+        job.parallel.dp.update = TDM_DP_UPDATE_ALL;
+        job.parallel.dp.loss = TDM_DP_LOSS_REPLICA;
+        job.parallel.verify = (tdm_interval){TDM_INTERVAL_STEPS, 1};
+        const law_result all = run_as(&job, graph, TDM_MODE_DP, devices[i]);
+        CHECK_TEXT(all.params, single.params);
+        job.parallel.ddp.compress.type = TDM_COMPRESS_NONE;
+        const law_result plain = run_as(&job, graph, TDM_MODE_SINGLE, devices[i]);
+        CHECK(strcmp(plain.params, single.params) != 0); /* so that equality above means something */
+    }
+    tdm_graph_free(graph);
+}
+
+/* Of one device nothing is sent, so nothing is approximated. */
+TEST(powersgd_of_one_device_is_none) {
     tdm_job job;
     law_job(&job);
     tdm_graph *graph = law_graph(0, 0);
+    const law_result plain = run_as(&job, graph, TDM_MODE_SINGLE, 1);
     set_powersgd(&job, 1, 0);
-    job.parallel.mode = TDM_MODE_DP;
-    job.parallel.device_ids = (tdm_ints){.count = 2, .item = {0, 1}};
-    const law_result result = law_run(&job, graph);
-    CHECK_INT(result.status, TDM_E_CONFIG);
-    CHECK_HAS(result.message, "powersgd needs mode ddp or a single device");
+    for (int mode = TDM_MODE_SINGLE; mode <= TDM_MODE_DDP; mode++) {
+        const law_result one = run_as(&job, graph, mode, 1);
+        law_check_same(&plain, &one);
+    }
     tdm_graph_free(graph);
 }
 
@@ -245,6 +279,32 @@ TEST(compressed_runs_resume_with_the_same_bits) {
     resume(job, graph, 5);
     job.parallel.ddp.compress.error_feedback = false;
     resume(job, graph, 5);
+    tdm_graph_free(graph);
+}
+
+/* What is kept of each replica is kept in every mode, in one form. */
+TEST(powersgd_goes_on_in_another_mode) {
+    static const int modes[][2] = {{TDM_MODE_DDP, TDM_MODE_DP},
+                                   {TDM_MODE_DP, TDM_MODE_SINGLE},
+                                   {TDM_MODE_SINGLE, TDM_MODE_DDP},
+                                   {TDM_MODE_DP, TDM_MODE_DP}};
+    tdm_graph *graph = law_graph(1, 1);
+    tdm_job job;
+    law_job(&job);
+    set_powersgd(&job, 2, 1);
+    const law_result straight = run_as(&job, graph, TDM_MODE_DDP, 3);
+    for (int i = 0; i < 4; i += TDM_EVERY(2)) {
+        char folder[256];
+        test_folder_make(folder);
+        job.run.dir = folder;
+        job.checkpoint.resume = "auto";
+        job.train.steps = 4;
+        (void)run_as(&job, graph, modes[i][0], 3);
+        job.train.steps = 8;
+        const law_result second = run_as(&job, graph, modes[i][1], 3);
+        CHECK_TEXT(second.params, straight.params);
+        test_folder_remove(folder);
+    }
     tdm_graph_free(graph);
 }
 
@@ -336,6 +396,7 @@ TEST(joined_runs_resume_with_the_same_bits) {
 TEST_MAIN(RUN(join_is_equal_in_all_modes); RUN(join_gives_the_exact_mean); RUN(joined_runs_resume_with_the_same_bits);
           RUN(gradients_of_16_bits_are_equal_in_all_modes); RUN(powersgd_repeats_and_knows_no_buckets);
           RUN(powersgd_of_full_rank_is_exact); RUN(error_feedback_and_warm_start_do_something);
-          RUN(powersgd_is_refused_where_it_is_not_computed); RUN(compressed_runs_resume_with_the_same_bits);
+          RUN(powersgd_is_equal_in_all_modes); RUN(powersgd_of_one_device_is_none);
+          RUN(powersgd_goes_on_in_another_mode); RUN(compressed_runs_resume_with_the_same_bits);
           RUN(what_was_kept_back_may_be_of_other_ranks); RUN(buckets_change_no_bit); RUN(unused_layers_change_no_step);
           RUN(unused_parameters_stay_as_they_are); RUN(unused_parameters_are_named_on_every_rank);)

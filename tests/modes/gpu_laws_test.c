@@ -267,10 +267,19 @@ TEST(compressed_gradients) {
     job.parallel.ddp.compress.type = TDM_COMPRESS_POWERSGD;
     job.parallel.ddp.compress.start_step = 2;
     job.parallel.ddp.compress.rank = 2;
-    law_result cuda = run_as(&job, graph, TDM_MODE_DDP, 2);
+    law_result cuda = run_as(&job, graph, TDM_MODE_DDP, 2), in_turn = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+    law_result threads = run_as(&job, graph, TDM_MODE_DP, 2);
+    law_check_same(&cuda, &in_turn);
+    law_check_same(&cuda, &threads);
     job.parallel.device = TDM_DEVICE_CPU;
     law_result cpu = law_run_ok(&job, graph);
     check_near(&cuda, &cpu, 1e-3);
+    job.parallel.device = TDM_DEVICE_CUDA;
+    job.parallel.dp.update = TDM_DP_UPDATE_ALL;
+    job.parallel.sync_batchnorm = true;
+    threads = run_as(&job, graph, TDM_MODE_DP, 2);
+    in_turn = run_stages(&job, graph, TDM_MODE_SINGLE, 2, 2);
+    CHECK_TEXT(threads.params, in_turn.params);
     tdm_graph_free(graph);
 }
 

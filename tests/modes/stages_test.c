@@ -106,11 +106,7 @@ TEST(gradients_as_two_factors) {
     for (int i = 0; i < 3; i++) {
         job.parallel.ddp.bucket_cap_mb = i == 1 ? 0.001 : 25;
         job.parallel.ddp.compress.warm_start = i < 2;
-        const law_result one = run_as(&job, graph, TDM_MODE_DDP, 3, 1);
-        for (int stages = 2; stages <= 4; stages++) {
-            const law_result cut = run_as(&job, graph, TDM_MODE_DDP, 3, stages);
-            law_check_same(&one, &cut);
-        }
+        check_stages(&job, graph, 3, 4);
     }
     tdm_graph_free(graph);
 }

@@ -72,10 +72,7 @@ static int train(const comparison *c, const char *mode, const char *dir, int64_t
     text_add(&argv, "%s", t->word[0]);
     for (int i = 0; i < t->override_count; i++) text_add(&argv, "%s", t->override[i]);
     text_add(&argv, "parallel.dp.scatter=strided");
-    if (c->only_ddp && strcmp(mode, "ddp") != 0) {
-        text_add(&argv, "parallel.ddp.compress={type: none}");
-        text_add(&argv, "parallel.ddp.average=samples");
-    }
+    if (c->only_ddp && strcmp(mode, "ddp") != 0) text_add(&argv, "parallel.ddp.average=samples");
     text_add(&argv, "log.every=1 steps");
     text_add(&argv, "--mode=%s", mode);
     text_add(&argv, "--resume=never");
@@ -200,12 +197,8 @@ static int open_job(comparison *c, tdm_config **config) {
     c->job = tdm_config_job(*config);
     if (c->job->parallel.stages > 1 && !args_flag(c->t, "--modes")) leave_out_dp(c);
     const tdm_parallel_section *parallel = &c->job->parallel;
-    const bool several = parallel->device_ids.count > 1,
-               compresses = parallel->ddp.compress.type == TDM_COMPRESS_POWERSGD,
-               averages = parallel->ddp.average == TDM_AVERAGE_RANKS;
-    if (several && (compresses || averages))
-        c->only_ddp = text_format("%s%s%s", compresses ? "parallel.ddp.compress: powersgd" : "",
-                                  compresses && averages ? " and " : "", averages ? "parallel.ddp.average: ranks" : "");
+    if (parallel->device_ids.count > 1 && parallel->ddp.average == TDM_AVERAGE_RANKS)
+        c->only_ddp = "parallel.ddp.average: ranks";
     return TDM_OK;
 }
 
@@ -219,7 +212,6 @@ static int run(tool *t) {
     if (code == TDM_OK) code = compare(&c);
     for (int i = 0; i < c.runs; i++) report_free(&c.run[i]);
     free(c.folder);
-    free(c.only_ddp);
     return code;
 }
 
@@ -234,10 +226,10 @@ const tool_verb verb_compare = {
     "of the speed-up. Writes compare.json and report.html. Exits with code 12 if the\n"
     "modes differ by more than the tolerance. Without a tolerance every bit must be\n"
     "equal.\n\n"
-    "Compression to bf16 and fp16 is the same in dp and ddp. What only ddp computes\n"
-    "(compress: powersgd, average: ranks) is left out of the other modes, and they\n"
-    "differ by its effect on losses, parameters, bytes and time. dp has no\n"
-    "parallel.stages: without --modes, such a job is compared in single and ddp.\n\n"
+    "Compression is the same in all modes. parallel.ddp.average: ranks, which only\n"
+    "ddp computes, is left out of the others, and they differ by its effect on\n"
+    "losses and parameters. dp has no parallel.stages: without --modes, such a job\n"
+    "is compared in single and ddp.\n\n"
     "examples:\n"
     "  tandem compare job.yaml --steps 50\n"
     "  tandem compare job.yaml --modes single,dp,ddp parallel.device_ids='[0, 1]'\n"

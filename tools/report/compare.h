@@ -18,8 +18,8 @@ typedef struct comparison {
     int runs;          /* number of entries of `run` read so far */
     double one_device; /* samples/s in single mode */
     int64_t steps;     /* of each run; 0: as in the file */
-    /* Settings of the job that only ddp computes: runs in other modes are without them. NULL: there are none. */
-    char *only_ddp;
+    /* A setting of the job that only ddp computes: runs in other modes are without it. NULL: there is none. */
+    const char *only_ddp;
     bool is_without_dp;   /* dp is left out: the job has parallel.stages */
     bool tolerance_given; /* false: every bit must be equal */
     double loss_tolerance, param_tolerance;

@@ -58,7 +58,7 @@ static size_t count_parts(const tdm_plan *plan, int parts, int stage) {
     return (size_t)(parts - 1) * (trained + buffers + tdm__stage_activation_bytes(s) + batch);
 }
 
-/* Of ddp, in the memory of the device or, on the CPU and for PowerSGD, of the process. */
+/* In the memory of the device; on a GPU what PowerSGD keeps is the host's. */
 static size_t count_compressed(const tdm_plan *plan, const tdm_job *job, int replicas, int stage) {
     const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
     if (mode->compression_memory == NULL || !plan->options.training) return 0;
