@@ -68,15 +68,9 @@ static void refuse_other_type(tdm_config *config, int index, const tdm_yaml_node
     tdm__text_deinit(&owners);
 }
 
-/* An override takes the network by name away, to put layers in its place. */
-static bool is_no_builtin(const tdm_section *section, const tdm_yaml_node *node) {
-    return strcmp(section->path, "model") == 0 && strcmp(node->key, "builtin") == 0 && tdm__yaml_is_null(node);
-}
-
 static void read_member(tdm_config *config, int index, const tdm_yaml_node *node, bool type_is_known) {
     const tdm_section *section = &tdm__sections[index];
     const char *key;
-    if (is_no_builtin(section, node)) return;
     int row = tdm__section_row(section, node->key), part = 0;
     if (row >= 0) {
         const tdm_field *field = &section->rows[row];

@@ -11,7 +11,7 @@ const tdm_field tdm__model_rows[] = {
     {FIELD(INTS, tdm_model_head, input, "null"), RANGE(1, 2147483647), ITEMS(1, 5), FLAGS(NULLABLE),
      HELP("shape of one sample without the batch: [channels, height, width], or a number of features",
           "单个样本的形状（不含批次维）：[通道, 高, 宽]，或特征数")},
-    {FIELD(ENUM, tdm_model_head, builtin, "none"), .names = builtin_names,
+    {FIELD(ENUM, tdm_model_head, builtin, "none"), .names = builtin_names, FLAGS(NULLABLE),
      HELP(
          "a network of torchvision (or the classic lenet5), with its names of parameters and first weights, instead of "
          "layers",

@@ -1,5 +1,5 @@
 /* Prints the tables as JSON Schema (draft 7), for editors. The schema covers one key at a time. Shapes, and settings
- * that depend on each other, need `tandem check`. */
+ * that depend on each other, need `tandem check`: tests/config/schema_test.c says which faults that leaves. */
 #include <stdio.h>
 #include <string.h>
 
@@ -175,14 +175,16 @@ static void put_blocks(tdm_json_out *to, bool chinese) {
 /* One use of a block. Its other keys are the block's parameters. */
 static void put_use(tdm_json_out *to) {
     tdm__json_put(to, "{ type:object required:[ block ] additionalProperties:false properties:{ block:{ type:object");
-    tdm__json_put(to, "required:[ use name ] properties:{ use:{ type:string } name:{ type:string } id:{ type:string }");
+    tdm__json_put(
+        to, "required:[ use name ] properties:{ use:{ type:string } name:{ type:string } id:{ type:[ string %s ]}",
+        "null");
     tdm__json_put(to, "repeat:{ type:integer minimum:%d maximum:%d } first:{ type:object }}}}}\n", 1, TDM_LAYERS_MAX);
 }
 
 /* `kind`, `kind: main argument` or `kind: {keys}` for every kind. */
 static void put_layers(tdm_json_out *to, bool chinese) {
     tdm__json_put(to, "layers:{ description:%s", chinese ? "各层的列表" : "the list of layers");
-    tdm__json_put(to, "type:array minItems:%d items:{ anyOf:[\n { enum:[", 1);
+    tdm__json_put(to, "type:[ array %s ] minItems:%d items:{ anyOf:[\n { enum:[", "null", 1);
     for (int i = 0; tdm_builtin_ops[i] != NULL; i++) tdm__json_put(to, "%s", tdm_builtin_ops[i]->name);
     tdm__json_put(to, "]}");
     for (int i = 0; tdm_builtin_ops[i] != NULL; i++) {
