@@ -381,6 +381,28 @@ TEST(join_gives_the_exact_mean) {
     tdm_graph_free(graph);
 }
 
+/* DataParallel behind a DataLoader: the last batch has the rows that are left, here 5, which are cut into 2, 2 and 1 for
+ * four devices. The numbers are those of one device. Without join it is filled up to 8, as DistributedSampler does. */
+TEST(join_is_the_short_batch_of_data_parallel) {
+    tdm_job job;
+    law_job(&job);
+    tdm_graph *graph = law_graph(0, 0);
+    job.data.train.samples = 13;
+    job.train.steps = 6;
+    job.parallel.dp.scatter = TDM_SCATTER_CHUNK;
+    job.parallel.ddp.join = true;
+    job.train.per_device = 2;
+    const law_result dp = run_as(&job, graph, TDM_MODE_DP, 4);
+    job.parallel.ddp.join = false;
+    const law_result filled = run_as(&job, graph, TDM_MODE_DP, 4);
+    job.train.per_device = 8;
+    const law_result one = run_as(&job, graph, TDM_MODE_SINGLE, 1);
+    for (int i = 0; i < 6; i++) CHECK_NEAR(dp.loss[i], one.loss[i], 1e-5 * one.loss[i]);
+    CHECK(filled.loss[0] == dp.loss[0]);
+    CHECK(fabs(filled.loss[1] - dp.loss[1]) > 1e-3);
+    tdm_graph_free(graph);
+}
+
 TEST(joined_runs_resume_with_the_same_bits) {
     tdm_job job;
     law_job(&job);
@@ -393,7 +415,8 @@ TEST(joined_runs_resume_with_the_same_bits) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(RUN(join_is_equal_in_all_modes); RUN(join_gives_the_exact_mean); RUN(joined_runs_resume_with_the_same_bits);
+TEST_MAIN(RUN(join_is_equal_in_all_modes); RUN(join_gives_the_exact_mean);
+          RUN(join_is_the_short_batch_of_data_parallel); RUN(joined_runs_resume_with_the_same_bits);
           RUN(gradients_of_16_bits_are_equal_in_all_modes); RUN(powersgd_repeats_and_knows_no_buckets);
           RUN(powersgd_of_full_rank_is_exact); RUN(error_feedback_and_warm_start_do_something);
           RUN(powersgd_is_equal_in_all_modes); RUN(powersgd_of_one_device_is_none);
