@@ -74,6 +74,19 @@ code 0 "$tandem" train toy.yaml --mode ddp 'parallel.device_ids=[0, 1, 2]' --run
 code 0 launch localhost:1,b --nproc-per-node 2 --run-dir two3
 same "$(json two3/summary.json params_xxh3)" "$(json one3/summary.json params_xxh3)" "hosts with one rank and two, and one host"
 
+# compare: ddp on these hosts, and the other modes here with as many devices
+code 0 "$tandem" compare "${flags[@]:0:7}" --hosts localhost:1,b:1 --modes single,ddp --steps 4 --out compared
+has "$out" "equal bits"
+has compared/ddp/config.resolved.yaml "device_ids"
+code 2 "$tandem" compare toy.yaml --hosts b:1,localhost:1
+has "$err" "must begin with this machine"
+code 2 "$tandem" compare toy.yaml --hosts localhost,b:1
+has "$err" "write \`localhost:2\` for two"
+code 2 "$tandem" compare toy.yaml --modes single,dp --hosts localhost:1
+has "$err" "not one of \`--modes\`"
+code 2 "$tandem" compare toy.yaml --ssh ssh
+has "$err" "\`--ssh\` is for \`--hosts\`"
+
 # a host that cannot be reached, or has no tandem: the others end, and it is named
 code 7 launch a:1,nowhere:1 --run-dir none
 has "$err" "[nowhere] ssh: cannot reach nowhere"

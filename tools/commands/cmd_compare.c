@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "tools/report/compare.h"
+#include "tools/launch/hosts.h"
 #include "tools/launch/launch.h"
 #include "tools/terminal/outlet.h"
 #include "tools/launch/stop.h"
@@ -49,6 +50,71 @@ static int parse_tolerance(comparison *c, const char *text) {
     return TDM_OK;
 }
 
+/* ---- ddp on several hosts ---- */
+
+static const char *const of_hosts[] = {"--ssh", "--remote-tandem", "--master-addr", "--master-port", NULL};
+
+static bool compares_ddp(const comparison *c) {
+    int at = 0;
+    while (at < c->count && strcmp(c->mode[at], "ddp") != 0) at++;
+    return at < c->count;
+}
+
+/* The runs are read where they are written, by rank 0. */
+static int check_hosts(const comparison *c, const launch_hosts *hosts, int *ranks) {
+    *ranks = 0;
+    if (!compares_ddp(c)) return args_wrong(c->t, "`--hosts` says where ddp runs, which is not one of `--modes`");
+    if (!hosts->host[0].is_here)
+        return args_wrong(c->t, "`--hosts` must begin with this machine, which reads the runs, got `%s`",
+                          hosts->host[0].name);
+    for (int i = 0; i < hosts->count; i++) {
+        const launch_host *host = &hosts->host[i];
+        if (host->ranks == 0)
+            return args_wrong(c->t, "`--hosts` must say the number of ranks of each host; write `%s:2` for two",
+                              host->name);
+        *ranks += host->ranks;
+    }
+    if (*ranks > LAUNCH_RANKS_MAX)
+        return args_wrong(c->t, "the other modes have at most %d devices, and `--hosts` has %d ranks", LAUNCH_RANKS_MAX,
+                          *ranks);
+    return TDM_OK;
+}
+
+static int read_hosts(comparison *c) {
+    FREED_BY(hosts_free) launch_hosts hosts = {0};
+    int ranks;
+    c->hosts = args_flag(c->t, "--hosts");
+    for (int i = 0; !c->hosts && of_hosts[i]; i++) {
+        if (args_flag(c->t, of_hosts[i]))
+            return args_wrong(c->t, "`%s` is for `--hosts`, which is missing", of_hosts[i]);
+    }
+    if (!c->hosts) return TDM_OK;
+    if (hosts_read(c->t, c->hosts, &hosts) != TDM_OK) return TDM_E_USAGE;
+    const int code = check_hosts(c, &hosts, &ranks);
+    c->devices = text_copy("parallel.device_ids=[0");
+    for (int i = 1; i < ranks; i++) {
+        FREED char *before = c->devices;
+        c->devices = text_format("%s, %d", before, i);
+    }
+    FREED char *open = c->devices;
+    c->devices = text_format("%s]", open);
+    return code;
+}
+
+/* The verb with its own flags. */
+static void add_verb(const comparison *c, const char *mode, text_list *argv) {
+    const bool is_launched = c->hosts && strcmp(mode, "ddp") == 0;
+    text_add(argv, "tandem");
+    text_add(argv, is_launched ? "launch" : "train");
+    if (is_launched) text_add(argv, "--hosts=%s", c->hosts);
+    for (int i = 0; is_launched && of_hosts[i]; i++) {
+        const char *value = args_flag(c->t, of_hosts[i]);
+        if (value) text_add(argv, "%s=%s", of_hosts[i], value);
+    }
+}
+
+/* ---- the runs ---- */
+
 /* The output folder: --out, or compare-<time> beside the job's own run directories. */
 static char *choose_folder(const comparison *c) {
     const char *out = args_flag(c->t, "--out"), *dir = c->job->run.dir;
@@ -63,14 +129,14 @@ static char *choose_folder(const comparison *c) {
     return files_unused(folder);
 }
 
-/* Runs `tandem train` on this job in the given mode and folder, with every step in metrics.jsonl. */
+/* Runs this job in the given mode and folder, with every step in metrics.jsonl. */
 static int train(const comparison *c, const char *mode, const char *dir, int64_t steps) {
     const tool *t = c->t;
     FREED_BY(text_list_free) text_list argv = {0};
-    text_add(&argv, "tandem");
-    text_add(&argv, "train");
+    add_verb(c, mode, &argv);
     text_add(&argv, "%s", t->word[0]);
     for (int i = 0; i < t->override_count; i++) text_add(&argv, "%s", t->override[i]);
+    if (c->devices) text_add(&argv, "%s", c->devices);
     text_add(&argv, "parallel.dp.scatter=strided");
     if (c->only_ddp && strcmp(mode, "ddp") != 0) text_add(&argv, "parallel.ddp.average=samples");
     text_add(&argv, "log.every=1 steps");
@@ -111,7 +177,10 @@ static int train_all(comparison *c, int64_t steps) {
         int same = 1;
         for (int k = 0; k < i; k++) same += c->mode[k] == c->mode[i];
         FREED char *name = same > 1 ? text_format("%s-%d", c->mode[i], same) : text_copy(c->mode[i]);
-        FREED char *why = compare_is_without(c, i) ? text_format(" without %s", c->only_ddp) : text_copy("");
+        const bool is_launched = c->hosts && strcmp(c->mode[i], "ddp") == 0;
+        FREED char *why = compare_is_without(c, i) ? text_format(" without %s", c->only_ddp)
+                          : is_launched            ? text_format(" on %s", c->hosts)
+                                                   : text_copy("");
         int code = train_and_read(c, c->mode[i], name, why, steps, &c->run[i]);
         if (code == TDM_OK) {
             c->runs++;
@@ -152,7 +221,7 @@ static int parse(comparison *c) {
     const char *modes = args_flag(c->t, "--modes"), *tolerance = args_flag(c->t, "--tolerance");
     int code = parse_modes(c, modes ? modes : "dp,ddp");
     if (code == TDM_OK && tolerance) code = parse_tolerance(c, tolerance);
-    return code;
+    return code == TDM_OK ? read_hosts(c) : code;
 }
 
 /* Sums over several GPUs have no fixed order. */
@@ -186,12 +255,8 @@ static void leave_out_dp(comparison *c) {
 
 /* The modes that are compared count, not that of the file: what needs ddp is no fault if ddp is one of them. */
 static int open_job(comparison *c, tdm_config **config) {
-    const char *mode = c->mode[0];
-    for (int i = 1; i < c->count; i++) {
-        if (strcmp(c->mode[i], "ddp") == 0) mode = c->mode[i];
-    }
-    FREED char *override = text_format("parallel.mode=%s", mode);
-    const char *const extra[] = {override, NULL};
+    FREED char *override = text_format("parallel.mode=%s", compares_ddp(c) ? "ddp" : c->mode[0]);
+    const char *const extra[] = {override, c->devices, NULL};
     int code = job_open_training(c->t, extra, config);
     if (code != TDM_OK) return code;
     c->job = tdm_config_job(*config);
@@ -212,6 +277,7 @@ static int run(tool *t) {
     if (code == TDM_OK) code = compare(&c);
     for (int i = 0; i < c.runs; i++) report_free(&c.run[i]);
     free(c.folder);
+    free(c.devices);
     return code;
 }
 
@@ -233,11 +299,17 @@ const tool_verb verb_compare = {
     "examples:\n"
     "  tandem compare job.yaml --steps 50\n"
     "  tandem compare job.yaml --modes single,dp,ddp parallel.device_ids='[0, 1]'\n"
+    "  tandem compare job.yaml --modes single,ddp --hosts node-0:2,node-1:2\n"
     "  tandem compare job.yaml --tolerance loss=1e-5,params=1e-4 --out runs/compare",
     {{"--modes", "LIST",
       "two or more of single, dp, ddp, separated by commas (dp,ddp; with parallel.stages single,ddp)"},
      {"--steps", "N", "steps of each run (default: as in CONFIG)"},
      {"--tolerance", "T", "loss=F,params=F: the largest differences allowed; a part not given must be equal"},
+     {"--hosts", "HOST:N,...", "run ddp with N ranks on each host, this one first"},
+     {"--ssh", "COMMAND", "as of `tandem launch`"},
+     {"--remote-tandem", "PATH", "as of `tandem launch`"},
+     {"--master-addr", "HOST", "as of `tandem launch`"},
+     {"--master-port", "PORT", "as of `tandem launch`"},
      {"--out", "DIR", "a new folder for the runs, compare.json and report.html (-o)"}},
     run,
     {1, 1, true}};

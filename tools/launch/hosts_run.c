@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/launch/hosts_watch.h"
+#include "tools/launch/launch_word.h"
 #include "tools/launch/stop.h"
 #include "tools/terminal/term.h"
 
@@ -198,6 +199,7 @@ static void clean_up(fleet *f) {
 }
 
 int hosts_run(const hosts_job *job) {
+    unsetenv(PARENT_VARIABLE); /* who started this process, as compare does, is not their parent */
     fleet f = {.job = job, .count = job->hosts->count};
     f.host = memory_new((size_t)f.count, sizeof *f.host);
     for (int i = 0; i < f.count; i++)

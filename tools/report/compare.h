@@ -20,6 +20,8 @@ typedef struct comparison {
     int64_t steps;     /* of each run; 0: as in the file */
     /* A setting of the job that only ddp computes: runs in other modes are without it. NULL: there is none. */
     const char *only_ddp;
+    const char *hosts;    /* --hosts: where ddp runs; NULL: here */
+    char *devices;        /* with hosts, an override for the other modes: as many devices as there are ranks */
     bool is_without_dp;   /* dp is left out: the job has parallel.stages */
     bool tolerance_given; /* false: every bit must be equal */
     double loss_tolerance, param_tolerance;
