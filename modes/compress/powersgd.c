@@ -129,6 +129,10 @@ void tdm__powersgd_close(tdm_powersgd *power) {
 
 /* ---- a step ---- */
 
+bool tdm__powersgd_is_on(const tdm_powersgd *power, int64_t step) {
+    return power != NULL && step > power->settings->start_step;
+}
+
 /* Normal numbers, by a seed of the parameter's own; the same on every rank, and in the order of PyTorch's columns. */
 static void draw(tdm_powersgd *power, const tdm_power_matrix *m, int64_t step) {
     const tdm_plan_param *param = &power->params->plan->params[m->param];

@@ -15,7 +15,8 @@ size_t tdm__powersgd_bytes(const tdm_plan *plan, const tdm_compress_section *set
 
 /* For this rank of several; collective. After a failure, close *out unless it is NULL. */
 tdm_status tdm__powersgd_open(tdm_powersgd **out, const tdm_mode_params *params);
-void tdm__powersgd_close(tdm_powersgd *power); /* NULL is fine */
+void tdm__powersgd_close(tdm_powersgd *power);                     /* NULL is fine */
+bool tdm__powersgd_is_on(const tdm_powersgd *power, int64_t step); /* is this step approximated? NULL: no */
 /* Replaces the gradients of a bucket by their sum over ranks, approximately. Buckets one after another. */
 tdm_status tdm__powersgd_reduce(tdm_powersgd *power, float *grad, int bucket, int64_t step);
 
@@ -25,9 +26,8 @@ tdm_status tdm__powersgd_reduce(tdm_powersgd *power, float *grad, int bucket, in
 tdm_status tdm__powersgd_open_here(tdm_powersgd **out, const tdm_mode_params *params, bool take_turns);
 /* Memory of one replica's device for it: none on a GPU, and none of one replica. */
 size_t tdm__powersgd_here_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int stage);
-/* Is step `step` to be approximated? Then: begin; take of every replica; sum_p; approximate of every one; sum_q; give of
- * every one. The functions of replicas may run at the same time, each for another one. */
-bool tdm__powersgd_is_on(const tdm_powersgd *power, int64_t step); /* NULL: no */
+/* A step that is approximated: begin; take of every replica; sum_p; approximate of every one; sum_q; give of every one.
+ * The functions of replicas may run at the same time, each for another one. */
 void tdm__powersgd_begin(tdm_powersgd *power, int64_t step);
 /* Takes the gradients that `replica` has now; NULL: replica `index` has no rows. */
 tdm_status tdm__powersgd_take(tdm_powersgd *power, int index, tdm_replica *replica);

@@ -28,10 +28,6 @@ tdm_status tdm__powersgd_open_here(tdm_powersgd **out, const tdm_mode_params *pa
     return TDM_OK;
 }
 
-bool tdm__powersgd_is_on(const tdm_powersgd *power, int64_t step) {
-    return power != NULL && step > power->settings->start_step;
-}
-
 void tdm__powersgd_begin(tdm_powersgd *power, int64_t step) {
     for (int b = 0; b < power->params->plan->bucket_count; b++) tdm__power_draw(power, b, step);
 }
