@@ -6,9 +6,9 @@ tandem: 1
 seed: 1
 model: {builtin: resnet18, classes: 10, small_input: true, input: [3, 32, 32]}
 data:
-  train: {format: synthetic, samples: 2000, classes: 10}
+  train: {format: synthetic, samples: 64, classes: 10}
 optimizer: {type: sgd, lr: 0.01, momentum: 0.9}
-train: {steps: 1, batch: {per_device: 16}}
+train: {steps: 1, batch: {per_device: 4}}
 parallel: {device: cpu, device_ids: [0]}
 run: {dir: run}
 EOF

@@ -57,13 +57,15 @@ code 3 "$tandem" train toy.yaml 'train.batch={global: 33}' 'parallel.device_ids=
 
 # ResNet-18, cut by its work; it continues in other stages, and one device evaluates it.
 # Under sanitizers, where its 11 million parameters take most of a minute, a small net has its place.
-network='builtin: resnet18, classes: 10, small_input: true'
 conv='conv2d: {out: 16, kernel: 3, padding: same}'
-[ -z "${SANITIZED:-}" ] || network="layers: [{$conv}, batchnorm2d: {name: bn1}, relu, {$conv}, relu, {$conv}, relu, {$conv}, flatten, linear: 10]"
-cat >net.yaml <<YAML
+small="layers: [{$conv}, batchnorm2d: {name: bn1}, relu, {$conv}, relu, {$conv}, relu, {$conv}, flatten, linear: 10]"
+network='builtin: resnet18, classes: 10, small_input: true'
+[ -z "${SANITIZED:-}" ] || network=$small
+job() { # NETWORK
+    cat <<YAML
 tandem: 1
 name: net
-model: {input: [3, 8, 8], $network}
+model: {input: [3, 8, 8], $1}
 data: {train: {format: synthetic, samples: 64}, eval: {format: synthetic, samples: 16}}
 optimizer: {type: sgd, lr: 0.01, momentum: 0.9}
 train: {steps: 2, batch: {per_device: 8}, accumulate: 4, clip_grad_norm: 1}
@@ -71,6 +73,9 @@ eval: {every: never}
 checkpoint: {every: 1 steps}
 parallel: {threads_per_device: 1}
 YAML
+}
+job "$network" >net.yaml
+job "$small" >small.yaml
 run net1 net.yaml
 run net2 net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]'
 run net4 net.yaml parallel.stages=4 'parallel.device_ids=[0, 1, 2, 3]'
@@ -83,17 +88,17 @@ run netddp net.yaml --mode ddp parallel.stages=4 'parallel.device_ids=[0, 1, 2, 
 same "$(fact netddp params_xxh3)" "$(fact net22 params_xxh3)" "ResNet-18 in ddp, in two stages and then in four"
 four=('parallel.device_ids=[0, 1, 2, 3]' parallel.stages=2 parallel.mode=ddp)
 for how in bf16 '{type: powersgd, start_step: 0}'; do # gradients that are sent in less, in the memory of each stage
-    run less net.yaml "${four[@]}" "parallel.ddp.compress=$how" --resume never
-    here=$(planned net.yaml "${four[@]}" "parallel.ddp.compress=$how")
+    run less small.yaml "${four[@]}" "parallel.ddp.compress=$how" --resume never
+    here=$(planned small.yaml "${four[@]}" "parallel.ddp.compress=$how")
     same "$(fact less peak_memory_bytes)" "$here,$here" "memory of stages with $how"
     rm -r less
 done
 four=("${four[@]:0:2}" parallel.sync_batchnorm=true --resume never)
-run alone net.yaml "${four[@]}"
-same "$(fact alone peak_memory_bytes)" "$(planned net.yaml "${four[@]:0:3}")" "memory of stages whose parts exchange statistics"
-run synced net.yaml "${four[@]}" parallel.mode=ddp
-same "$(fact synced params_xxh3)" "$(fact alone params_xxh3)" "ResNet-18 in two stages with the statistics of all ranks"
-here=$(planned net.yaml "${four[@]:0:3}" parallel.mode=ddp)
+run alone small.yaml "${four[@]}"
+same "$(fact alone peak_memory_bytes)" "$(planned small.yaml "${four[@]:0:3}")" "memory of stages whose parts exchange statistics"
+run synced small.yaml "${four[@]}" parallel.mode=ddp
+same "$(fact synced params_xxh3)" "$(fact alone params_xxh3)" "two stages with the statistics of all ranks"
+here=$(planned small.yaml "${four[@]:0:3}" parallel.mode=ddp)
 same "$(fact synced peak_memory_bytes)" "$here,$here" "memory of stages that exchange statistics"
 code 0 "$tandem" eval net4
 four=$(cat "$out")
