@@ -29,6 +29,7 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/tree.h"
 #include "runtime/comm/comm.h"
+#include "runtime/device/device.h"
 #include "runtime/optim/optim.h"
 
 typedef struct ddp {
@@ -59,7 +60,8 @@ static bool wants_check(const ddp *d) {
 /* Opens the replica, and the reducer for the memory that its gradients lie in. */
 static tdm_status open_reducer(ddp *d) {
     const tdm_mode_params *params = &d->base.params;
-    if (d->world > 1 && params->in_host_memory) return tdm__reducer_open_cpu(&d->reducer, &d->replica, params);
+    if (d->world > 1 && tdm__device_on_host(params->device))
+        return tdm__reducer_open_cpu(&d->reducer, &d->replica, params);
     TDM_TRY(tdm__rank_open_replica(params, NULL, &d->replica));
     if (d->world == 1) return tdm__reducer_open_alone(&d->reducer, params);
     /* PowerSGD multiplies its matrices in host memory. */
@@ -79,7 +81,7 @@ static tdm_status open_zero_grad(ddp *d) {
     const tdm_mode_params *params = &d->base.params;
     const size_t count = params->plan->trained_floats;
     void *memory = NULL;
-    if (d->world == 1 || !params->job->parallel.ddp.join || !params->device->discrete) return TDM_OK;
+    if (d->world == 1 || !params->job->parallel.ddp.join || tdm__device_on_host(params->device)) return TDM_OK;
     TDM_TRY(params->device->allocate_host(d->replica->device, &memory, count * sizeof(float),
                                           "the zero gradient of a rank without rows"));
     d->zero_grad = memory;

@@ -4,6 +4,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
+#include "runtime/device/device.h"
 
 tdm_dtype tdm__compressed_type(const tdm_job *job, int replicas) {
     const int type = job->parallel.ddp.compress.type;
@@ -52,7 +53,7 @@ static tdm_status open_narrow(tdm_reducer *reducer) {
 
 tdm_status tdm__compression_open(tdm_reducer *reducer) {
     const tdm_mode_params *params = reducer->params;
-    for (int k = 0; !params->device->discrete && k < params->plan->stage_count; k++)
+    for (int k = 0; tdm__device_on_host(params->device) && k < params->plan->stage_count; k++)
         tdm__replica_lend(reducer->replica->stages[k],
                           tdm__compression_memory(params->plan, params->job, params->replicas, k));
     if (params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD)

@@ -5,6 +5,7 @@
 #include "modes/compress/powersgd.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/device/device.h"
 
 size_t tdm__powersgd_here_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int stage) {
     const tdm_compress_section *settings = &job->parallel.ddp.compress;
@@ -21,7 +22,7 @@ tdm_status tdm__powersgd_open_here(tdm_powersgd **out, const tdm_mode_params *pa
     for (int i = 0; i < replicas; i++) {
         void *grad = NULL;
         TDM_TRY(tdm__power_open_member(*out, i, NULL));
-        if (params->in_host_memory || (take_turns && i > 0)) continue;
+        if (tdm__device_on_host(params->device) || (take_turns && i > 0)) continue;
         TDM_TRY(tdm__new_pages(params->host, &grad, plan->trained_floats * sizeof(float), "gradients in host memory"));
         (*out)->member[i].grad = grad;
     }

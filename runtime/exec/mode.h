@@ -49,7 +49,6 @@ typedef struct tdm_mode_params {
     int rank;                                          /* ddp: this process's rank; else 0 */
     int first_rank;                                    /* ddp: the first rank on this host; else 0 */
     tdm_comm *comm;                                    /* ddp: of all ranks, in host memory; borrowed */
-    bool in_host_memory;                               /* the device's memory is the host's */
     const tdm_comm_ops *device_comm;                   /* ddp: reduces in the device's memory; NULL: `comm` reduces */
     int state_count;
     bool averages;    /* the first replica of all keeps an average of its parameters */

@@ -208,7 +208,6 @@ static tdm_status open_mode(tdm_run *run) {
                               .loss = run->loss,
                               .loss_run = loss_run,
                               .share = run->compute.share,
-                              .in_host_memory = tdm__device_on_host(run->compute.device),
                               .device_comm = run->device_comm,
                               .replicas = run->replicas,
                               .rank = run->rank,
