@@ -104,6 +104,6 @@ TEST(no_inode_left) {
 
 TEST_MAIN(if (!mount_small()) {
     rmdir(folder);
-    TEST_SKIP("no tmpfs can be mounted here");
+    SKIP_PROGRAM("no tmpfs can be mounted here");
 } RUN(full_disk);
           RUN(no_inode_left); umount2(folder, MNT_DETACH); rmdir(folder);)

@@ -277,7 +277,7 @@ TEST(wrong_meetings) {
 }
 
 TEST_MAIN({
-    if (mkdtemp(folder) == NULL) TEST_SKIP("no temporary folder");
+    if (mkdtemp(folder) == NULL) SKIP_PROGRAM("no temporary folder");
     RUN(ranks_meet);
     RUN(an_inherited_descriptor_wins);
     RUN(a_stale_socket_is_taken_over);

@@ -279,7 +279,7 @@ TEST(facts_that_cannot_meet_are_told) {
 }
 
 TEST_MAIN({
-    if (mkdtemp(folder) == NULL) TEST_SKIP("no temporary folder");
+    if (mkdtemp(folder) == NULL) SKIP_PROGRAM("no temporary folder");
     RUN(whoever_waits_says_for_whom);
     RUN(a_rank_0_that_does_not_answer_is_named);
     RUN(a_rank_that_has_failed_tells_the_others);

@@ -301,7 +301,7 @@ static void find_device(void) {
     tdm_status status = open_run(&w, &job, graph, 0);
     tdm_run_close(w.run);
     tdm_graph_free(graph);
-    if (status == TDM_E_DEVICE || status == TDM_E_UNSUPPORTED) TEST_SKIP(tdm_error_message());
+    if (status == TDM_E_DEVICE || status == TDM_E_UNSUPPORTED) SKIP_PROGRAM(tdm_error_message());
 }
 
 TEST_MAIN(find_device(); RUN(the_numbers_are_the_same); RUN(tensors_in_a_callback);

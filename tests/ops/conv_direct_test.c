@@ -9,7 +9,7 @@ enum { BLOCK = TDM_CONV_BLOCK };
 
 static const tdm_conv_direct_lanes *lanes(void) {
     const tdm_conv_direct_lanes *found = TDM_LANES(tdm__conv_direct_lanes);
-    if (found->points == NULL) TEST_SKIP("this processor has no AVX-512");
+    if (found->points == NULL) SKIP_PROGRAM("this processor has no AVX-512");
     return found;
 }
 

@@ -13,7 +13,7 @@ static inline const tdm_module *cuda_module(void) {
     static tdm_module_report report;
     if (found != NULL) return found;
     if (tdm__module_find(&found, tdm_host_default(), "cuda", NULL, &report) != TDM_OK || found == NULL)
-        TEST_SKIP(report.text);
+        SKIP_PROGRAM(report.text);
     return found;
 }
 

@@ -19,7 +19,7 @@ static const tdm_module *module(void) {
     tdm_module_report report;
     if (found != NULL) return found;
     if (tdm__module_find(&found, tdm_host_default(), "dnnl", NULL, &report) != TDM_OK || found == NULL)
-        TEST_SKIP(report.text);
+        SKIP_PROGRAM(report.text);
     return found;
 }
 

@@ -52,7 +52,7 @@ static void open_kernels(void) {
     if (compute.kernels != NULL) return;
     const tdm_compute_options wish = {.device = TDM_DEVICE_CPU, .kernels = TDM_KERNELS_AUTO};
     if (tdm__compute_open(&compute, tdm_host_default(), &wish) != TDM_OK || !compute.report.usable)
-        TEST_SKIP(compute.report.text);
+        SKIP_PROGRAM(compute.report.text);
 }
 
 /* ---- two plans of a graph ---- */

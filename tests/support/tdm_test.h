@@ -1,5 +1,6 @@
 /* A test program is a list of TEST(name) { ... } and one TEST_MAIN(...). A failed check prints where and what, and the
- * program goes on with the next test; its exit status is 1 if any failed. TEST_SKIP ends the program with 77. */
+ * program goes on with the next test; its exit status is 1 if any failed. SKIP_TEST leaves a test that cannot be made
+ * here and says why; SKIP_PROGRAM ends the program with 77, as does a program of which all tests were skipped. */
 #ifndef TDM_TEST_H
 #define TDM_TEST_H
 
@@ -10,7 +11,7 @@
 
 #include <tandem/status.h>
 
-extern int tdm_test_failures, tdm_test_found;
+extern int tdm_test_failures, tdm_test_found, tdm_test_skipped;
 
 /* The step of a loop over settings that differ only in numbers. Sanitizers find a fault of memory with a few of them,
  * so with sanitizers it is every n-th. */
@@ -101,32 +102,47 @@ extern int tdm_test_failures, tdm_test_found;
         }                                                                                         \
     } while (0)
 
-#define TEST_SKIP(reason)                  \
+#define SKIP_TEST(reason)                   \
+    do {                                    \
+        tdm_test_skipped++;                 \
+        printf("skipped (%s): ", (reason)); \
+        return;                             \
+    } while (0)
+#define SKIP_PROGRAM(reason)               \
     do {                                   \
         printf("skipped: %s\n", (reason)); \
         exit(77);                          \
     } while (0)
 
 /* RUN(name) in the order written; an argument of the program runs only the test of that name, and is an error where
- * there is none. */
+ * there is none. So is a second argument, unless the program has read it and set argc to 2. */
 #define RUN(name)                                                                         \
     do {                                                                                  \
+        if (argc > 2) {                                                                   \
+            fprintf(stderr, "%s: one test at a time: what is '%s'?\n", argv[0], argv[2]); \
+            return 2;                                                                     \
+        }                                                                                 \
         if (argc < 2 || strcmp(argv[1], #name) == 0) {                                    \
-            int before_ = tdm_test_failures;                                              \
+            const int failures_ = tdm_test_failures, skipped_ = tdm_test_skipped;         \
             tdm_test_found++;                                                             \
             test_##name();                                                                \
-            printf("%s %s\n", tdm_test_failures == before_ ? "ok    " : "FAILED", #name); \
+            printf("%s%s\n",                                                              \
+                   tdm_test_failures != failures_ ? "FAILED "                             \
+                   : tdm_test_skipped == skipped_ ? "ok     "                             \
+                                                  : "",                                   \
+                   #name);                                                                \
         }                                                                                 \
     } while (0)
-#define TEST_MAIN(...)                                                         \
-    int tdm_test_failures, tdm_test_found;                                     \
-    int main(int argc, char **argv) {                                          \
-        __VA_ARGS__                                                            \
-        if (argc > 1 && tdm_test_found == 0) {                                 \
-            fprintf(stderr, "%s: no test is called '%s'\n", argv[0], argv[1]); \
-            return 2;                                                          \
-        }                                                                      \
-        return tdm_test_failures != 0;                                         \
+#define TEST_MAIN(...)                                                              \
+    int tdm_test_failures, tdm_test_found, tdm_test_skipped;                        \
+    int main(int argc, char **argv) {                                               \
+        __VA_ARGS__                                                                 \
+        if (argc > 1 && tdm_test_found == 0) {                                      \
+            fprintf(stderr, "%s: no test is called '%s'\n", argv[0], argv[1]);      \
+            return 2;                                                               \
+        }                                                                           \
+        if (tdm_test_failures != 0) return 1;                                       \
+        return tdm_test_skipped > 0 && tdm_test_skipped == tdm_test_found ? 77 : 0; \
     }
 
 #endif

@@ -91,7 +91,7 @@ TEST(patient) {
 
 TEST(ipv6) {
     fake_store fake = {.kind = FAKE_VALIDATED, .is_v6 = true};
-    if (!fake_store_bind(&fake)) return; /* a machine without */
+    if (!fake_store_bind(&fake)) SKIP_TEST("this machine has no IPv6");
     fake_store_listen(&fake);
     use(&fake);
     fake_store_close(&fake);
