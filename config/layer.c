@@ -134,7 +134,7 @@ static void add_inputs(tdm_config *config, int index, tdm_layer *layer, const td
               layer->op->name, TDM_MAX_INPUTS);
 }
 
-/* name, id, stage: rows of the common head. */
+/* Sets a key that layers of every kind have: name, id, stage. */
 static void set_head(tdm_config *config, int index, tdm_layer *layer, const tdm_field *row, const tdm_yaml_node *node) {
     const char *item = node->kind == TDM_YAML_SCALAR ? node->text : "";
     tdm_written written = {

@@ -308,7 +308,7 @@ static void check_pattern(tdm_config *config, const tdm_texts *patterns, tdm_pos
     char near[TDM_PATTERN_HINT];
     const char *hint = tdm__graph_nearest_pattern(config->graph, patterns->item[wrong], near)
                            ? TDM_WORDS(config, "did you mean `%s`?", near)
-                           : TDM_WORDS(config, "names are such as `%s`", config->graph->params[0].name);
+                           : TDM_WORDS(config, "names look like `%s`", config->graph->params[0].name);
     TDM_FAULT(config, REFERENCE, at, key, hint, "%s: no parameter of the model matches '%s'", key,
               patterns->item[wrong]);
 }

@@ -26,7 +26,7 @@ void tdm__explain_blocks(bool chinese, tdm_text *out) {
          "使用哪个块；块内只能使用写在其上面的块"},
         {"block.name", "prefix of the layers' names: layer1 gives layer1.conv1, with repeat layer1.0.conv1",
          "层名的前缀：layer1 得到 layer1.conv1，带 repeat 时为 layer1.0.conv1"},
-        {"block.repeat", "how many times, one behind the other", "连续使用的次数"},
+        {"block.repeat", "how many times, in sequence", "连续使用的次数"},
         {"block.first", "parameters that the first of them has instead", "第一次使用时取代的参数"},
         {"block.id, block.input, block.when", "as of a layer", "同层的相应键"},
     };

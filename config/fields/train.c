@@ -179,7 +179,7 @@ const tdm_field tdm__schedule_rows[] = {
      .unit = "evaluations",
      HELP("plateau: evaluations after a reduction that do not count", "plateau：降低之后不计入的评估次数")},
     {FIELD(FLOAT, tdm_schedule_section, eps, "1.0e-8"), .types = BIT(TDM_SCHEDULE_PLATEAU), RANGE(0, 1e6),
-     HELP("plateau: a smaller or equal change of the learning rate is not made", "plateau：不超过此值的变化不执行")},
+     HELP("plateau: changes of the learning rate up to this size are skipped", "plateau：不超过此值的变化不执行")},
     {0},
 };
 

@@ -47,7 +47,7 @@ static void put_column(const starter *s, int64_t i) {
         tdm__text_printf(s->common.out, "\"%lld\"", (long long)i);
 }
 
-/* Why a column is of no use. A word among numbers is rather a slip of the pen. */
+/* Why a column is left out. Words in a few rows of numbers are probably typing errors. */
 static void explain_ignored(const starter *s, int64_t i, tdm_text *out) {
     const tdm_column_seen *column = &s->seen->column[i];
     const bool chinese = s->common.chinese;
@@ -109,7 +109,7 @@ static tdm_status check_numbers(const starter *s, int64_t i) {
                  "separators of thousands",
                  s->path, (long long)column->comma_line, name_of(s, i, name), column->comma_cell);
     TDM_FAIL(TDM_E_DATA,
-             "csv '%s', line %lld, column %s: '%s' is no finite number; write a number, or leave the cell empty",
+             "csv '%s', line %lld, column %s: '%s' is not a finite number; write a number, or leave the cell empty",
              s->path, (long long)column->infinite_line, name_of(s, i, name), column->infinite_cell);
 }
 

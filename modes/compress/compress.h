@@ -1,5 +1,5 @@
-/* What parallel.ddp.compress makes of gradients. Of 16 bits: each rank rounds its gradient, the sum is made of floats,
- * and rounded once. single and dp round at the same places, so that all modes have the same bits.
+/* parallel.ddp.compress: what is summed instead of gradients. bf16 and fp16: each rank rounds its gradient to 16 bits, the
+ * sum is made in floats and rounded once. single and dp round at the same places, so that all modes have the same bits.
  * PowerSGD: powersgd.h. */
 #ifndef TDM_MODES_COMPRESS_H
 #define TDM_MODES_COMPRESS_H
@@ -8,7 +8,7 @@
 
 /* The type of 16 bits that gradients are rounded to; TDM_DTYPE_F32: they are not, or there is one replica. */
 tdm_dtype tdm__compressed_type(const tdm_job *job, int replicas);
-/* Floats become what they would be of 16 bits. Nothing if the type is F32. */
+/* Rounds floats to the type of 16 bits and back. Nothing if the type is F32. */
 tdm_status tdm__compress_round(const tdm_replica *replica, tdm_dtype type, float *x, size_t count);
 /* Bytes that a rank puts into the sums of a step. */
 int64_t tdm__compressed_bytes(const tdm_plan *plan, const tdm_job *job, int replicas);

@@ -120,7 +120,7 @@ void tdm__powersgd_close(tdm_powersgd *power) {
         tdm__delete_pages(host, power->member[i].kept);
         tdm__delete_pages(host, power->member[i].grad);
     }
-    tdm__delete_pages(host, power->all);
+    tdm__delete_pages(host, power->gathered);
     tdm__delete(host, power->member);
     tdm__delete(host, power->matrix);
     tdm__delete(host, power->bucket);

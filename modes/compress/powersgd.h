@@ -81,8 +81,8 @@ struct tdm_powersgd {
     tdm_power_member *member;
     bool lends_wire; /* the only member's is memory of the communicator's */
     bool is_warm;    /* the first member's wire holds the factors Q of a step before */
-    float *all;      /* rank 0: the errors of all ranks and Q, as a checkpoint has them; NULL until it needs them */
-    size_t q_plain;  /* floats of Q in a checkpoint */
+    float *gathered; /* rank 0: the errors of all ranks and Q, as a checkpoint has them; NULL until it needs them */
+    size_t q_floats; /* floats of Q in a checkpoint */
 };
 
 tdm_power_matrix tdm__power_matrix(const tdm_plan *plan, const tdm_compress_section *settings, int param);

@@ -1,5 +1,5 @@
 /* What a resumed run needs to go on with the same bits: what each rank has kept back, and the factors Q. Rank 0 holds
- * all of it in `all` while a checkpoint is written or read: the errors of rank 0, 1, ..., each as an arena, then Q of
+ * all of it in `gathered` while a checkpoint is written or read: the errors of rank 0, 1, ..., each as an arena, then Q of
  * each matrix in PyTorch's order of columns. Errors that are all in this process are read and written where they are. */
 #include <string.h>
 
@@ -17,32 +17,32 @@ static bool are_here(const tdm_powersgd *power) {
     return power->count > 1 && !power->params->plan->has_forms;
 }
 
-static size_t floats_in_all(const tdm_powersgd *power) {
+static size_t gathered_error_floats(const tdm_powersgd *power) {
     return are_here(power) ? 0 : error_floats(power) * (size_t)power->params->replicas;
 }
 
 static float *error_of(const tdm_powersgd *power, int rank) {
-    return are_here(power) ? power->member[rank].kept : power->all + error_floats(power) * (size_t)rank;
+    return are_here(power) ? power->member[rank].kept : power->gathered + error_floats(power) * (size_t)rank;
 }
 
-static float *q_in_all(const tdm_powersgd *power) {
-    return power->all + floats_in_all(power);
+static float *gathered_q(const tdm_powersgd *power) {
+    return power->gathered + gathered_error_floats(power);
 }
 
-static tdm_status open_all(tdm_powersgd *power) {
+static tdm_status open_gathered(tdm_powersgd *power) {
     const tdm_plan *plan = power->params->plan;
-    void *all = NULL;
-    if (power->all != NULL || power->params->rank != 0) return TDM_OK;
-    power->q_plain = 0;
-    for (int i = 0; i < plan->trained_count; i++) power->q_plain += power->matrix[i].plain * power->matrix[i].rank;
-    const size_t floats = floats_in_all(power) + power->q_plain;
-    TDM_TRY(tdm__new_pages(power->params->host, &all, (floats > 0 ? floats : 1) * sizeof(float),
+    void *gathered = NULL;
+    if (power->gathered != NULL || power->params->rank != 0) return TDM_OK;
+    power->q_floats = 0;
+    for (int i = 0; i < plan->trained_count; i++) power->q_floats += power->matrix[i].plain * power->matrix[i].rank;
+    const size_t floats = gathered_error_floats(power) + power->q_floats;
+    TDM_TRY(tdm__new_pages(power->params->host, &gathered, (floats > 0 ? floats : 1) * sizeof(float),
                            "what all ranks keep back"));
-    power->all = all;
+    power->gathered = gathered;
     return TDM_OK;
 }
 
-/* The errors in `all` as PyTorch would have them, or as they lie in the arena. */
+/* The errors in `gathered` as PyTorch would have them, or as they lie in the arena. */
 static tdm_status change_forms(tdm_powersgd *power, bool to_plain) {
     const tdm_plan *plan = power->params->plan;
     void *copy = NULL;
@@ -60,10 +60,10 @@ static tdm_status change_forms(tdm_powersgd *power, bool to_plain) {
     return TDM_OK;
 }
 
-/* Q between `wire` and `all`. */
+/* Q between `wire` and `gathered`. */
 static void copy_q(tdm_powersgd *power, bool to_plain) {
     const tdm_plan *plan = power->params->plan;
-    float *plain = q_in_all(power);
+    float *plain = gathered_q(power);
     for (int i = 0; i < plan->trained_count; i++) {
         const tdm_power_matrix *m = &power->matrix[i];
         tdm_plan_param q = {.count = (int64_t)(m->plain * m->rank), .form = plan->params[i].form};
@@ -87,9 +87,9 @@ tdm_status tdm__powersgd_list(tdm_powersgd *power, tdm_zone *zone, bool saves, t
     if (power == NULL || (saves && !power->is_warm)) return TDM_OK;
     const tdm_plan *plan = power->params->plan;
     const int world = power->settings->error_feedback ? power->params->replicas : 0;
-    TDM_TRY(open_all(power));
+    TDM_TRY(open_gathered(power));
     TDM_TRY(tdm__zone_new(zone, out, (size_t)plan->trained_count * (size_t)(world + 1), sizeof(**out)));
-    float *q = q_in_all(power);
+    float *q = gathered_q(power);
     for (int i = 0; i < plan->trained_count; i++) {
         const tdm_power_matrix *m = &power->matrix[i];
         const tdm_plan_param *param = &plan->params[i];
@@ -107,25 +107,25 @@ tdm_status tdm__powersgd_list(tdm_powersgd *power, tdm_zone *zone, bool saves, t
     return TDM_OK;
 }
 
-/* The errors of all ranks, or of all replicas here, into `all`, or from there. */
-static tdm_status move_errors(tdm_powersgd *power, bool to_all) {
+/* The errors of all ranks, or of all replicas here, into `gathered`, or from there. */
+static tdm_status move_errors(tdm_powersgd *power, bool to_gathered) {
     const size_t floats = error_floats(power);
     const tdm_span own = {power->member->kept, floats, TDM_DTYPE_F32};
-    const tdm_span all = {power->all, floats_in_all(power), TDM_DTYPE_F32};
+    const tdm_span gathered = {power->gathered, gathered_error_floats(power), TDM_DTYPE_F32};
     if (floats == 0 || are_here(power)) return TDM_OK;
     if (power->count == 1)
-        return to_all ? tdm_comm_gather(power->params->comm, own, all, 0)
-                      : tdm_comm_scatter(power->params->comm, all, own, 0);
+        return to_gathered ? tdm_comm_gather(power->params->comm, own, gathered, 0)
+                           : tdm_comm_scatter(power->params->comm, gathered, own, 0);
     for (int i = 0; i < power->count; i++) {
         float *kept = power->member[i].kept, *in_all = error_of(power, i);
-        memcpy(to_all ? in_all : kept, to_all ? kept : in_all, floats * sizeof(float));
+        memcpy(to_gathered ? in_all : kept, to_gathered ? kept : in_all, floats * sizeof(float));
     }
     return TDM_OK;
 }
 
 tdm_status tdm__powersgd_gather(tdm_powersgd *power) {
     if (power == NULL || !power->is_warm) return TDM_OK;
-    TDM_TRY(open_all(power));
+    TDM_TRY(open_gathered(power));
     TDM_TRY(move_errors(power, true));
     if (power->params->rank != 0) return TDM_OK;
     copy_q(power, true);

@@ -1,4 +1,4 @@
-/* concat: reference kernel, also used by default; for every layout in which all inputs can be. */
+/* concat: the reference kernel, which is also the default. It takes every layout that all inputs can have. */
 #include <string.h>
 
 #include "ops/concat/concat.h"

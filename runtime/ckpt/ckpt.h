@@ -113,7 +113,7 @@ tdm_status tdm__leftovers_remove(const tdm_host *host, const tdm_file_ops *ops, 
                                  const char *subsystem, bool (*is_ours)(const char *base, bool numbered));
 /* Removes what killed saves have left in a checkpoints directory. Every save begins with that; this is for runs that do
  * not save. */
-tdm_status tdm__ckpt_reap(const tdm_host *host, const tdm_folder *folder, const char *name);
+tdm_status tdm__ckpt_remove_leftovers(const tdm_host *host, const tdm_folder *folder, const char *name);
 
 /* Moves checkpoints of steps after `step` into the folder before-<time> beside them, and warns. For a run that begins
  * anew or from an earlier step: it must not be resumed from them. */

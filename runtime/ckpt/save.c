@@ -62,7 +62,7 @@ static bool is_ours(const char *base, bool numbered) {
     return numbered ? base[0] == '.' && tdm__step_of(base + 1, &step) : tdm__is_pointer(base);
 }
 
-static tdm_status reap(saving *s) {
+static tdm_status remove_leftovers(saving *s) {
     return tdm__leftovers_remove(s->host, s->ops, &s->dir, "ckpt", is_ours);
 }
 
@@ -283,7 +283,7 @@ tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_file_ops *ops, const t
     begin(&s, host, ops);
     tdm__step_name(s.final, step);
     TDM_TRY_DONE(enter(&s, folder, name));
-    TDM_TRY_DONE(reap(&s));
+    TDM_TRY_DONE(remove_leftovers(&s));
     TDM_TRY_DONE(make_temporary(&s, step));
     TDM_TRY_DONE(write_files(&s, parts));
     TDM_TRY_DONE(commit(&s, step));
@@ -300,11 +300,11 @@ done:
     return status;
 }
 
-tdm_status tdm__ckpt_reap(const tdm_host *host, const tdm_folder *folder, const char *name) {
+tdm_status tdm__ckpt_remove_leftovers(const tdm_host *host, const tdm_folder *folder, const char *name) {
     saving s;
     begin(&s, host, &tdm__file_system);
     tdm_status status = tdm__folder_open(&s.dir, &s.zone, folder, name, TDM_E_IO);
-    if (status == TDM_OK) status = reap(&s);
+    if (status == TDM_OK) status = remove_leftovers(&s);
     end(&s);
     return status;
 }

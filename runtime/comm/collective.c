@@ -337,7 +337,7 @@ static tdm_status run(tdm_group *group, const tdm_comm_call *call) {
     case TDM_COMM_BARRIER:
         return tdm__group_meet(group, in, NULL, 0);
     default:
-        TDM_FAIL(TDM_E_INTERNAL, "communicator: '%s' is no call", tdm_comm_kind_name(call->kind));
+        TDM_FAIL(TDM_E_INTERNAL, "communicator: '%s' is not a collective", tdm_comm_kind_name(call->kind));
     }
 }
 

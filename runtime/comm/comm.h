@@ -46,7 +46,7 @@ typedef tdm_status (*tdm_comm_fn)(tdm_comm *comm, void *user);
 
 /* Until the queue is closed, only the queue uses `comm`. The caller still owns it. */
 tdm_status tdm__comm_queue_open(tdm_comm_queue **out, tdm_comm *comm);
-/* Returns at once. Fails only if memory is out. tdm_comm_wait or tdm__comm_queue_close frees *request. */
+/* Returns at once. Fails only if there is no memory. tdm_comm_wait or tdm__comm_queue_close frees *request. */
 tdm_status tdm__comm_start(tdm_comm_queue *queue, const tdm_comm_call *call, tdm_comm_request **request);
 /* Runs fn after all calls started before, and waits for it. */
 tdm_status tdm__comm_queue_run(tdm_comm_queue *queue, tdm_comm_fn fn, void *user);

@@ -136,62 +136,64 @@ static tdm_dtype partial_type(tdm_dtype dtype) {
 
 /* ---- a block ---- */
 
-typedef struct how {
+typedef struct typed_reduction {
     tdm_dtype dtype, partial;
     tdm_reduce_op op;
     reduction *of_sources, *of_partials;
     size_t block; /* elements */
-} how;
+} typed_reduction;
 
-static how how_of(tdm_dtype dtype, tdm_reduce_op op) {
+static typed_reduction find_reduction(tdm_dtype dtype, tdm_reduce_op op) {
     const tdm_dtype partial = partial_type(dtype);
-    return (how){dtype,
-                 partial,
-                 op,
-                 reductions[dtype][op],
-                 reductions[partial][op],
-                 TDM_REDUCE_BLOCK / tdm_dtype_bytes(partial)};
+    return (typed_reduction){dtype,
+                             partial,
+                             op,
+                             reductions[dtype][op],
+                             reductions[partial][op],
+                             TDM_REDUCE_BLOCK / tdm_dtype_bytes(partial)};
 }
 
 /* Elements first to first + count - 1 of T over up to four sources: a block at most. */
-static void reduce_few(const how *h, void *to, const void *const *source, int sources, size_t first, size_t count) {
+static void reduce_few(const typed_reduction *by, void *to, const void *const *source, int sources, size_t first,
+                       size_t count) {
     static const pass passes[] = {ONE, TWO, TWO, FOUR};
-    h->of_sources(passes[sources - 1], to, source, first, count);
-    if (sources == 3) h->of_sources(ONTO_ONE, to, source + 2, first, count);
+    by->of_sources(passes[sources - 1], to, source, first, count);
+    if (sources == 3) by->of_sources(ONTO_ONE, to, source + 2, first, count);
 }
 
 /* Of any number. */
-static void reduce_tree(const how *h, void *to, const void *const *source, int sources, size_t first, size_t count) {
+static void reduce_tree(const typed_reduction *by, void *to, const void *const *source, int sources, size_t first,
+                        size_t count) {
     if (sources <= 4) {
-        reduce_few(h, to, source, sources, first, count);
+        reduce_few(by, to, source, sources, first, count);
         return;
     }
     const int left = tdm__tree_left(sources), right = sources - left;
-    reduce_tree(h, to, source, left, first, count);
+    reduce_tree(by, to, source, left, first, count);
     if (right == 1 || right == 4) {
-        h->of_sources(right == 1 ? ONTO_ONE : ONTO_FOUR, to, source + left, first, count);
+        by->of_sources(right == 1 ? ONTO_ONE : ONTO_FOUR, to, source + left, first, count);
     } else {
         _Alignas(64) unsigned char room[TDM_REDUCE_BLOCK];
         const void *rest = room;
-        reduce_tree(h, room, source + left, right, first, count);
-        h->of_partials(ONTO_ONE, to, &rest, 0, count);
+        reduce_tree(by, room, source + left, right, first, count);
+        by->of_partials(ONTO_ONE, to, &rest, 0, count);
     }
 }
 
-static void divide(void *x, size_t count, tdm_dtype dtype, int by) {
+static void divide(void *x, size_t count, tdm_dtype dtype, int divisor) {
     if (dtype == TDM_DTYPE_F64)
-        for (size_t i = 0; i < count; i++) ((double *)x)[i] /= (double)by;
+        for (size_t i = 0; i < count; i++) ((double *)x)[i] /= (double)divisor;
     else
-        for (size_t i = 0; i < count; i++) ((float *)x)[i] /= (float)by;
+        for (size_t i = 0; i < count; i++) ((float *)x)[i] /= (float)divisor;
 }
 
 /* Elements `first` on of the result, from a block of partial values, which is overwritten. */
-static void put_result(const how *h, void *to, void *block, int world, size_t first, size_t count) {
-    const size_t width = tdm_dtype_bytes(h->dtype);
-    if (h->op == TDM_REDUCE_AVG) divide(block, count, h->partial, world);
-    if (h->dtype == TDM_DTYPE_BF16)
+static void put_result(const typed_reduction *by, void *to, void *block, int world, size_t first, size_t count) {
+    const size_t width = tdm_dtype_bytes(by->dtype);
+    if (by->op == TDM_REDUCE_AVG) divide(block, count, by->partial, world);
+    if (by->dtype == TDM_DTYPE_BF16)
         for (size_t i = 0; i < count; i++) ((uint16_t *)to)[first + i] = tdm__bf16_of(((const float *)block)[i]);
-    else if (h->dtype == TDM_DTYPE_F16)
+    else if (by->dtype == TDM_DTYPE_F16)
         for (size_t i = 0; i < count; i++) ((uint16_t *)to)[first + i] = tdm__f16_of(((const float *)block)[i]);
     else
         memcpy((unsigned char *)to + first * width, block, count * width);
@@ -202,9 +204,10 @@ static size_t least(size_t a, size_t b) {
 }
 
 /* Partial values, which of most types and operators are results. */
-static void reduce_partial(const how *h, unsigned char *to, const void *const *source, int sources, size_t count) {
-    for (size_t first = 0; first < count; first += h->block, to += TDM_REDUCE_BLOCK)
-        reduce_tree(h, to, source, sources, first, least(count - first, h->block));
+static void reduce_partial(const typed_reduction *by, unsigned char *to, const void *const *source, int sources,
+                           size_t count) {
+    for (size_t first = 0; first < count; first += by->block, to += TDM_REDUCE_BLOCK)
+        reduce_tree(by, to, source, sources, first, least(count - first, by->block));
 }
 
 static bool is_source(const void *to, const void *const *source, int sources) {
@@ -221,15 +224,15 @@ void tdm__reduce_sources(void *to, const void *const *source, int sources, size_
         memmove(to, source[0], count * tdm_dtype_bytes(dtype));
         return;
     }
-    const how h = how_of(dtype, op);
-    if (h.partial == dtype && op != TDM_REDUCE_AVG && !is_source(to, source, sources)) {
-        reduce_partial(&h, to, source, sources, count);
+    const typed_reduction by = find_reduction(dtype, op);
+    if (by.partial == dtype && op != TDM_REDUCE_AVG && !is_source(to, source, sources)) {
+        reduce_partial(&by, to, source, sources, count);
         return;
     }
     _Alignas(64) unsigned char room[TDM_REDUCE_BLOCK];
-    for (size_t first = 0; first < count; first += h.block) {
-        const size_t n = least(count - first, h.block);
-        reduce_tree(&h, room, source, sources, first, n);
-        put_result(&h, to, room, sources, first, n);
+    for (size_t first = 0; first < count; first += by.block) {
+        const size_t n = least(count - first, by.block);
+        reduce_tree(&by, room, source, sources, first, n);
+        put_result(&by, to, room, sources, first, n);
     }
 }

@@ -40,9 +40,10 @@ typedef struct unit {
 
 typedef struct balance {
     size_t count;
-    unit *unit;   /* [count + 1]; the last is the end */
-    double *cost; /* [count + 1]: of the most expensive of the stages so far, if they have so many units */
-    int *cut;     /* [stages][count + 1]: the unit with which the last of them begins */
+    unit *unit; /* [count + 1]; the last is the end */
+    /* cost[n]: if the stages so far share the first n units, the flops of the most expensive stage, at best. */
+    double *cost; /* [count + 1] */
+    int *cut;     /* [stages][count + 1]: with that, the first unit of the last stage */
 } balance;
 
 static void list_units(const tdm_graph *graph, balance *b) {
@@ -57,7 +58,8 @@ static void list_units(const tdm_graph *graph, balance *b) {
     b->unit[b->count] = (unit){graph->node_count, flops};
 }
 
-/* Adds a stage behind those that `cost` knows, which the last of them becomes. */
+/* One more stage: turns `cost` of `stage` stages into that of one more. From the last unit to the first, because each new
+ * cost is made of old ones of fewer units. */
 static void add_stage(balance *b, size_t stage) {
     int *cut = b->cut + stage * (b->count + 1);
     for (size_t end = b->count; end > stage; end--) {
@@ -118,8 +120,8 @@ static tdm_status check_params(const tdm_graph *graph, int stages, const int *of
                      "parallel.stages: no layer is in stage %d of %d; give one `stage: %d`, or write fewer", stage,
                      stages, stage);
         TDM_FAIL_AT(&graph->nodes[first].origin, TDM_E_CONFIG,
-                    "stage %d has no layer with parameters: %s '%s' and what follows it belong into another stage",
-                    stage, graph->nodes[first].op->name, graph->nodes[first].name);
+                    "stage %d has no layer with parameters: %s '%s' and what follows it belong in another stage", stage,
+                    graph->nodes[first].op->name, graph->nodes[first].name);
     }
     return TDM_OK;
 }

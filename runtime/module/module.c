@@ -20,8 +20,9 @@
 #include "runtime/base/status.h"
 
 enum {
-    MOST_TRIED = 8,   /* files remembered: one that two paths lead to is reported once */
-    ROOM = 256 << 20, /* addresses: oneDNN and its libraries take up to 90 MiB, and 128 more while they work */
+    MOST_TRIED = 8, /* files remembered: one that two paths lead to is reported once */
+    ROOM = 256
+           << 20, /* bytes of address space: oneDNN and its libraries take up to 90 MiB, and 128 more while they work */
 };
 
 typedef struct search {

@@ -133,15 +133,15 @@ static void find_stages(tdm_plan *plan) {
     }
 }
 
-/* Is the value one micro-batch's from its forward to its backward, or does a neighbour write it at a time of its own?
- */
+/* Must the value survive other micro-batches? It does if its own micro-batch uses it in forward and in backward, or if a
+ * neighbour writes it at a time of its own. */
 static bool is_kept(const tdm_plan *plan, const tdm_plan_value *value) {
     return value->is_received || (value->first < plan->forward_steps && value->last > plan->forward_steps);
 }
 
 /* Values that own bytes in the stage's arena, largest first: of those that are kept, or the others, or all. */
-typedef enum part { ALL, KEPT, SHARED } part;
-static int list_values(tdm_plan *plan, int stage, part which, int *out) {
+typedef enum subset { ALL, KEPT, SHARED } subset;
+static int list_values(tdm_plan *plan, int stage, subset which, int *out) {
     int count = 0;
     for (int i = 0; i < plan->value_count; i++) {
         const tdm_plan_value *value = &plan->values[i];
@@ -153,7 +153,7 @@ static int list_values(tdm_plan *plan, int stage, part which, int *out) {
     return count;
 }
 
-static size_t place_part(tdm_plan *plan, int stage, part which, int *order, int *placed) {
+static size_t place_subset(tdm_plan *plan, int stage, subset which, int *order, int *placed) {
     size_t end = 0;
     const int count = list_values(plan, stage, which, order);
     for (int i = 0; i < count; i++) {
@@ -168,19 +168,20 @@ static size_t place_part(tdm_plan *plan, int stage, part which, int *order, int 
     return end;
 }
 
-/* With several micro-batches in flight each has its own memory for what is kept, and one part serves all of them, one
- * after another; unless it takes less to give each all of it, because nothing lies in gaps of the other part then. */
+/* Several micro-batches in flight: each has memory of its own for its kept values, and all use the same memory, one after
+ * another, for the others. Or each has memory of its own for all values, if that takes less: then the others can lie in
+ * gaps between kept values. */
 static void place_stage(tdm_plan *plan, int index, int *order, int *placed) {
     tdm_plan_stage *stage = &plan->stages[index];
     const size_t in_flight = (size_t)stage->in_flight;
     size_t apart = SIZE_MAX;
     if (in_flight > 1)
-        apart =
-            place_part(plan, index, KEPT, order, placed) * in_flight + place_part(plan, index, SHARED, order, placed);
-    stage->activation_bytes = place_part(plan, index, ALL, order, placed);
+        apart = place_subset(plan, index, KEPT, order, placed) * in_flight +
+                place_subset(plan, index, SHARED, order, placed);
+    stage->activation_bytes = place_subset(plan, index, ALL, order, placed);
     if (stage->activation_bytes * in_flight <= apart) return;
-    stage->activation_bytes = place_part(plan, index, KEPT, order, placed);
-    stage->shared_bytes = place_part(plan, index, SHARED, order, placed);
+    stage->activation_bytes = place_subset(plan, index, KEPT, order, placed);
+    stage->shared_bytes = place_subset(plan, index, SHARED, order, placed);
 }
 
 tdm_status tdm__build_places(tdm_build *build) {

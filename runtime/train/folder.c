@@ -40,7 +40,7 @@ static tdm_status keep_config(tdm_run *run, const char *name, const char *text) 
 }
 
 /* Training goes on without these files. A storage failure is reported once, until storage works again. */
-static tdm_status replace_second(tdm_run *run, const char *name, tdm_text *text, bool *failing) {
+static tdm_status replace_optional_file(tdm_run *run, const char *name, tdm_text *text, bool *failing) {
     tdm_error record;
     tdm_status status;
     if (text->failed) {
@@ -67,10 +67,11 @@ static bool is_ours(const char *base, bool numbered) {
     return false;
 }
 
-static tdm_status reap(tdm_run *run) {
+static tdm_status remove_leftovers(tdm_run *run) {
     const tdm_folder *dir = &run->folder->dir;
     TDM_TRY(tdm__leftovers_remove(run->host, &tdm__file_system, dir, "run", is_ours));
-    return tdm__file_is_there(dir, TDM_CHECKPOINTS) ? tdm__ckpt_reap(run->host, dir, TDM_CHECKPOINTS) : TDM_OK;
+    return tdm__file_is_there(dir, TDM_CHECKPOINTS) ? tdm__ckpt_remove_leftovers(run->host, dir, TDM_CHECKPOINTS)
+                                                    : TDM_OK;
 }
 
 tdm_status tdm__run_folder_open(tdm_run *run) {
@@ -87,7 +88,7 @@ tdm_status tdm__run_folder_open(tdm_run *run) {
 tdm_status tdm__run_folder_begin(tdm_run *run) {
     if (run->folder == NULL) return TDM_OK;
     const tdm_folder *dir = &run->folder->dir;
-    TDM_TRY(reap(run));
+    TDM_TRY(remove_leftovers(run));
     TDM_TRY(tdm__ckpt_set_aside(run->host, dir, TDM_CHECKPOINTS, run->kept_step));
     TDM_TRY(tdm__ckpt_name_best(run->host, dir, TDM_CHECKPOINTS, run->best.step));
     TDM_TRY(tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, dir, TDM_METRICS));
@@ -185,7 +186,7 @@ tdm_status tdm__folder_evaluation(tdm_run *run) {
         tdm_text text;
         tdm__text_init(&text, run->host);
         tdm__details_print(run->details, &text);
-        TDM_TRY(replace_second(run, names[i], &text, &run->folder->evaluation_failing));
+        TDM_TRY(replace_optional_file(run, names[i], &text, &run->folder->evaluation_failing));
     }
     return TDM_OK;
 }
@@ -210,7 +211,7 @@ tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, 
     tdm_text text;
     tdm__text_init(&text, run->host);
     tdm__status_print(&text, &status);
-    return replace_second(run, "status.json", &text, &run->folder->status_failing);
+    return replace_optional_file(run, "status.json", &text, &run->folder->status_failing);
 }
 
 static void put_bad(tdm_json_out *to, const char *data, const tdm_dataset *dataset) {
@@ -258,5 +259,5 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     tdm__json_put(&json, "bytes_moved_per_step:%lld params_xxh3:%s restarts:%d exit_reason:%s }\n",
                   (long long)(tally->steps > 0 ? tally->bytes_moved / tally->steps : 0), hash_text,
                   run->options.restarts, reason);
-    return replace_second(run, "summary.json", &text, &run->folder->summary_failing);
+    return replace_optional_file(run, "summary.json", &text, &run->folder->summary_failing);
 }

@@ -28,11 +28,11 @@ typedef struct tdm_ahead {
 } tdm_ahead;
 
 /* The best evaluation so far. */
-typedef struct tdm_judged {
+typedef struct tdm_best {
     double score;   /* of the metric, as tdm_scores has it */
     int64_t step;   /* that was evaluated; 0: none yet */
     int64_t waited; /* evaluations since then */
-} tdm_judged;
+} tdm_best;
 
 /* A tensor of the model or of the optimizer's state, and where a replica has it. */
 typedef struct tdm_named {
@@ -91,9 +91,9 @@ struct tdm_run {
     double last_loss;     /* NaN before the first */
     tdm_scores scores;    /* of the last evaluation; NaN before the first */
     tdm_details *details; /* of the last evaluation; NULL before the first */
-    tdm_judged best, best_before; /* by checkpoint.keep_best; before: of the last saved checkpoint */
-    tdm_judged early;             /* by train.stop_early */
-    const char *end_reason;       /* end_text: why the run ends before its last step; NULL: it does not */
+    tdm_best best, best_before; /* by checkpoint.keep_best; before: of the last saved checkpoint */
+    tdm_best early;             /* by train.stop_early */
+    const char *end_reason;     /* end_text: why the run ends before its last step; NULL: it does not */
     char end_text[160];
     int64_t saved_at;  /* step; -1: never */
     int64_t kept_step; /* the folder's checkpoints up to this step stay where they are */
@@ -206,14 +206,14 @@ tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped);
 /* ---- what follows from an evaluation ---- */
 /* TDM_E_CONFIG if checkpoint.keep_best or train.stop_early needs a number that the job's evaluations do not have. */
 tdm_status tdm__run_check_metrics(const tdm_run *run);
-/* Judges run->scores: sets run->best and, if the evaluation is one of eval.every (`due`), run->early, the schedule, and
+/* Compares run->scores with the best so far: sets run->best and, if the evaluation is one of eval.every (`due`), run->early, the schedule, and
  * run->end_reason if train.stop_early ends the run here. The same on all ranks. */
-void tdm__run_judge(tdm_run *run, bool due);
+void tdm__run_update_best(tdm_run *run, bool due);
 /* Is this step's checkpoint to be saved because it is the best? */
 bool tdm__run_is_best(const tdm_run *run);
 /* To and from the state of a checkpoint. A best by another metric than the job's is forgotten. */
-void tdm__run_judged_save(const tdm_run *run, tdm_ckpt_state *state);
-void tdm__run_judged_restore(tdm_run *run, const tdm_ckpt_state *state);
+void tdm__run_best_save(const tdm_run *run, tdm_ckpt_state *state);
+void tdm__run_best_restore(tdm_run *run, const tdm_ckpt_state *state);
 tdm_plateau tdm__run_plateau(const tdm_run *run, const tdm_ckpt_state *state);
 
 static inline bool tdm__run_has_steps_in_flight(const tdm_run *run) {

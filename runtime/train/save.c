@@ -23,7 +23,7 @@ static tdm_status fill_state(tdm_run *run, tdm_ckpt_state *state) {
     strncpy(state->mode, run->mode->ops->name, sizeof(state->mode) - 1);
     strncpy(state->optimizer, run->optim->name, sizeof(state->optimizer) - 1);
     memcpy(state->data, run->data, sizeof(state->data));
-    tdm__run_judged_save(run, state);
+    tdm__run_best_save(run, state);
     tdm_hash128 hash;
     TDM_TRY(tdm__params_hash(run, &hash));
     tdm__hash_print(state->params_xxh3, hash);
@@ -301,7 +301,7 @@ static tdm_status set_position(tdm_run *run, const tdm_ckpt_state *state) {
     TDM_TRY(check_samples(run, state->samples));
     run->eval_waits = run->save_waits = run->verify_waits = false;
     run->eval_due = state->eval_due != 0;
-    tdm__run_judged_restore(run, state);
+    tdm__run_best_restore(run, state);
     const tdm_plateau plateau = tdm__run_plateau(run, state);
     tdm__schedules_seek(&run->schedules, run->step, run->steps_per_epoch, &plateau);
     return TDM_OK;

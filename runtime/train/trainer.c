@@ -221,7 +221,7 @@ static tdm_status evaluate_now(tdm_run *run, bool due, bool *stopped) {
     run->eval_due = *stopped;
     if (*stopped) atomic_store(&run->stop, 0);
     if (*stopped) return TDM_OK;
-    tdm__run_judge(run, due);
+    tdm__run_update_best(run, due);
     TDM_TRY(tdm__folder_eval_line(run));
     TDM_TRY(tdm__folder_evaluation(run));
     send_event(run, TDM_EVENT_EVAL, NULL, run->schedules.own.lr, NULL);

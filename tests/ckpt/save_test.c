@@ -219,7 +219,7 @@ TEST(a_zombie_is_dead) {
     REQUIRE(child > 0 && waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) == 0);
     snprintf(name, sizeof(name), ".step-00000002.tmp-%ld-0", (long)child);
     REQUIRE(mkdir(in_dir(name), 0777) == 0);
-    REQUIRE_OK(tdm__ckpt_reap(tdm_host_default(), NULL, dir));
+    REQUIRE_OK(tdm__ckpt_remove_leftovers(tdm_host_default(), NULL, dir));
     CHECK(!support_exists(dir, name));
     CHECK(waitpid(child, NULL, 0) == child);
     test_folder_remove(run);

@@ -133,9 +133,9 @@ strange twice "columns 1 and 2, counted from 0, are both named 'size'; rename on
 sed '1s/size\|mark//g' ages.csv >nameless.csv
 strange nameless "columns 1 and 2, counted from 0, have no name; write one for each in line 1"
 sed 's/^7,49,/7,-Inf,/' ages.csv >infinite.csv
-strange infinite "line 8, column 'size': '-Inf' is no finite number; write a number, or leave the cell empty"
+strange infinite "line 8, column 'size': '-Inf' is not a finite number; write a number, or leave the cell empty"
 sed '1!s/,[0-9]*$/,inf/' ages.csv >endless.csv
-strange endless "line 2, column 'price': 'inf' is no finite number"
+strange endless "line 2, column 'price': 'inf' is not a finite number"
 sed '1!s/,\([0-9]*\),m/,"\1,5",m/' ages.csv >commas.csv
 strange commas "line 2, column 'size': '1,5' has a decimal comma; write numbers with a point, and without separators of thousands"
 sed '1!s/$/,5/; s/,\([0-9]*\),\(m[^,]*\),/;\1;\2;/; 1s/,/;/g' ages.csv >german.csv

@@ -1,4 +1,4 @@
-/* One text for all backends: what a communicator computes. BACKEND says over which one. */
+/* What a communicator computes. One source for all backends: it is compiled once for each, with BACKEND set to it. */
 #include <sched.h>
 
 #include "runtime/base/bf16.h"

@@ -13,11 +13,13 @@
 #include "tools/terminal/progress.h"
 #include "tools/terminal/term.h"
 
-/* Seconds: between two beats; from a failure to the stop, so that ranks that lost a peer can say so; from the stop after
- * a failure, or what a host may take beyond `grace`, to the end of its standard input, and the same from a second signal;
- * from there to SIGKILL, and until this process stops waiting. */
-static const double beat_every = 1, peer_grace = 5, stop_grace = 15, at_once = 2, end_grace = 10;
-enum { LINE_MAX_BYTES = 1 << 16 }; /* a longer one is shown in parts */
+/* Seconds. */
+static const double beat_every = 1;  /* between two beats */
+static const double peer_grace = 5;  /* from a failure to the stop: ranks that lost a peer say so */
+static const double stop_grace = 15; /* from that stop, or the end of `grace`, until standard input is closed */
+static const double at_once = 2;     /* the same from a second signal */
+static const double end_grace = 10;  /* from there to SIGKILL, and from SIGKILL until this process stops waiting */
+enum { LINE_MAX_BYTES = 1 << 16 };   /* a longer one is shown in parts */
 
 /* ---- what hosts write ---- */
 

@@ -1,5 +1,5 @@
-/* text.c - small texts: numbers with commas, sizes, durations, words for a shell; memory that cannot run out in
- * silence. */
+/* text.c - small texts: numbers with commas, sizes, durations, words for a shell; and memory: where there is none, the
+ * command says so and ends. */
 #include "tools/tool.h"
 
 #include <math.h>

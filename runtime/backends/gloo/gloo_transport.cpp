@@ -64,7 +64,7 @@ tdm_status status_of_exception(const char *doing) {
     try {
         throw;
     } catch (const std::bad_alloc &) {
-        TDM_MODULE_FAIL(TDM_E_MEMORY, "gloo: %s: memory is out", doing);
+        TDM_MODULE_FAIL(TDM_E_MEMORY, "gloo: %s: out of memory", doing);
     } catch (const std::exception &error) {
         TDM_MODULE_FAIL(TDM_E_COMM, "gloo: %s: %s", doing, error.what());
     } catch (...) {

@@ -102,7 +102,7 @@ static tdm_status open_transport(tdm_transport **out, const tdm_host *host, int 
     *out = NULL;
     if (t == NULL || pthread_mutex_init(&t->mutex, NULL) != 0) {
         free(t);
-        TDM_MODULE_FAIL(TDM_E_MEMORY, "mpi: memory is out");
+        TDM_MODULE_FAIL(TDM_E_MEMORY, "mpi: out of memory");
     }
     t->base = (tdm_transport){.ops = &tdm__mpi_ops, .host = host, .rank = rank, .world = world};
     t->comm = MPI_COMM_NULL;
@@ -201,7 +201,7 @@ static tdm_status exchange(tdm_transport *base, const tdm_message *message, int 
     if (request != NULL && status != NULL) result = run((transport *)base, message, messages, request, status, count);
     free(request);
     free(status);
-    if (result == TDM_E_MEMORY) TDM_MODULE_FAIL(TDM_E_MEMORY, "mpi: memory is out");
+    if (result == TDM_E_MEMORY) TDM_MODULE_FAIL(TDM_E_MEMORY, "mpi: out of memory");
     return result;
 }
 

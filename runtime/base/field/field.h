@@ -30,7 +30,7 @@ const tdm_field *tdm__field_main(const tdm_field *rows);
 bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *value, tdm_zone *zone, tdm_text *why);
 /* The same from one text: a list is written [a, b, c], texts may be quoted; null, ~ and the empty text mean null. */
 bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, tdm_zone *zone, tdm_text *why);
-/* Sets every field to its default (required fields to zero). Texts are the table's own. Fails only if memory is out or
+/* Sets every field to its default (required fields to zero). Texts are the table's own. Fails only without memory or
  * the table is wrong. */
 tdm_status tdm__field_set_initial(const tdm_field *rows, void *object, tdm_zone *zone);
 /* Prints the value in YAML flow style: 64, 1.0e-3, [3, 3], text, null, 1 epoch. Quotes texts that YAML would read as

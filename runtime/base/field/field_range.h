@@ -26,7 +26,7 @@ void tdm__field_set_null(const tdm_field *row, void *value);
 int tdm__field_max_items(const tdm_field *row);
 bool tdm__field_is_list(const tdm_field *row);
 extern const char tdm__field_no_memory[];          /* the clause for: out of memory */
-bool tdm__field_lacks_memory(const tdm_text *why); /* did setting fail because memory is out? */
+bool tdm__field_lacks_memory(const tdm_text *why); /* did setting fail because there was no memory? */
 
 /* Durations in whole milliseconds: 500ms, 10m, 1h30m. Units are read from the largest to the smallest, each once. */
 bool tdm__parse_duration(const char *text, double *seconds);

@@ -12,7 +12,7 @@ static inline int64_t tdm__now_ns(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
-/* `ms` after now_ns; times that no clock will reach are half of what it can show. */
+/* `ms` after now_ns. `ms` is capped at INT64_MAX / 2 ns, so that the sum cannot overflow. */
 static inline int64_t tdm__deadline_ns(int64_t now_ns, int64_t ms) {
     const int64_t most = INT64_MAX / 2000000;
     return now_ns + (ms < most ? ms : most) * 1000000;

@@ -7,7 +7,7 @@
 #include <tandem/status.h>
 
 /* *out = dlopen(path, RTLD_NOW | RTLD_LOCAL). If it cannot be opened, *out is NULL, `why` is the loader's message, and
- * the status is TDM_OK: the caller may use something else instead. But if memory is out the status is TDM_E_MEMORY,
+ * the status is TDM_OK: the caller may use something else instead. But if there was no memory the status is TDM_E_MEMORY,
  * because the same call could succeed next time and the results would differ. `room`: bytes of address space that the
  * library and its dependencies need. */
 tdm_status tdm__library_open(void **out, const char *path, size_t room, char *why, size_t bytes);

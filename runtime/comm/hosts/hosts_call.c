@@ -155,7 +155,7 @@ static tdm_status run(tdm_hosts_comm *c, const tdm_comm_call *call) {
     case TDM_COMM_BARRIER:
         return tdm__hosts_meet(c, NULL, 0);
     default:
-        TDM_FAIL(TDM_E_INTERNAL, "communicator: '%s' is no call", tdm_comm_kind_name(call->kind));
+        TDM_FAIL(TDM_E_INTERNAL, "communicator: '%s' is not a collective", tdm_comm_kind_name(call->kind));
     }
 }
 

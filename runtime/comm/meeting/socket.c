@@ -103,7 +103,7 @@ static tdm_status look_up(struct addrinfo **out, const tdm_endpoint *endpoint, b
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | (listens ? AI_PASSIVE : 0)};
     snprintf(port, sizeof(port), "%d", endpoint->port);
     *error = getaddrinfo(endpoint->host[0] != '\0' ? endpoint->host : NULL, port, &hints, out);
-    if (*error == EAI_MEMORY) TDM_FAIL(TDM_E_MEMORY, "host '%s': memory is out", endpoint->host);
+    if (*error == EAI_MEMORY) TDM_FAIL(TDM_E_MEMORY, "host '%s': out of memory", endpoint->host);
     return TDM_OK;
 }
 

@@ -58,7 +58,7 @@ static tdm_status fail_number(const tdm_table_build *b, const char *hint) {
 static tdm_status read_number(tdm_table_build *b, const tdm_table_column *column, float *to) {
     if (tdm__table_number(b, to)) return TDM_OK;
     TDM_TRY(tdm__table_check_size(b));
-    if (!tdm__table_is_gap(b)) return fail_number(b, "; a column of words belongs into `categories` or `ignore`");
+    if (!tdm__table_is_gap(b)) return fail_number(b, "; a column of words belongs in `categories` or `ignore`");
     if (!fills(b, column->place)) return fail_number(b, "; to fill gaps write `missing: mean` or `missing: zero`");
     *to = NAN;
     return TDM_OK;

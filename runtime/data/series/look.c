@@ -24,7 +24,7 @@ typedef struct looking {
     int64_t least, most; /* labels */
 } looking;
 
-/* ---- numbers that are none ---- */
+/* ---- NaN and infinity ---- */
 
 /* Whether all numbers of the sample from point `from` of the longer dimension on are NaN. */
 static bool ends_before(const looking *l, int64_t from) {
@@ -110,7 +110,7 @@ static tdm_status take_shape(looking *l) {
     return TDM_OK;
 }
 
-/* What a network learns soon: numbers around 0, of some units. */
+/* Refuses targets that a network would be slow to learn: far from 0, or of a very large or small spread. */
 static tdm_status take_numbers(looking *l) {
     double mean, stdev;
     l->seen->width = l->dataset->target_width;

@@ -1,4 +1,4 @@
-/* Features of a table for people: what `tandem data check` prints. */
+/* What `tandem data check` prints of the features of a table. */
 #include "runtime/base/status.h"
 #include "runtime/data/tables/features.h"
 

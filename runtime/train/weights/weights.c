@@ -64,7 +64,7 @@ static tdm_status load(tdm_run *run, const tdm_tensor_file *file, const tdm_weig
     void *arenas[TDM_ARENA_COUNT] = {NULL};
     for (int i = 0; i < match->count; i++) {
         char *to;
-        if (match->fate[i] != TDM_WEIGHTS_LOADED) continue;
+        if (match->outcome[i] != TDM_WEIGHTS_LOADED) continue;
         TDM_TRY(tdm__tensor_at(root, &run->tensors[i], arenas, &to));
         TDM_TRY(tdm__weights_read(run, file, match->of[i], &run->tensors[i], to));
     }

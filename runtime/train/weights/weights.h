@@ -5,22 +5,22 @@
 
 #include "runtime/train/run.h"
 
-typedef enum tdm_weights_fate {
+typedef enum tdm_weights_outcome {
     TDM_WEIGHTS_LOADED,
     TDM_WEIGHTS_SKIPPED,     /* a pattern of model.skip names it */
     TDM_WEIGHTS_MISSING,     /* the file has no such tensor */
     TDM_WEIGHTS_OTHER_SHAPE, /* the file's has another shape */
-    TDM_WEIGHTS_FATE_COUNT
-} tdm_weights_fate;
+    TDM_WEIGHTS_OUTCOMES
+} tdm_weights_outcome;
 
 /* What becomes of the model's tensors, and which of the file's belong to none of them. */
 typedef struct tdm_weights_match {
     const tdm_weights_section *how;
-    const tdm_tensor **of;       /* for each tensor of the model the file's; NULL: none */
-    tdm_weights_fate *fate;      /* for each tensor of the model */
-    const char **unexpected;     /* names in the file, as they stand there */
-    int count, unexpected_count; /* tensors of the model */
-    int total[TDM_WEIGHTS_FATE_COUNT];
+    const tdm_tensor **of;        /* for each tensor of the model the file's; NULL: none */
+    tdm_weights_outcome *outcome; /* for each tensor of the model */
+    const char **unexpected;      /* names in the file, as they stand there */
+    int count, unexpected_count;  /* tensors of the model */
+    int total[TDM_WEIGHTS_OUTCOMES];
 } tdm_weights_match;
 
 /* Everything lives in run->zone. TDM_E_CHECKPOINT if two tensors of the file get one name. */

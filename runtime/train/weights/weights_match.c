@@ -41,7 +41,7 @@ static tdm_status add(tdm_run *run, const tdm_names *ours, const tdm_tensor *ten
     return TDM_OK;
 }
 
-static tdm_weights_fate fate_of(const tdm_texts *skip, const tdm_named *named, const tdm_tensor *tensor) {
+static tdm_weights_outcome outcome_of(const tdm_texts *skip, const tdm_named *named, const tdm_tensor *tensor) {
     if (tdm__patterns_find(skip, named->name) >= 0) return TDM_WEIGHTS_SKIPPED;
     if (tensor == NULL) return TDM_WEIGHTS_MISSING;
     return has_shape_of(named, tensor) ? TDM_WEIGHTS_LOADED : TDM_WEIGHTS_OTHER_SHAPE;
@@ -53,13 +53,13 @@ tdm_status tdm__weights_match(tdm_run *run, const tdm_tensor_file *file, const t
     tdm_names ours = {.entry = NULL};
     *out = (tdm_weights_match){.how = how, .count = run->model_tensors};
     TDM_TRY(tdm__zone_new(&run->zone, &out->of, count, sizeof(*out->of)));
-    TDM_TRY(tdm__zone_new(&run->zone, &out->fate, count, sizeof(*out->fate)));
+    TDM_TRY(tdm__zone_new(&run->zone, &out->outcome, count, sizeof(*out->outcome)));
     TDM_TRY(tdm__zone_new(&run->zone, &out->unexpected, in_file, sizeof(*out->unexpected)));
     for (int i = 0; i < out->count; i++) TDM_TRY(tdm__names_add(&ours, &run->zone, run->tensors[i].name, i));
     for (size_t i = 0; i < in_file; i++) TDM_TRY(add(run, &ours, tdm__tensor_file_get(file, (int)i), out));
     for (int i = 0; i < out->count; i++) {
-        out->fate[i] = fate_of(&how->skip, &run->tensors[i], out->of[i]);
-        out->total[out->fate[i]]++;
+        out->outcome[i] = outcome_of(&how->skip, &run->tensors[i], out->of[i]);
+        out->total[out->outcome[i]]++;
     }
     return TDM_OK;
 }
@@ -80,9 +80,9 @@ static tdm_shape_text shape_of_ours(const tdm_named *named) {
     return text;
 }
 
-static int first_of(const tdm_weights_match *match, tdm_weights_fate fate) {
+static int first_of(const tdm_weights_match *match, tdm_weights_outcome outcome) {
     int i = 0;
-    while (i < match->count && match->fate[i] != fate) i++;
+    while (i < match->count && match->outcome[i] != outcome) i++;
     return i;
 }
 
@@ -128,7 +128,7 @@ tdm_status tdm__weights_check(const tdm_run *run, const tdm_weights_match *match
 
 /* ---- reports ---- */
 
-static const char *const fates[TDM_WEIGHTS_FATE_COUNT] = {"loaded", "skipped", "missing", "another_shape"};
+static const char *const outcomes[TDM_WEIGHTS_OUTCOMES] = {"loaded", "skipped", "missing", "another_shape"};
 
 void tdm__weights_print(const tdm_weights_match *match, tdm_text *out) {
     tdm__text_printf(out, "%d of %d tensors loaded", match->total[TDM_WEIGHTS_LOADED], match->count);
@@ -145,11 +145,11 @@ void tdm__weights_print(const tdm_weights_match *match, tdm_text *out) {
 void tdm__weights_print_json(const tdm_run *run, const tdm_weights_match *match, tdm_text *out) {
     tdm_json_out to = tdm__json_out(out, " ");
     tdm__json_put(&to, "{\n file:%s", run->job->weights);
-    for (int fate = 0; fate < TDM_WEIGHTS_FATE_COUNT; fate++) {
-        tdm__json_put(&to, "%s:[\n", fates[fate]);
+    for (int outcome = 0; outcome < TDM_WEIGHTS_OUTCOMES; outcome++) {
+        tdm__json_put(&to, "%s:[\n", outcomes[outcome]);
         for (int i = 0; i < match->count; i++) {
-            if ((int)match->fate[i] != fate) continue;
-            if (fate != TDM_WEIGHTS_OTHER_SHAPE) {
+            if ((int)match->outcome[i] != outcome) continue;
+            if (outcome != TDM_WEIGHTS_OTHER_SHAPE) {
                 tdm__json_put(&to, "%s", run->tensors[i].name);
                 continue;
             }

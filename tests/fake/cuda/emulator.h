@@ -58,7 +58,7 @@ struct range {
 struct device {
     size_t used = 0;
     unsigned peers = 0;              /* whose memory its kernels may reach */
-    cudaError_t error = cudaSuccess; /* what it never gets over */
+    cudaError_t error = cudaSuccess; /* sticky: every later call returns it */
     std::shared_ptr<CUstream_st> legacy;
 };
 
@@ -185,7 +185,7 @@ struct CUgraph_st {
 };
 
 struct CUgraphExec_st {
-    std::vector<std::shared_ptr<const emulator::work>> order[2]; /* branches as they came, and the other way round */
+    std::vector<std::shared_ptr<const emulator::work>> order[2]; /* branches as captured, and in reverse order */
     std::shared_ptr<emulator::place> last;
     int launches = 0;
 };

@@ -15,16 +15,16 @@ static double number_of(const tdm_scores *scores, int metric) {
     return metric == TDM_METRIC_LOSS ? scores->loss : metric == TDM_METRIC_TOP5 ? scores->top5 : scores->accuracy;
 }
 
-static bool improves(const tdm_judged *best, double score, int metric, double min_delta) {
+static bool improves(const tdm_best *best, double score, int metric, double min_delta) {
     if (!isfinite(score)) return false;
     if (best->step == 0) return true;
     return metric == TDM_METRIC_LOSS ? score < best->score - min_delta : score > best->score + min_delta;
 }
 
-static void judge(const tdm_run *run, tdm_judged *best, int metric, double min_delta) {
+static void update(const tdm_run *run, tdm_best *best, int metric, double min_delta) {
     double score = number_of(&run->scores, metric);
     if (improves(best, score, metric, min_delta))
-        *best = (tdm_judged){.score = score, .step = run->step};
+        *best = (tdm_best){.score = score, .step = run->step};
     else
         best->waited++;
 }
@@ -44,15 +44,15 @@ static void find_end(tdm_run *run) {
     run->end_reason = run->end_text;
 }
 
-/* What ends the run or changes its learning rate looks at evaluations of eval.every only: a run in parts has others at
- * the ends of its parts, and is to be the run in one go. */
-void tdm__run_judge(tdm_run *run, bool due) {
+/* `due`: the evaluation is one of eval.every. Only these may end the run or change its learning rate: a run that is
+ * resumed has further evaluations, at the end of each of its parts, and must give the numbers of an uninterrupted run. */
+void tdm__run_update_best(tdm_run *run, bool due) {
     const tdm_train_section *train = &run->job->train;
     int keep = run->job->checkpoint.keep_best;
     run->best_before = run->best;
-    if (keep != TDM_METRIC_NONE) judge(run, &run->best, keep, 0);
+    if (keep != TDM_METRIC_NONE) update(run, &run->best, keep, 0);
     if (!due) return;
-    if (train->stop_after != TDM_INT_NULL) judge(run, &run->early, train->stop_metric, train->stop_min_delta);
+    if (train->stop_after != TDM_INT_NULL) update(run, &run->early, train->stop_metric, train->stop_min_delta);
     if (run->job->schedule.type == TDM_SCHEDULE_PLATEAU)
         tdm__schedules_measured(&run->schedules, number_of(&run->scores, run->job->schedule.metric));
     find_end(run);
@@ -74,7 +74,7 @@ static void save_plateau(const tdm_run *run, tdm_ckpt_state *state) {
     state->plateau_best = plateau->best;
 }
 
-void tdm__run_judged_save(const tdm_run *run, tdm_ckpt_state *state) {
+void tdm__run_best_save(const tdm_run *run, tdm_ckpt_state *state) {
     const tdm_job *job = run->job;
     if (run->best.step > 0) {
         strncpy(state->best_metric, names[job->checkpoint.keep_best], sizeof(state->best_metric) - 1);
@@ -89,14 +89,14 @@ void tdm__run_judged_save(const tdm_run *run, tdm_ckpt_state *state) {
     state->stop_waited = run->early.waited;
 }
 
-void tdm__run_judged_restore(tdm_run *run, const tdm_ckpt_state *state) {
+void tdm__run_best_restore(tdm_run *run, const tdm_ckpt_state *state) {
     const tdm_job *job = run->job;
-    run->best = run->early = (tdm_judged){.step = 0};
+    run->best = run->early = (tdm_best){.step = 0};
     if (job->checkpoint.keep_best != TDM_METRIC_NONE &&
         strcmp(state->best_metric, names[job->checkpoint.keep_best]) == 0)
-        run->best = (tdm_judged){.score = state->best_score, .step = state->best_step};
+        run->best = (tdm_best){.score = state->best_score, .step = state->best_step};
     if (job->train.stop_after != TDM_INT_NULL && strcmp(state->stop_metric, names[job->train.stop_metric]) == 0)
-        run->early = (tdm_judged){.score = state->stop_score, .step = state->stop_step, .waited = state->stop_waited};
+        run->early = (tdm_best){.score = state->stop_score, .step = state->stop_step, .waited = state->stop_waited};
     run->best_before = run->best;
     find_end(run);
 }
