@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/object.h"
+#include "config/config_private.h"
 #include "config/yaml_words.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"

@@ -2,7 +2,7 @@
  * They are not refused: the machine where the job runs may have the module. */
 #include <string.h>
 
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/base/status.h"
 #include "runtime/module/module.h"
 

@@ -2,7 +2,7 @@
  * that all their faults are reported at once. Shapes are checked later, in model.c. */
 #include <string.h>
 
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/loss_use.h"

@@ -4,7 +4,7 @@
 
 #include "config/blocks/blocks.h"
 #include "config/builtin.h"
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/loss_use.h"

@@ -1,7 +1,7 @@
 /* "Did you mean": hints for keys that are misspelt, in the wrong section, or known from other trainers. */
 #include <string.h>
 
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 

@@ -2,7 +2,7 @@
  * special form. */
 #include <string.h>
 
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/base/status.h"
 
 tdm_status tdm__settings_init(tdm_settings *settings, tdm_zone *zone) {

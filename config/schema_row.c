@@ -1,7 +1,7 @@
 /* Reads one node of the tree as one row of the table. */
 #include <string.h>
 
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/base/field/field_range.h"
 
 const char *tdm__section_key(tdm_config *config, int section, const char *key) {

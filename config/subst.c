@@ -1,7 +1,7 @@
 /* ${env:X}, ${name}, ${start_time}, and paths. */
 #include <string.h>
 
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/base/system/env.h"
 
 /* The replacement for one ${...}, or NULL after a fault. */

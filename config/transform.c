@@ -2,7 +2,7 @@
  * `normalize: {mean: .., std: ..}` follow them. */
 #include <string.h>
 
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/base/status.h"
 #include "runtime/data/transforms/mixing.h"
 #include "runtime/data/transforms/transforms.h"

@@ -15,7 +15,7 @@
 #ifndef TDM_CONFIG_BLOCKS_BLOCKS_H
 #define TDM_CONFIG_BLOCKS_BLOCKS_H
 
-#include "config/object.h"
+#include "config/config_private.h"
 
 enum { TDM_BLOCKS_MAX = 64, TDM_BLOCK_PARAMS_MAX = 32, TDM_BLOCK_NAME_MAX = 200 };
 

@@ -1,6 +1,6 @@
 /* Finds batches with too few rows for a layer. If the number of samples matters, this is checked here only when the
  * file gives that number, otherwise when the data is opened. */
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/data/data.h"
 #include "runtime/graph/graph.h"
 

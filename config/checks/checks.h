@@ -2,7 +2,7 @@
 #ifndef TDM_CONFIG_CHECKS_H
 #define TDM_CONFIG_CHECKS_H
 
-#include "config/object.h"
+#include "config/config_private.h"
 
 bool tdm__check_is_written(const tdm_config *config, const char *key);
 /* "line 12 says `device_ids: [0, 1]`" ("line 12 has KEY" if there are overrides), or "KEY has its default". */

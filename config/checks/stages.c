@@ -1,6 +1,6 @@
 /* Replicas over several devices: parallel.stages, and `stage` of the layers. */
 #include "config/checks/checks.h"
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 #include "runtime/module/module.h"

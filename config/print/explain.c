@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "config/blocks/blocks.h"
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/data/transforms/transforms.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"

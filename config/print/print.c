@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "config/builtin.h"
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/data/transforms/transforms.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"

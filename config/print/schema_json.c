@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config/blocks/blocks.h"
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"

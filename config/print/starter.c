@@ -3,7 +3,7 @@
  * value are in the comment after it. */
 #include <string.h>
 
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/base/status.h"
 
 typedef struct starter_line {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/object.h"
+#include "config/config_private.h"
 #include "config/print/starter_parts.h"
 #include "runtime/base/status.h"
 #include "runtime/data/pictures/look.h"

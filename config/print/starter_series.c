@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config/object.h"
+#include "config/config_private.h"
 #include "config/print/starter_parts.h"
 #include "runtime/base/status.h"
 #include "runtime/data/series/look.h"

@@ -8,7 +8,7 @@
 #include "runtime/base/text/text.h"
 #include "runtime/data/pictures/bad_samples.h"
 #include "runtime/data/tables/features.h"
-#include "runtime/data/use.h"
+#include "runtime/data/wanted.h"
 
 enum { LABELS_COUNTED = 1 << 16, LABELS_SHOWN = 100, EMPTY_SHOWN = 20, SAMPLES_NAMED = 10 };
 
@@ -246,7 +246,7 @@ tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const
     if (spec == NULL || report == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_data_check: spec or report is NULL");
     *report = NULL;
     TDM_TRY(tdm__host_take(&host));
-    TDM_TRY(tdm__data_use_take(use, &wanted));
+    TDM_TRY(tdm__data_wanted_from(use, &wanted));
     TDM_TRY(open_pair(host, spec, use, &wanted, &trained_on, &s.dataset));
     tdm__zone_init(&s.memory, host);
     tdm__text_init(&s.messages, host);

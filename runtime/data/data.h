@@ -51,7 +51,7 @@ typedef struct tdm_data_wanted {
     const char *module_path;             /* where modules are, as for tdm__module_find */
     const tdm_data_index *index;         /* borrowed */
     int index_count;
-    bool evaluates; /* data.eval: the part that `holdout` keeps back; transforms draw nothing */
+    bool evaluates; /* data.eval: the samples that `holdout` keeps back; transforms draw nothing */
 } tdm_data_wanted;
 
 /* Its headers and sizes are checked at open, before the first step. Immutable; may be read from any thread. */
@@ -180,9 +180,9 @@ void tdm__sampler_order(const tdm_sampler *sampler, int64_t epoch, int64_t *orde
  * 0: the epoch has no batch. */
 int64_t tdm__sampler_fewest_rows(const tdm_sampler *sampler, int64_t per_device, int64_t parts, bool with_tail,
                                  bool together);
-/* How DataParallel cuts `rows` rows for `parts` replicas (torch.chunk). Returns the number of rows of `part`; *first is
- * its first row. Later parts may get none. */
-int64_t tdm__chunk(int64_t rows, int parts, int part, int64_t *first);
+/* How DataParallel cuts `rows` rows for `pieces` replicas (torch.chunk). Returns the number of rows of `piece`; *first is
+ * its first row. Later pieces may get none. */
+int64_t tdm__chunk(int64_t rows, int pieces, int piece, int64_t *first);
 
 /* ---- loader ---- */
 

@@ -75,8 +75,8 @@ int64_t tdm__sampler_fewest_rows(const tdm_sampler *sampler, int64_t per_device,
     return fewest;
 }
 
-int64_t tdm__chunk(int64_t rows, int parts, int part, int64_t *first) {
-    int64_t size = ceil_div(rows, parts);
-    *first = size * part < rows ? size * part : rows;
+int64_t tdm__chunk(int64_t rows, int pieces, int piece, int64_t *first) {
+    int64_t size = ceil_div(rows, pieces);
+    *first = size * piece < rows ? size * piece : rows;
     return rows - *first < size ? rows - *first : size;
 }

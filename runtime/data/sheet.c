@@ -5,7 +5,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/system/file.h"
-#include "runtime/data/use.h"
+#include "runtime/data/wanted.h"
 #include "runtime/image/codec.h"
 
 enum { COLUMNS = 8, ROWS = 8, GAP = 2, SIDE_MAX = 512 };
@@ -74,7 +74,7 @@ tdm_status tdm_data_sheet(const tdm_host *host, const tdm_data_spec *spec, const
     tdm_dataset *dataset;
     if (spec == NULL || path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_data_sheet: spec or path is NULL");
     TDM_TRY(tdm__host_take(&host));
-    TDM_TRY(tdm__data_use_take(use, &wanted));
+    TDM_TRY(tdm__data_wanted_from(use, &wanted));
     TDM_TRY(tdm__codec_open(&codec, host, NULL));
     TDM_TRY(tdm__dataset_open(&dataset, host, spec, &wanted));
     const tdm_shape *shape = &dataset->x_shape;

@@ -3,7 +3,7 @@
 #include <jansson.h>
 
 #include "config/builtin.h"
-#include "config/object.h"
+#include "config/config_private.h"
 #include "runtime/graph/graph.h"
 #include "runtime/module/module.h"
 #include "tests/config/config_support.h"

@@ -197,10 +197,10 @@ static int start_processes(training *tr, int world) {
                       .goes_on = resume && strcmp(resume, "auto") == 0,
                       .stop_code = saved_code(s->job)};
     launch_end end;
-    FREED char *meeting = tr->nodes.rank == 0 ? NULL
+    FREED char *joining = tr->nodes.rank == 0 ? NULL
                                               : text_format("joining at %s:%d; host 0 shows the progress",
                                                             tr->nodes.master, tr->nodes.port);
-    tell_of_host(tr, world, meeting);
+    tell_of_host(tr, world, joining);
     if (s->t->orders) orders_follow(isnan(job.heartbeat) ? 0 : orders_silence + 2 * job.heartbeat);
     if (tr->restarts > 0) {
         restart_run(&job, dir, tr->restarts, &end);

@@ -20,7 +20,7 @@ int session_configure(session *s, tool *t, const char *const *extra) {
     s->shows = s->facts.rank == 0;
     code = job_open_training(t, extra, &s->config);
     if (code != TDM_OK) {
-        /* The configuration may set the meeting point, but it could not be read: notify the ranks at the default one.
+        /* The configuration may set the rendezvous, but it could not be read: notify the ranks at the default one.
          */
         if (s->facts.world > 1) tdm_launch_fail(&s->facts, NULL, tdm_error_message());
         return code;
@@ -75,26 +75,26 @@ static tdm_status join_hosts(session *s) {
     options.interface = s->job->parallel.ddp.interface;
     options.timeout_ms = ms_of(s->job->parallel.ddp.timeout);
     options.heartbeat_ms = ms_of(s->job->parallel.ddp.heartbeat);
-    stop_meeting(true, saved_code(s->job));
+    stop_joining(true, saved_code(s->job));
     return tdm_comm_open_hosts(&s->comm, &s->facts, &options);
 }
 
-/* Gets the descriptor that all ranks share: inherited from our own launcher, else through a meeting point. From then on
- * the ranks are meeting, until on_met reports that all have joined. */
+/* Gets the descriptor that all ranks share: inherited from our own launcher, else at the rendezvous. From then on
+ * the ranks are joining, until on_met reports that all have joined. */
 static tdm_status join_ranks(session *s) {
     if (hosts_backend(s) != NULL) return join_hosts(s);
     if (s->facts.source == TDM_LAUNCH_TANDEM && s->facts.fd >= 0) {
         s->fd = s->facts.fd;
         return TDM_OK;
     }
-    stop_meeting(true, saved_code(s->job));
+    stop_joining(true, saved_code(s->job));
     return tdm_launch_meet(&s->fd, &s->facts, &s->t->host, s->job->parallel.ddp.init_method,
                            ms_of(s->job->parallel.ddp.timeout), ms_of(s->job->parallel.ddp.heartbeat));
 }
 
 static void on_met(void *user) {
     (void)user;
-    stop_meeting(false, 0);
+    stop_joining(false, 0);
 }
 
 /* After a stop signal a lost peer is no failure: the peer got the signal too and has already exited. */
@@ -128,7 +128,7 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
         options.world = 1; /* the only rank of its job */
     }
     if (status == TDM_OK) status = tdm_run_open(&s->run, s->job, tdm_config_graph(s->config), &options);
-    stop_meeting(false, 0);
+    stop_joining(false, 0);
     if (status == TDM_E_COMM && stop_signal() != 0 && !launch_is_watched()) return left_early(s);
     return status == TDM_OK ? TDM_OK : session_failed(s, status);
 }

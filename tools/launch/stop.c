@@ -13,7 +13,7 @@
 #include "tools/terminal/outlet.h"
 
 static _Atomic(tdm_run *) running;
-static atomic_int signals_seen, first_signal, meeting_code; /* meeting_code -1: the ranks do not meet */
+static atomic_int signals_seen, first_signal, joining_code; /* joining_code -1: no ranks are joining */
 static atomic_llong first_ms;                               /* when the first signal came; 0: none yet */
 static atomic_bool is_over;
 static bool is_watched, is_quiet;
@@ -49,7 +49,7 @@ static void leave(int code) {
 }
 
 static void on_signal(int number) {
-    int saved = errno, code = atomic_load(&meeting_code);
+    int saved = errno, code = atomic_load(&joining_code);
     if (is_repeat() || (stop_signal() != 0 && stop_repeats(number))) return;
     if (code >= 0) leave(code > 0 ? code : 128 + number);
     if (atomic_fetch_add(&signals_seen, 1) > 0) {
@@ -74,7 +74,7 @@ void stop_begin(bool watched_rank, bool quiet) {
     action.sa_mask = signals;
     is_watched = watched_rank;
     is_quiet = quiet;
-    atomic_store(&meeting_code, -1);
+    atomic_store(&joining_code, -1);
     for (int number = 1; number < NSIG; number++) {
         if (sigismember(&signals, number) == 1) sigaction(number, &action, NULL);
     }
@@ -92,9 +92,9 @@ void stop_in(const char *run_dir, int restarts) {
     memory_at_end(leave);
 }
 
-void stop_meeting(bool meets, int code) {
-    atomic_store(&meeting_code, meets ? code : -1);
-    if (meets && stop_signal() != 0) leave(code > 0 ? code : 128 + stop_signal());
+void stop_joining(bool joins, int code) {
+    atomic_store(&joining_code, joins ? code : -1);
+    if (joins && stop_signal() != 0) leave(code > 0 ? code : 128 + stop_signal());
 }
 
 void stop_run(tdm_run *run) {

@@ -21,9 +21,9 @@ void stop_begin(bool watched_rank, bool quiet);
 /* The run directory that this process writes, or NULL. If the process exits at once, it records its end in status.json
  * there. */
 void stop_in(const char *run_dir, int restarts);
-/* While the ranks of another launcher are meeting there is no work to save: the first signal exits at once, with `code`
+/* While the ranks of another launcher are joining there is no work to save: the first signal exits at once, with `code`
  * if it is not 0, else with 128+n. */
-void stop_meeting(bool meets, int code);
+void stop_joining(bool joins, int code);
 /* The run that the first signal stops, even if the signal came earlier. NULL: training is over and saved, and a first
  * signal has no effect any more. */
 void stop_run(tdm_run *run);

@@ -1,7 +1,7 @@
 /* A communicator over several hosts: collectives made from the messages of a transport (gloo, mpi).
  *
- * Every collective begins with a meeting of its ranks: each sends its entry (the call, and small data itself) to all
- * others. So all find out whether the calls are equal before any data moves, and small data needs nothing more. */
+ * Every collective begins with its ranks agreeing on the call: each sends its entry (the call, and small data itself) to
+ * all others. So all find out whether the calls are equal before any data moves, and small data needs nothing more. */
 #ifndef TDM_COMM_HOSTS_HOSTS_H
 #define TDM_COMM_HOSTS_HOSTS_H
 
@@ -17,8 +17,8 @@ enum {
     TDM_HOSTS_GROUPS = TDM_TAGS / 8           /* groups of one job */
 };
 
-/* The numbers of groups: that of all ranks, the lanes (levels.h), and the first of `split`. */
-enum { TDM_GROUP_ALL, TDM_GROUP_LANES, TDM_GROUP_FIRST };
+/* The numbers of groups: that of all ranks, the columns (levels.h), and the first of `split`. */
+enum { TDM_GROUP_ALL, TDM_GROUP_COLUMNS, TDM_GROUP_FIRST };
 
 typedef struct tdm_hosts_entry {
     tdm_call call;
@@ -46,8 +46,8 @@ typedef struct tdm_hosts_comm {
     tdm_call call; /* the call in flight */
     int64_t start_ns;
     struct tdm_hosts_comm
-        *lane;              /* of the communicator over all ranks: levels.h; NULL: calls go between all ranks alike */
-    int local, locals;      /* with a lane: this rank among those of its host, and how many these are */
+        *column;            /* of the communicator over all ranks: levels.h; NULL: calls go between all ranks alike */
+    int local, locals;      /* with a column: this rank among those of its host, and how many these are */
     tdm_hosts_entry *entry; /* of each member, in the current call */
     tdm_message *message;   /* room for four to each member */
     unsigned char *scratch;
@@ -82,10 +82,10 @@ tdm_status tdm__hosts_check(const tdm_hosts_comm *c);
 tdm_status tdm__hosts_send_call(tdm_hosts_comm *c, tdm_span in);
 tdm_status tdm__hosts_receive_call(tdm_hosts_comm *c, tdm_span out, int *from);
 
-/* ---- hosts_meet.c ---- */
+/* ---- hosts_agree.c ---- */
 
 /* Begins a collective: see above. `small` bytes of `data` travel along if they fit. */
-tdm_status tdm__hosts_meet(tdm_hosts_comm *c, const void *data, size_t small);
+tdm_status tdm__hosts_agree_on_call(tdm_hosts_comm *c, const void *data, size_t small);
 
 /* ---- hosts_data.c ---- */
 
@@ -95,7 +95,7 @@ typedef struct tdm_hosts_reduction {
     int root; /* the only member that gets the result; -1: all get it */
 } tdm_hosts_reduction;
 
-/* The data of an all_reduce or reduce, and of a broadcast, after the meeting. */
+/* The data of an all_reduce or reduce, and of a broadcast, after the ranks have agreed on the call. */
 tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how);
 tdm_status tdm__hosts_broadcast_data(tdm_hosts_comm *c, void *data, size_t bytes, int root);
 

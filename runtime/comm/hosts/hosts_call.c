@@ -30,7 +30,7 @@ static bool gets_result(const tdm_hosts_reduction *how, int member) {
 static tdm_status reduce(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how) {
     const void *source[TDM_COMM_WORLD_MAX];
     const size_t bytes = span_bytes(io);
-    TDM_TRY(tdm__hosts_meet(c, io.data, bytes));
+    TDM_TRY(tdm__hosts_agree_on_call(c, io.data, bytes));
     if (!fits_entry(bytes) && tdm__levels_can_reduce(c, how)) return tdm__levels_all_reduce(c, io, how);
     if (!fits_entry(bytes)) return tdm__hosts_reduce_data(c, io, how);
     for (int r = 0; r < c->comm.world; r++) source[r] = c->entry[r].data;
@@ -45,7 +45,7 @@ static tdm_status reduce_scatter(tdm_hosts_comm *c, tdm_span in, tdm_span out, c
     const void *source[TDM_COMM_WORLD_MAX];
     const size_t width = tdm_dtype_bytes(out.dtype), world = (size_t)c->comm.world, rank = (size_t)c->comm.rank;
     const size_t most = TDM_HOSTS_CHUNK_BYTES / width / world + 1;
-    TDM_TRY(tdm__hosts_meet(c, NULL, 0));
+    TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
     TDM_TRY(tdm__hosts_scratch(c, (world + 1) * most * width));
     unsigned char *sum = c->scratch + world * most * width;
     for (size_t done = 0; done < out.count;) {
@@ -70,8 +70,8 @@ static tdm_status reduce_scatter(tdm_hosts_comm *c, tdm_span in, tdm_span out, c
 
 static tdm_status broadcast(tdm_hosts_comm *c, tdm_span io, int root) {
     const size_t bytes = span_bytes(io);
-    TDM_TRY(tdm__hosts_meet(c, c->comm.rank == root ? io.data : NULL, bytes));
-    if (!fits_entry(bytes) && c->lane != NULL) return tdm__levels_broadcast(c, io, root);
+    TDM_TRY(tdm__hosts_agree_on_call(c, c->comm.rank == root ? io.data : NULL, bytes));
+    if (!fits_entry(bytes) && c->column != NULL) return tdm__levels_broadcast(c, io, root);
     if (!fits_entry(bytes)) return tdm__hosts_broadcast_data(c, io.data, bytes, root);
     if (c->comm.rank != root && bytes > 0) memcpy(io.data, c->entry[root].data, bytes);
     return TDM_OK;
@@ -83,7 +83,7 @@ static tdm_status gather(tdm_hosts_comm *c, tdm_span in, void *out, int root) {
     const int rank = c->comm.rank;
     const bool gets = root < 0 || root == rank;
     int count = 0;
-    TDM_TRY(tdm__hosts_meet(c, in.data, bytes));
+    TDM_TRY(tdm__hosts_agree_on_call(c, in.data, bytes));
     for (int r = 0; bytes > 0 && r < c->comm.world; r++) {
         unsigned char *to = gets ? at(out, (size_t)r * bytes) : NULL;
         if (gets && fits_entry(bytes))
@@ -102,7 +102,7 @@ static tdm_status distribute(tdm_hosts_comm *c, tdm_span in, tdm_span out, size_
     const int rank = c->comm.rank;
     const bool sends = root < 0 || root == rank;
     int count = 0;
-    TDM_TRY(tdm__hosts_meet(c, NULL, 0));
+    TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
     for (int r = 0; bytes > 0 && r < c->comm.world; r++) {
         unsigned char *to = root < 0 ? at(out.data, (size_t)r * bytes) : out.data;
         const bool gets = root < 0 || root == r;
@@ -153,7 +153,7 @@ static tdm_status run(tdm_hosts_comm *c, const tdm_comm_call *call) {
     case TDM_COMM_RECEIVE:
         return tdm__hosts_receive_call(c, out, call->from);
     case TDM_COMM_BARRIER:
-        return tdm__hosts_meet(c, NULL, 0);
+        return tdm__hosts_agree_on_call(c, NULL, 0);
     default:
         TDM_FAIL(TDM_E_INTERNAL, "communicator: '%s' is not a collective", tdm_comm_kind_name(call->kind));
     }

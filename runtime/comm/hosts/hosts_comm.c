@@ -35,9 +35,9 @@ void tdm__hosts_comm_free(tdm_hosts_comm *c) {
     if (c == NULL) return;
     tdm_hosts_job *job = c->job;
     const tdm_host *host = c->comm.host;
-    tdm__hosts_comm_free(c->lane);
+    tdm__hosts_comm_free(c->column);
     tdm__delete(host, c->job_rank);
-    if (c->lane == NULL) tdm__delete(host, c->entry); /* else it is memory of `inside` */
+    if (c->column == NULL) tdm__delete(host, c->entry); /* else it is memory of `inside` */
     tdm__delete(host, c->message);
     tdm__delete(host, c->scratch);
     tdm__delete(host, c);
@@ -63,7 +63,7 @@ static tdm_status allocate_block(tdm_hosts_comm *c, size_t bytes, void **out) {
     tdm_hosts_block *block = NULL;
     tdm_hosts_job *job = c->job;
     const tdm_status own = new_block(c, bytes, &block);
-    tdm_status status = tdm__hosts_meet(c, &own, sizeof(own));
+    tdm_status status = tdm__hosts_agree_on_call(c, &own, sizeof(own));
     for (int r = 0; r < c->comm.world && status == TDM_OK; r++) {
         tdm_status theirs;
         memcpy(&theirs, c->entry[r].data, sizeof(theirs));
@@ -93,7 +93,7 @@ static tdm_status allocate(tdm_comm *comm, size_t bytes, void **out) {
 
 static tdm_status split_group(tdm_hosts_comm *c, const int *ranks, int count, tdm_hosts_comm **out) {
     int members[TDM_COMM_WORLD_MAX], next = atomic_load(&c->job->next_group), rank = 0;
-    TDM_TRY(tdm__hosts_meet(c, &next, sizeof(next)));
+    TDM_TRY(tdm__hosts_agree_on_call(c, &next, sizeof(next)));
     /* The first number that is free on all members. */
     for (int r = 0; r < c->comm.world; r++) {
         int theirs;

@@ -17,12 +17,12 @@ static tdm_status call_inside(tdm_hosts_comm *c, const tdm_comm_call *call) {
     return status == TDM_OK ? TDM_OK : tdm__hosts_settle(c);
 }
 
-/* The lane takes part in the call of `c`: its waits have the same deadline and the same name. */
-static tdm_hosts_comm *lane_in_call(tdm_hosts_comm *c, int root) {
-    c->lane->call = c->call;
-    c->lane->call.root = root;
-    c->lane->start_ns = c->start_ns;
-    return c->lane;
+/* The column takes part in the call of `c`: its waits have the same deadline and the same name. */
+static tdm_hosts_comm *column_in_call(tdm_hosts_comm *c, int root) {
+    c->column->call = c->call;
+    c->column->call.root = root;
+    c->column->start_ns = c->start_ns;
+    return c->column;
 }
 
 static tdm_span bytes_at(void *data, size_t bytes) {
@@ -31,15 +31,16 @@ static tdm_span bytes_at(void *data, size_t bytes) {
 
 /* The first rank of each host exchanges the entries of its host with the others. */
 static tdm_status exchange_between_hosts(tdm_hosts_comm *c) {
-    tdm_hosts_comm *lane = lane_in_call(c, -1);
+    tdm_hosts_comm *column = column_in_call(c, -1);
     const size_t block = (size_t)c->locals * sizeof(*c->entry);
     int count = 0;
-    for (int h = 0; h < lane->comm.world; h++) {
-        if (h == lane->comm.rank) continue;
-        lane->message[count++] = tdm__hosts_send(lane, h, TDM_USE_ENTRY, &c->entry[lane->comm.rank * c->locals], block);
-        lane->message[count++] = tdm__hosts_receive(lane, h, TDM_USE_ENTRY, &c->entry[h * c->locals], block);
+    for (int h = 0; h < column->comm.world; h++) {
+        if (h == column->comm.rank) continue;
+        column->message[count++] =
+            tdm__hosts_send(column, h, TDM_USE_ENTRY, &c->entry[column->comm.rank * c->locals], block);
+        column->message[count++] = tdm__hosts_receive(column, h, TDM_USE_ENTRY, &c->entry[h * c->locals], block);
     }
-    return tdm__hosts_exchange(lane, count);
+    return tdm__hosts_exchange(column, count);
 }
 
 tdm_status tdm__levels_exchange_entries(tdm_hosts_comm *c) {
@@ -56,7 +57,7 @@ tdm_status tdm__levels_exchange_entries(tdm_hosts_comm *c) {
 /* Partial sums of 16 bits would be rounded, and those of an average divided, before they are whole. */
 bool tdm__levels_can_reduce(const tdm_hosts_comm *c, const tdm_hosts_reduction *how) {
     const bool is_narrow = how->dtype == TDM_DTYPE_BF16 || how->dtype == TDM_DTYPE_F16;
-    return c->lane != NULL && how->root < 0 && !is_narrow && how->op != TDM_REDUCE_AVG;
+    return c->column != NULL && how->root < 0 && !is_narrow && how->op != TDM_REDUCE_AVG;
 }
 
 /* `whole` divides among the ranks of a host. */
@@ -65,7 +66,7 @@ static tdm_status reduce_through_levels(tdm_hosts_comm *c, tdm_span whole, const
     const tdm_span own = {(char *)whole.data + (size_t)c->local * part * width, part, whole.dtype};
     TDM_TRY(call_inside(
         c, &(tdm_comm_call){.kind = TDM_COMM_REDUCE_SCATTER, .rank = -1, .in = whole, .out = own, .op = how->op}));
-    TDM_TRY(tdm__hosts_reduce_data(lane_in_call(c, -1), own, how));
+    TDM_TRY(tdm__hosts_reduce_data(column_in_call(c, -1), own, how));
     return call_inside(c, &(tdm_comm_call){.kind = TDM_COMM_ALL_GATHER, .rank = -1, .in = own, .out = whole});
 }
 
@@ -85,6 +86,7 @@ tdm_status tdm__levels_all_reduce(tdm_hosts_comm *c, tdm_span io, const tdm_host
 tdm_status tdm__levels_broadcast(tdm_hosts_comm *c, tdm_span io, int root) {
     const int local = root % c->locals, host = root / c->locals;
     if (c->local == local)
-        TDM_TRY(tdm__hosts_broadcast_data(lane_in_call(c, host), io.data, io.count * tdm_dtype_bytes(io.dtype), host));
+        TDM_TRY(
+            tdm__hosts_broadcast_data(column_in_call(c, host), io.data, io.count * tdm_dtype_bytes(io.dtype), host));
     return call_inside(c, &(tdm_comm_call){.kind = TDM_COMM_BROADCAST, .rank = local, .in = io});
 }

@@ -1,11 +1,11 @@
 /* Two levels: ranks of one host meet in shared memory, and only what they have in common goes between hosts.
  *
- * Ranks with the same place on their hosts form a lane. In an all_reduce the ranks of each host first reduce among
- * themselves, each one part of the data. Then each lane reduces its part between the hosts; and then the ranks of a host
- * give each other their parts. So a host sends what a single rank would.
+ * Ranks with the same place on their hosts form a column. In an all_reduce the ranks of each host first reduce among
+ * themselves, each one segment of the data. Then each column reduces its segment between the hosts; and then the ranks of
+ * a host give each other their segments. So a host sends what a single rank would.
  *
- * Sums are a tree over ranks (reduce.h), of which the ranks of a host must be a branch: else its partial sums are no part
- * of the result. So there are levels only if all hosts have the same number of ranks, a power of two, one after another. */
+ * Sums are a tree over ranks (reduce.h), of which the ranks of a host must be a branch: else its partial sums are not in
+ * the result. So there are levels only if all hosts have the same number of ranks, a power of two, one after another. */
 #ifndef TDM_COMM_HOSTS_LEVELS_H
 #define TDM_COMM_HOSTS_LEVELS_H
 
@@ -15,7 +15,7 @@
  * `job` tells the job from others on this host. */
 tdm_status tdm__levels_open(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms);
 
-/* Each begins or follows a meeting, as in hosts.h. */
+/* The first is how ranks agree on the call (hosts.h), the others follow it. */
 tdm_status tdm__levels_exchange_entries(tdm_hosts_comm *c);
 bool tdm__levels_can_reduce(const tdm_hosts_comm *c, const tdm_hosts_reduction *how);
 tdm_status tdm__levels_all_reduce(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how);

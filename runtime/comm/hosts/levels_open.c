@@ -67,7 +67,7 @@ static tdm_status open_inside(tdm_hosts_comm *c, const tdm_peer *peer, const cha
 static tdm_status open_lane(tdm_hosts_comm *c) {
     int members[TDM_COMM_WORLD_MAX], hosts = c->comm.world / c->locals;
     for (int h = 0; h < hosts; h++) members[h] = h * c->locals + c->local;
-    return tdm__hosts_comm_new(&c->lane, c->job, c->comm.rank / c->locals, hosts, TDM_GROUP_LANES, members);
+    return tdm__hosts_comm_new(&c->column, c->job, c->comm.rank / c->locals, hosts, TDM_GROUP_COLUMNS, members);
 }
 
 tdm_status tdm__levels_open(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms) {

@@ -5,7 +5,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
-#include "runtime/data/use.h"
+#include "runtime/data/wanted.h"
 #include "runtime/image/codec.h"
 
 typedef struct thumbnails {
@@ -89,7 +89,7 @@ tdm_status tdm_data_thumbnails(const tdm_host *host, const tdm_data_spec *spec, 
     if (spec == NULL || (index == NULL && count > 0) || each == NULL || side < 1)
         TDM_FAIL(TDM_E_USAGE, "tdm_data_thumbnails: spec, index or each is NULL, or side is below 1");
     TDM_TRY(tdm__host_take(&host));
-    TDM_TRY(tdm__data_use_take(use, &wanted));
+    TDM_TRY(tdm__data_wanted_from(use, &wanted));
     TDM_TRY(tdm__codec_open(&t.codec, host, NULL));
     TDM_TRY(tdm__dataset_open(&dataset, host, spec, &wanted));
     t.dataset = dataset;

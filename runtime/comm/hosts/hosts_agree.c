@@ -1,4 +1,4 @@
-/* The meeting with which a collective begins: hosts.h. */
+/* How a collective begins: its ranks agree on the call. See hosts.h. */
 #include <string.h>
 
 #include "runtime/base/status.h"
@@ -27,10 +27,10 @@ static tdm_status exchange_entries(tdm_hosts_comm *c) {
     return tdm__hosts_exchange(c, count);
 }
 
-tdm_status tdm__hosts_meet(tdm_hosts_comm *c, const void *data, size_t small) {
+tdm_status tdm__hosts_agree_on_call(tdm_hosts_comm *c, const void *data, size_t small) {
     tdm_hosts_entry *own = &c->entry[c->comm.rank];
     own->call = c->call;
     if (data != NULL && small > 0 && small <= sizeof(own->data)) memcpy(own->data, data, small);
-    TDM_TRY(c->lane != NULL ? tdm__levels_exchange_entries(c) : exchange_entries(c));
+    TDM_TRY(c->column != NULL ? tdm__levels_exchange_entries(c) : exchange_entries(c));
     return compare_calls(c);
 }

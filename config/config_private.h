@@ -4,8 +4,8 @@
  *                                          \--model.c--> layers, graph
  *
  * Every stage adds its faults to one list and continues. The check ends by sorting the list. */
-#ifndef TDM_CONFIG_OBJECT_H
-#define TDM_CONFIG_OBJECT_H
+#ifndef TDM_CONFIG_PRIVATE_H
+#define TDM_CONFIG_PRIVATE_H
 
 #include <tandem/config.h>
 #include <tandem/sys/op.h>

@@ -1,9 +1,9 @@
 /* What a program wants of data: from the public struct. */
-#include "runtime/data/use.h"
+#include "runtime/data/wanted.h"
 
 #include "runtime/base/status.h"
 
-tdm_status tdm__data_use_take(const tdm_data_use *use, tdm_data_wanted *wanted) {
+tdm_status tdm__data_wanted_from(const tdm_data_use *use, tdm_data_wanted *wanted) {
     *wanted = (tdm_data_wanted){.ignore_index = INT64_MIN};
     if (use == NULL) return TDM_OK;
     if (use->size < sizeof(*use))
