@@ -18,7 +18,8 @@
  *
  * With `accumulate` the gradients of all micro-batches are added locally and reduced once, during the last (PyTorch:
  * no_sync for the others). How gradients are reduced depends on the memory they lie in, and on `compress`: see
- * reducers/reducer.h. So does how buffers are broadcast. Step results always go through host memory. */
+ * reducers/reducer.h. So does how buffers are broadcast. Step results always go through host memory. Reducers decide when
+ * bytes move and from which memory; how they move (shm, nccl, gloo) is told in runtime/comm/README.md. */
 #include <math.h>
 
 #include "modes/compress/compress.h"
