@@ -27,6 +27,13 @@ void tdm__starter_put_training(const tdm_starter *s) {
     tdm__text_puts(s->out, "  mode: single\n  device_ids: [0, 1]\n");
 }
 
+void tdm__starter_put_learning(const tdm_starter *s, bool has_classes) {
+    tdm__text_printf(s->out,
+                     "loss: %s\noptimizer: {type: adamw, lr: 3.0e-3, weight_decay: 0.01}\nschedule: {type: onecycle}\n",
+                     has_classes ? "cross_entropy" : "mse");
+    tdm__starter_put_training(s);
+}
+
 void tdm__starter_put_log(const tdm_starter *s) {
     const int64_t steps = s->epochs * (s->train / s->batch);
     tdm__text_printf(s->out, "log: {every: %lld steps}\n", (long long)tdm__starter_clamp(steps / 100, 1, 50));

@@ -102,10 +102,7 @@ static void put_all(const starter *s) {
     tdm__text_puts(s->common.out, "tandem: 1\nname: series\n");
     put_model(s);
     put_data(s);
-    tdm__text_puts(s->common.out, seen->classes > 0 ? "loss: cross_entropy\n" : "loss: mse\n");
-    tdm__text_puts(s->common.out,
-                   "optimizer: {type: adamw, lr: 3.0e-3, weight_decay: 0.01}\nschedule: {type: onecycle}\n");
-    tdm__starter_put_training(&s->common);
+    tdm__starter_put_learning(&s->common, seen->classes > 0);
     tdm__starter_put_log(&s->common);
 }
 

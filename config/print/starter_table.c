@@ -263,10 +263,7 @@ static void put_all(const starter *s) {
     tdm__text_puts(s->common.out, "tandem: 1\nname: table\n");
     put_model(s);
     put_data(s);
-    tdm__text_puts(s->common.out, s->classes > 0 ? "loss: cross_entropy\n" : "loss: mse\n");
-    tdm__text_puts(s->common.out,
-                   "optimizer: {type: adamw, lr: 3.0e-3, weight_decay: 0.01}\nschedule: {type: onecycle}\n");
-    tdm__starter_put_training(&s->common);
+    tdm__starter_put_learning(&s->common, s->classes > 0);
 }
 
 static tdm_status write(starter *s, const tdm_host *host, char **out) {

@@ -56,11 +56,7 @@ static int64_t transposed_count(const tdm_recurrent *r) {
 
 bool tdm__recurrent_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool is_gru) {
     const tdm_recurrent r = tdm__recurrent_of(desc, is_gru, desc->y.dim[0]);
-    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
-    fit->saved_bytes = (size_t)tdm__recurrent_kept(&r) * sizeof(float);
-    fit->scratch_bytes =
-        (size_t)(transposed_count(&r) + 2 * r.hidden + (desc->training ? 0 : tdm__recurrent_kept(&r))) * sizeof(float);
-    return true;
+    return tdm__recurrent_take(desc, fit, &r, transposed_count(&r) + 2 * r.hidden);
 }
 
 typedef struct memory {

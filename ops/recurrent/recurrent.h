@@ -123,6 +123,17 @@ static inline int64_t tdm__recurrent_in(const tdm_recurrent *r, int64_t layer) {
     return layer == 0 ? r->in : r->hidden;
 }
 
+/* The layouts and the memory of a kernel: what it keeps from forward to backward, which is scratch where nothing is saved,
+ * and behind that `scratch` numbers. */
+static inline bool tdm__recurrent_take(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, const tdm_recurrent *r,
+                                       int64_t scratch) {
+    const int64_t kept = tdm__recurrent_kept(r);
+    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
+    fit->saved_bytes = (size_t)kept * sizeof(float);
+    fit->scratch_bytes = (size_t)(scratch + (desc->training ? 0 : kept)) * sizeof(float);
+    return true;
+}
+
 /* y is the states of the last layer. */
 static inline void tdm__recurrent_give_y(const tdm_kernel_args *args, const tdm_recurrent *r, const float *kept) {
     const int64_t given = r->gives_all ? r->steps : 1;

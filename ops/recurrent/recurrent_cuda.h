@@ -120,11 +120,7 @@ template <class Number> struct recurrent_weight {
 
 static inline bool recurrent_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool is_gru) {
     const tdm_recurrent r = tdm__recurrent_of(desc, is_gru, desc->y.dim[0]);
-    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
-    fit->saved_bytes = (size_t)tdm__recurrent_kept(&r) * sizeof(float);
-    fit->scratch_bytes =
-        (size_t)(r.rows * 2 * r.hidden + (desc->training ? 0 : tdm__recurrent_kept(&r))) * sizeof(float);
-    return true;
+    return tdm__recurrent_take(desc, fit, &r, r.rows * 2 * r.hidden);
 }
 
 template <class Number>

@@ -46,12 +46,7 @@ static int64_t biased(const tdm_recurrent *r) {
 
 bool tdm__recurrent_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool is_gru) {
     const tdm_recurrent r = tdm__recurrent_of(desc, is_gru, desc->y.dim[0]);
-    const int64_t kept = tdm__recurrent_kept(&r);
-    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
-    fit->saved_bytes = (size_t)kept * sizeof(float);
-    fit->scratch_bytes =
-        (size_t)(biased(&r) + working(&r) + lined(r.rows * 2 * r.hidden) + (desc->training ? 0 : kept)) * sizeof(float);
-    return true;
+    return tdm__recurrent_take(desc, fit, &r, biased(&r) + working(&r) + lined(r.rows * 2 * r.hidden));
 }
 
 static call call_of(const tdm_kernel_args *args, bool is_gru) {

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "runtime/base/round.h"
 #include "runtime/base/system/huge_page.h"
 
 static void *allocate_large(size_t bytes) {
@@ -18,7 +19,7 @@ static void *allocate(void *user, size_t bytes, size_t align) {
     (void)user;
     if (bytes > SIZE_MAX - align) return NULL;
     if (bytes >= 2 * TDM_HUGE_PAGE && align <= TDM_HUGE_PAGE) return allocate_large(bytes);
-    return aligned_alloc(align, (bytes + align - 1) & ~(align - 1)); /* C17 requires a multiple of the alignment */
+    return aligned_alloc(align, tdm__round_up(bytes, align)); /* C17 requires a multiple of the alignment */
 }
 
 static void release(void *user, void *pointer) {

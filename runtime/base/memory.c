@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/base/round.h"
 #include "runtime/base/system/huge_page.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
@@ -12,11 +13,9 @@
 enum { ZONE_ALIGN = 16, ZONE_BLOCK = 16 * 1024 };
 
 struct tdm_zone_block {
-    tdm_zone_block *next;
+    _Alignas(ZONE_ALIGN) tdm_zone_block *next;
     size_t used, capacity; /* of the bytes behind this header */
 };
-
-enum { ZONE_HEADER = (sizeof(tdm_zone_block) + ZONE_ALIGN - 1) / ZONE_ALIGN * ZONE_ALIGN };
 
 bool tdm__add_fits(size_t a, size_t b, size_t *out) {
     return !__builtin_add_overflow(a, b, out);
@@ -132,7 +131,7 @@ static tdm_status add_block(tdm_zone *zone, size_t needed, tdm_zone_block **out)
     size_t capacity = needed > ZONE_BLOCK / 4 ? needed : ZONE_BLOCK;
     size_t total;
     *out = NULL;
-    if (!tdm__add_fits(capacity, ZONE_HEADER, &total))
+    if (!tdm__add_fits(capacity, sizeof(tdm_zone_block), &total))
         TDM_FAIL(TDM_E_MEMORY, "zone: %zu bytes is more than this machine can address", needed);
     void *memory;
     TDM_TRY(allocate(zone->host, &memory, 1, total, "zone"));
@@ -154,11 +153,10 @@ tdm_status tdm__zone_new(tdm_zone *zone, void *out, size_t count, size_t bytes) 
     put_pointer(out, NULL);
     if (!tdm__mul_fits(count, bytes, &total) || total > SIZE_MAX - ZONE_ALIGN)
         TDM_FAIL(TDM_E_MEMORY, "zone: %zu times %zu bytes is more than this machine can address", count, bytes);
-    size_t needed = (total == 0 ? 1 : total) + ZONE_ALIGN - 1;
-    needed -= needed % ZONE_ALIGN;
+    const size_t needed = tdm__round_up(total == 0 ? 1 : total, ZONE_ALIGN);
     tdm_zone_block *block = zone->blocks;
     if (block == NULL || block->capacity - block->used < needed) TDM_TRY(add_block(zone, needed, &block));
-    put_pointer(out, memset((char *)block + ZONE_HEADER + block->used, 0, needed));
+    put_pointer(out, memset((char *)(block + 1) + block->used, 0, needed));
     block->used += needed;
     return TDM_OK;
 }

@@ -13,8 +13,8 @@
 
 enum { CHUNK = 1 << 20 }; /* bytes per read; a multiple of the size of every number */
 
-tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
-                                 const char *name) {
+tdm_status tdm__tensor_file_begin(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
+                                  const char *name) {
     tdm_tensor_file *file;
     tdm_status status;
     *out = NULL;
@@ -25,12 +25,21 @@ tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, co
     TDM_TRY_DONE(folder != NULL ? tdm__zone_printf(&file->zone, &file->path, "%s/%s", folder->path, name)
                                 : tdm__zone_text(&file->zone, &file->path, name));
     TDM_TRY_DONE(tdm__file_open(&file->fd, &file->bytes, folder, name, TDM_E_CHECKPOINT));
-    TDM_TRY_DONE(tdm__tensor_header_read(file));
     *out = file;
     return TDM_OK;
 done:
     tdm__tensor_file_close(file);
     return status;
+}
+
+tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
+                                 const char *name) {
+    tdm_tensor_file *file;
+    *out = NULL;
+    TDM_TRY(tdm__tensor_file_begin(&file, host, folder, name));
+    TDM_TRY_ELSE(tdm__tensor_header_read(file), tdm__tensor_file_close(file));
+    *out = file;
+    return TDM_OK;
 }
 
 const char *tdm__tensor_file_note(const tdm_tensor_file *file, tdm_note note) {

@@ -47,6 +47,9 @@ struct tdm_tensor_file {
     char *note[TDM_NOTES]; /* NULL: there is none */
 };
 
+/* Opens a file, of which nothing has been read. */
+tdm_status tdm__tensor_file_begin(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
+                                  const char *name);
 /* Reads and checks the header of an open file. Fills in tensor, by_name and is_tandems. */
 tdm_status tdm__tensor_header_read(tdm_tensor_file *file);
 /* Sorts by_name; TDM_E_CHECKPOINT if two names are equal. */

@@ -18,11 +18,12 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/door.h"
 #include "runtime/comm/greeting.h"
+#include "runtime/comm/missing.h"
 #include "runtime/comm/rendezvous.h"
 #include "runtime/comm/shm/shm.h"
 
 /* REPORT_MS: how long a rank that has failed waits to report that to the others, which start at about the same time. */
-enum { RETRY_MS = 20, LOOK_MS = 100, HELLO_MS = 1000, REPORT_MS = 3000, LIST_TEXT = 128 };
+enum { RETRY_MS = 20, LOOK_MS = 100, HELLO_MS = 1000, REPORT_MS = 3000 };
 
 typedef struct rendezvous {
     const tdm_launch_facts *facts;
@@ -141,25 +142,18 @@ static void serve_one(rendezvous *r, int visitor, attendance *g) {
     g->left--;
 }
 
-/* The end of "rank 1" or "ranks 1, 3", after "rank". */
-static void list_missing(const rendezvous *r, const attendance *g, char out[LIST_TEXT]) {
-    int count = 0;
-    snprintf(out, LIST_TEXT, "%s ", g->left == 1 ? "" : "s");
-    for (int rank = 1; rank < r->facts->world; rank++) {
-        size_t used = strlen(out);
-        if (!g->heard[rank] && used < LIST_TEXT - 16)
-            snprintf(out + used, LIST_TEXT - used, "%s%d", count++ > 0 ? ", " : "", rank);
-    }
+static bool has_come(const void *attended, int rank) {
+    return ((const attendance *)attended)->heard[rank];
 }
 
 static void serve(rendezvous *r, int listener, attendance *g) {
-    char list[LIST_TEXT], why[TDM_REASON_TEXT];
+    char list[TDM_MISSING_TEXT], why[TDM_REASON_TEXT];
     int seconds;
     tdm_reminder reminder = tdm__reminder_start();
     while (g->left > 0) {
         /* Checked before the deadline: if the job has ended, its cause is the better message. */
         bool ended = g->site != NULL && tdm__site_has_ended(g->site, why, sizeof(why));
-        list_missing(r, g, list);
+        tdm__print_missing(list, r->facts->world, g->left, has_come, g);
         if (is_over(r) && g->status != TDM_OK) return;
         if (is_over(r)) {
             snprintf(why, sizeof(why), "rank 0 waited %lld ms for rank%s; start all ranks on this host",

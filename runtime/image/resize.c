@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/base/round.h"
 #include "runtime/base/status.h"
 #include "runtime/image/resize.h"
 #include "runtime/image/resize_pass.h"
@@ -88,13 +89,9 @@ static void fill_fours(const tdm_axis *axis, int blocks, int *from, signed char 
     }
 }
 
-static size_t rounded_to_four(size_t count) {
-    return (count + TDM_FOUR - 1) / TDM_FOUR * TDM_FOUR;
-}
-
 /* Returns how many ints the fours of an axis take. */
 static size_t fours_numbers(size_t outputs, size_t most) {
-    return rounded_to_four(outputs) * (1 + rounded_to_four(most) * TDM_DIGITS / sizeof(int));
+    return tdm__round_up(outputs, TDM_FOUR) * (1 + tdm__round_up(most, TDM_FOUR) * TDM_DIGITS / sizeof(int));
 }
 
 static void make_fours(tdm_axis *axis, int *at) {
@@ -103,7 +100,7 @@ static void make_fours(tdm_axis *axis, int *at) {
     for (int i = 0; i < axis->size; i++) most = axis->count[i] > most ? axis->count[i] : most;
     const int blocks = (most + TDM_FOUR - 1) / TDM_FOUR;
     if (TDM_FOUR * blocks > inputs) return;
-    signed char *digits = (signed char *)(at + rounded_to_four((size_t)axis->size));
+    signed char *digits = (signed char *)(at + tdm__round_up((size_t)axis->size, TDM_FOUR));
     fill_fours(axis, blocks, at, digits);
     axis->fours = (tdm_fours){.digits = digits, .from = at, .blocks = blocks};
     for (int i = 0; i <= last; i += TDM_FOUR) {

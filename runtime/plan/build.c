@@ -83,6 +83,19 @@ tdm_status tdm__build_keep_nodes(tdm_build *build, const int *order, int count) 
     return TDM_OK;
 }
 
+tdm_status tdm__build_place_appended(tdm_build *build, int count) {
+    const int total = build->plan->node_count;
+    int *order = NULL, used = 0, appended = count;
+    TDM_TRY(tdm__new(build->host, &order, (size_t)total, sizeof(*order), "plan"));
+    for (int i = 0; i <= count; i++) {
+        while (appended < total && build->of_node[appended].before == i) order[used++] = appended++;
+        if (i < count) order[used++] = i;
+    }
+    const tdm_status status = tdm__build_keep_nodes(build, order, used);
+    tdm__delete(build->host, order);
+    return status;
+}
+
 void tdm__build_set_x(tdm_build *build, int node, int k, int value) {
     int *x = &build->plan->nodes[node].x[k];
     if (*x >= 0) count_reader(build, *x, node, -1);

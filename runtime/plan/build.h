@@ -18,7 +18,7 @@ typedef struct tdm_build_value {
 /* And of a plan node. */
 typedef struct tdm_build_node {
     tdm_kernel_fit fit;  /* the kernel's answer to desc */
-    int before;          /* of a reorder, in the layout pass: the node in front of which it runs */
+    int before;          /* of a reorder or transfer that was appended: the node in front of which it runs */
     bool removed;        /* by a rewrite; it leaves the list at the end of that pass */
     bool has_step_again; /* steps: what makes its y again stands in front of the backward that reads it first */
 } tdm_build_node;
@@ -39,6 +39,8 @@ tdm_status tdm__build_value(tdm_build *build, int *out, const char *name, const 
 tdm_status tdm__build_node(tdm_build *build, int *out, const char *name, int graph_node, const tdm_op_def *op);
 /* Keeps the nodes that `order` lists, in that order; removes all others. */
 tdm_status tdm__build_keep_nodes(tdm_build *build, const int *order, int count);
+/* The nodes behind the first `count` were appended in the order of `before`. Each moves in front of that node. */
+tdm_status tdm__build_place_appended(tdm_build *build, int count);
 
 /* Sets input k of a node to a value, or to -1. Inputs are set here only, so that the readers of values are known. */
 void tdm__build_set_x(tdm_build *build, int node, int k, int value);

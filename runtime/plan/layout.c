@@ -160,20 +160,6 @@ static tdm_status lay_out_all(tdm_build *build, copies *of, int count) {
     return TDM_OK;
 }
 
-/* Reorders were appended. Each moves in front of the first node that reads its copy. */
-static tdm_status put_reorders(tdm_build *build, int count) {
-    const int total = build->plan->node_count;
-    int *order = NULL, used = 0, reorder = count;
-    TDM_TRY(tdm__new(build->host, &order, (size_t)total, sizeof(*order), "plan"));
-    for (int i = 0; i <= count; i++) {
-        while (reorder < total && build->of_node[reorder].before == i) order[used++] = reorder++;
-        if (i < count) order[used++] = i;
-    }
-    tdm_status status = tdm__build_keep_nodes(build, order, used);
-    tdm__delete(build->host, order);
-    return status;
-}
-
 tdm_status tdm__build_layout(tdm_build *build) {
     const int count = build->plan->node_count;
     copies *of = NULL;
@@ -182,5 +168,5 @@ tdm_status tdm__build_layout(tdm_build *build) {
         for (int l = 0; l < TDM_LAYOUT_COUNT; l++) of[i].in[l] = -1;
     tdm_status status = lay_out_all(build, of, count);
     tdm__delete(build->host, of);
-    return status != TDM_OK ? status : put_reorders(build, count);
+    return status != TDM_OK ? status : tdm__build_place_appended(build, count);
 }

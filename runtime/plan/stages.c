@@ -129,20 +129,6 @@ static bool is_made_before(const tdm_build *build, int value, int cut, int count
     return producer < cut || producer >= count; /* the batch, a node, or a transfer across an earlier cut */
 }
 
-/* Transfers were appended. Each moves in front of the cut that it crosses. */
-static tdm_status put_transfers(tdm_build *build, int count) {
-    const int total = build->plan->node_count;
-    int *order = NULL, used = 0, transfer = count;
-    TDM_TRY(tdm__new(build->host, &order, (size_t)total, sizeof(*order), "plan"));
-    for (int i = 0; i < count; i++) {
-        while (transfer < total && build->of_node[transfer].before == i) order[used++] = transfer++;
-        order[used++] = i;
-    }
-    tdm_status status = tdm__build_keep_nodes(build, order, used);
-    tdm__delete(build->host, order);
-    return status;
-}
-
 static tdm_status cut_all(tdm_build *build) {
     tdm_plan *plan = build->plan;
     const int count = plan->node_count;
@@ -154,7 +140,7 @@ static tdm_status cut_all(tdm_build *build) {
             if (is_made_before(build, v, cut[stage], count) && is_read_behind(plan, v, cut[stage], count))
                 TDM_TRY(add_transfer(build, v, stage, cut[stage], count));
     }
-    return put_transfers(build, count);
+    return tdm__build_place_appended(build, count);
 }
 
 /* 1F1B: the last stage runs backward right behind forward, the stage in front of it has one more in flight, and so on.

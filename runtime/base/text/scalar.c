@@ -187,6 +187,6 @@ const char *tdm__print_bytes(char *out, uint64_t bytes) {
         value /= 1024;
         unit++;
     }
-    format(out, 32, "%.*f %s", unit > 0, value, units[unit]);
+    format(out, 32, "%.*f %s", unit > 0 && value < 100, value, units[unit]);
     return out;
 }

@@ -157,20 +157,11 @@ static tdm_status open_source(tdm_tensor_file *file, const char *key) {
 
 tdm_status tdm__torch_open(tdm_tensor_file **out, const tdm_host *host, const char *path, const char *key) {
     tdm_tensor_file *file;
-    tdm_status status;
     *out = NULL;
-    TDM_TRY(tdm__new(host, &file, 1, sizeof(*file), "tensor file"));
-    file->host = host;
-    file->fd = -1;
-    tdm__zone_init(&file->zone, host);
-    TDM_TRY_DONE(tdm__zone_text(&file->zone, &file->path, path));
-    TDM_TRY_DONE(tdm__file_open(&file->fd, &file->bytes, NULL, path, TDM_E_CHECKPOINT));
-    TDM_TRY_DONE(open_source(file, key));
+    TDM_TRY(tdm__tensor_file_begin(&file, host, NULL, path));
+    TDM_TRY_ELSE(open_source(file, key), tdm__tensor_file_close(file));
     *out = file;
     return TDM_OK;
-done:
-    tdm__tensor_file_close(file);
-    return status;
 }
 
 int tdm__torch_left_out(const tdm_tensor_file *file) {

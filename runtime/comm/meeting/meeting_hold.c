@@ -12,10 +12,11 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/meeting/hello.h"
+#include "runtime/comm/missing.h"
 
 /* HELLO_MS: how long a visitor may take to say who it is. REPORT_MS: how long rank 0 waits, after a failure, for ranks
  * that have not come yet, to tell them. */
-enum { HELLO_MS = 5000, REPORT_MS = 3000, LOOK_MS = 100, SEND_MS = 2000, VISITORS = 512, LIST_TEXT = 160 };
+enum { HELLO_MS = 5000, REPORT_MS = 3000, LOOK_MS = 100, SEND_MS = 2000, VISITORS = 512 };
 
 typedef struct visitor {
     int fd;
@@ -150,19 +151,8 @@ static void remove_visitor(hall *h, int i) {
 
 /* ---- waiting ---- */
 
-/* The end of "rank 1" or "ranks 1, 3", after "rank". */
-static void list_missing(const hall *h, char out[LIST_TEXT]) {
-    int count = 0;
-    snprintf(out, LIST_TEXT, "%s ", h->missing == 1 ? "" : "s");
-    for (int r = 1; r < h->m->world; r++) {
-        const size_t used = strlen(out);
-        if (h->m->fd[r] >= 0) continue;
-        if (used >= LIST_TEXT - 24) {
-            snprintf(out + used, LIST_TEXT - used, " and more");
-            return;
-        }
-        snprintf(out + used, LIST_TEXT - used, "%s%d", count++ > 0 ? ", " : "", r);
-    }
+static bool has_come(const void *meeting, int rank) {
+    return ((const tdm_meeting *)meeting)->fd[rank] >= 0;
 }
 
 /* A rank that has come says nothing until the meeting ends: what arrives from it is its end. */
@@ -199,13 +189,13 @@ static void look(hall *h) {
 }
 
 static void wait_for_all(hall *h) {
-    char list[LIST_TEXT], why[TDM_MEETING_TEXT];
+    char list[TDM_MISSING_TEXT], why[TDM_MEETING_TEXT];
     int seconds;
     tdm_reminder reminder = tdm__reminder_start();
     while (h->missing > 0) {
         const int64_t now = tdm__now_ns();
         if (now >= h->deadline_ns && h->status != TDM_OK) return;
-        list_missing(h, list);
+        tdm__print_missing(list, h->m->world, h->missing, has_come, h->m);
         if (now >= h->deadline_ns) {
             snprintf(why, sizeof(why),
                      "rank 0 waited %lld ms for rank%s; start all ranks, and let them reach this port",

@@ -12,13 +12,7 @@
 static tdm_status count_rows(tdm_table_build *b) {
     bool more = true;
     tdm__csv_begin(&b->csv, "csv", b->spec->path, b->text, b->bytes);
-    for (;;) {
-        TDM_TRY(tdm__csv_next(&b->csv, &more));
-        if (!more) break;
-        if (b->csv.column >= b->columns || (b->csv.ends_row && b->csv.column != b->columns - 1))
-            TDM_FAIL_TABLE(b, "line %lld: expected %lld columns as in the first row, found %s", (long long)b->csv.line,
-                           (long long)b->columns, b->csv.column >= b->columns ? "more" : "fewer");
-    }
+    while (more) TDM_TRY(tdm__table_next(b, &more));
     b->rows = b->csv.row - b->has_names;
     if (b->rows < 1) TDM_FAIL_TABLE(b, "the table has no rows");
     return TDM_OK;

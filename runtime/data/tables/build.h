@@ -57,6 +57,8 @@ const char *tdm__column_print(char out[TDM_COLUMN_TEXT], const tdm_table_build *
 
 /* Reads the first row: how many columns there are, and their names. */
 tdm_status tdm__table_read_head(tdm_table_build *b);
+/* Reads the next cell; *more false: there is none. Fails if its row has more or fewer columns than the first. */
+tdm_status tdm__table_next(tdm_table_build *b, bool *more);
 /* The column of the label, as the spec says. */
 tdm_status tdm__table_find_target(tdm_table_build *b);
 /* Gives each column its role, as the spec says, or as the features that are known. */

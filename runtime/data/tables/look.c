@@ -93,11 +93,8 @@ static tdm_status look_at_rows(looking *l) {
     bool more;
     tdm__csv_begin(&b->csv, "csv", b->spec->path, b->text, b->bytes);
     for (;;) {
-        TDM_TRY(tdm__csv_next(&b->csv, &more));
+        TDM_TRY(tdm__table_next(b, &more));
         if (!more) break;
-        if (b->csv.column >= b->columns || (b->csv.ends_row && b->csv.column != b->columns - 1))
-            TDM_FAIL_TABLE(b, "line %lld: expected %lld columns as in the first row, found %s", (long long)b->csv.line,
-                           (long long)b->columns, b->csv.column >= b->columns ? "more" : "fewer");
         if (b->csv.row >= b->has_names) TDM_TRY(look_at_cell(l));
     }
     l->seen->rows = b->csv.row - b->has_names;

@@ -13,6 +13,14 @@ bool tdm__table_number(const tdm_table_build *b, float *to) {
     return true;
 }
 
+tdm_status tdm__table_next(tdm_table_build *b, bool *more) {
+    TDM_TRY(tdm__csv_next(&b->csv, more));
+    if (*more && (b->csv.column >= b->columns || (b->csv.ends_row && b->csv.column != b->columns - 1)))
+        TDM_FAIL_TABLE(b, "line %lld: expected %lld columns as in the first row, found %s", (long long)b->csv.line,
+                       (long long)b->columns, b->csv.column >= b->columns ? "more" : "fewer");
+    return TDM_OK;
+}
+
 tdm_status tdm__table_check_size(const tdm_table_build *b) {
     float number;
     if (!tdm__is_decimal(b->csv.cell) || tdm__table_number(b, &number)) return TDM_OK;
