@@ -31,7 +31,7 @@ static const char *const optimizer_names[] = {
     NULL,
 };
 #undef TDM_OPTIM
-static const char *const adam_forms[] = {"lerp", "muladd", NULL};
+static const char *const form_names[] = {"lerp", "muladd", NULL};
 const tdm_field tdm__optimizer_rows[] = {
     {FIELD(ENUM, tdm_optimizer_section, type, "adam"), .names = optimizer_names, FLAGS(MAIN | KEPT),
      HELP("how weights are updated", "权重的更新方法")},
@@ -52,7 +52,7 @@ const tdm_field tdm__optimizer_rows[] = {
     {FIELD(FLOAT, tdm_optimizer_section, weight_decay, "null"), RANGE(0, 1e6), FLAGS(NULLABLE),
      HELP("weight decay; null: PyTorch's default, 0.01 for adamw and 0 otherwise",
           "权重衰减；null 表示 PyTorch 的默认值：adamw 为 0.01，其余为 0")},
-    {FIELD(ENUM, tdm_optimizer_section, form, "lerp"), .names = adam_forms,
+    {FIELD(ENUM, tdm_optimizer_section, form, "lerp"), .names = form_names,
      HELP("rounding of the first moment: lerp as in PyTorch since 2.1, muladd as in 1.13",
           "一阶矩的舍入方式：lerp 同 PyTorch 2.1 起，muladd 同 1.13")},
     {FIELD(BOOL, tdm_optimizer_section, amsgrad, "false"),

@@ -169,7 +169,7 @@ static void forward_tile(call *j, const tile *of, int64_t part) {
     multiply(j, &(tdm_dnnl_sgemm){'N', 'N', j->out, of->count, j->terms, args->param[0], j->terms, columns, stride, y,
                                   j->outputs, has_bias});
     for (int64_t o = 0; tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU) && o < j->out; o++)
-        TDM_LANES(tdm__dnnl_passes)->relu(y + o * j->outputs, of->count);
+        TDM_LANES(tdm__dnnl_passes)->clamp(y + o * j->outputs, of->count);
 }
 
 static void forward_parts(void *data, int64_t begin, int64_t end) {

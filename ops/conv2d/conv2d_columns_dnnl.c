@@ -314,7 +314,7 @@ tdm_status tdm__conv_columns_forward(tdm_conv_columns *c, const tdm_kernel_args 
     TDM_MODULE_TRY(find_columns(&w, &columns));
     TDM_MODULE_TRY(multiply(&w, FORWARD, columns, weights, c->s.biased ? args->param_bf16[1] : NULL, args->y));
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU))
-        TDM_LANES(tdm__dnnl_passes)->relu_bf16((uint16_t *)(void *)args->y, c->s.points * c->s.out[0]);
+        TDM_LANES(tdm__dnnl_passes)->clamp_bf16((uint16_t *)(void *)args->y, c->s.points * c->s.out[0]);
     return TDM_OK;
 }
 

@@ -219,9 +219,9 @@ static dnnl_status_t first_failure(const conv *c) {
 static void relu(const tdm_kernel_desc *desc, void *y, int64_t count) {
     const tdm_dnnl_passes *passes = TDM_LANES(tdm__dnnl_passes);
     if (desc->precision == TDM_BF16)
-        passes->relu_bf16(y, count);
+        passes->clamp_bf16(y, count);
     else
-        passes->relu(y, count);
+        passes->clamp(y, count);
 }
 
 static void mask(const tdm_kernel_desc *desc, void *out, const void *dy, const void *y, int64_t count) {

@@ -116,7 +116,7 @@ tdm_status tdm__linear_bf16_forward(const tdm_kernel_args *args) {
     TDM_MODULE_TRY(multiply(args, FORWARD, args->x[0], args->param_bf16[0], bias, args->y));
     const tdm_linear_sizes of = tdm__linear_sizes_of(args->desc, args->rows);
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU))
-        TDM_LANES(tdm__dnnl_passes)->relu_bf16((uint16_t *)(void *)args->y, of.points * of.out);
+        TDM_LANES(tdm__dnnl_passes)->clamp_bf16((uint16_t *)(void *)args->y, of.points * of.out);
     return TDM_OK;
 }
 

@@ -49,7 +49,7 @@ static tdm_status open_products(products *p, tdm_cuda_device *device, const tdm_
                                            .factors = number,
                                            .result = number,
                                            .bias = desc->param_count > 1,
-                                           .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
+                                           .clamp = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
                                            .batch = 1};
     const tdm_cuda_matmul_shape weight = {
         .m = out, .n = in, .k = points, .transpose_a = true, .factors = number, .result = TDM_CUDA_FLOAT, .batch = 1};

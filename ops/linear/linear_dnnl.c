@@ -62,7 +62,7 @@ static void finish_rows(void *data, int64_t begin, int64_t end) {
     const int64_t out = offsets_of(args->desc, args->rows).out;
     for (int64_t n = begin; args->desc->param_count > 1 && n < end; n++)
         passes->add(args->y + n * out, args->param[1], out);
-    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) passes->relu(args->y + begin * out, (end - begin) * out);
+    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) passes->clamp(args->y + begin * out, (end - begin) * out);
 }
 
 static tdm_status finish(const tdm_kernel_args *args, const offsets *at) {

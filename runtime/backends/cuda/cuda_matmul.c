@@ -27,9 +27,9 @@ struct tdm_cuda_matmul {
     cublasLtMatmulAlgo_t algorithm[ALGORITHMS];
     bool has[ALGORITHMS];
     size_t workspace_bytes;
-    cublasStatus_t refusal;  /* status of the last algorithm that did not run */
-    bool bias, relu;         /* done in cublasLt's epilogue */
-    bool own_bias, own_relu; /* done by a pass of tandem's */
+    cublasStatus_t refusal;   /* status of the last algorithm that did not run */
+    bool bias, clamp;         /* done in cublasLt's epilogue */
+    bool own_bias, own_clamp; /* done by a pass of tandem's */
 };
 
 /* Describes a row-major matrix of rows x columns. */
@@ -71,14 +71,14 @@ static tdm_status set_bias(tdm_cuda_matmul *mm, const void *bias) {
     return TDM_OK;
 }
 
-static tdm_status set_epilogue(tdm_cuda_matmul *mm, bool bias, bool relu) {
+static tdm_status set_epilogue(tdm_cuda_matmul *mm, bool bias, bool clamp) {
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    if (relu) epilogue = bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    if (bias && !relu) epilogue = CUBLASLT_EPILOGUE_BIAS;
+    if (clamp) epilogue = bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    if (bias && !clamp) epilogue = CUBLASLT_EPILOGUE_BIAS;
     mm->bias = bias;
-    mm->relu = relu;
+    mm->clamp = clamp;
     mm->own_bias = mm->shape.bias && !bias;
-    mm->own_relu = mm->shape.relu && !relu;
+    mm->own_clamp = mm->shape.clamp && !clamp;
     TDM_CUBLAS(mm->device->libraries, cublasLtMatmulDescSetAttribute(mm->operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
                                                                      &epilogue, sizeof epilogue));
     return set_bias(mm, NULL);
@@ -130,7 +130,7 @@ static tdm_status try_candidate(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial
     const char *in = trial->in + odd_in;
     char *out = trial->out + odd_out;
     bool passes_nan = false;
-    *serves = trial->in == NULL && !mm->relu; /* no memory for a trial: take it unless it has a relu */
+    *serves = trial->in == NULL && !mm->clamp; /* no memory for a trial: take it unless it has a relu */
     if (trial->in == NULL) return TDM_OK;
     TDM_MODULE_TRY(tdm__cuda_workspace(mm->device, candidate->workspaceSize));
     TDM_MODULE_TRY(tdm__cuda_trial_begin(trial));
@@ -139,7 +139,7 @@ static tdm_status try_candidate(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial
     if (status != CUBLAS_STATUS_SUCCESS) mm->refusal = status;
     TDM_MODULE_TRY(tdm__cuda_trial_end(trial, status != CUBLAS_STATUS_SUCCESS, out, mm->shape.result,
                                        (size_t)(mm->shape.m * mm->shape.n), &passes_nan));
-    *serves = status == CUBLAS_STATUS_SUCCESS && (passes_nan || !mm->relu);
+    *serves = status == CUBLAS_STATUS_SUCCESS && (passes_nan || !mm->clamp);
     return TDM_OK;
 }
 
@@ -203,13 +203,13 @@ static tdm_status no_algorithm(const tdm_cuda_matmul *mm, const char *which) {
 static tdm_status choose_with(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial) {
     const tdm_cuda_matmul_shape *s = &mm->shape;
     bool found = false;
-    TDM_MODULE_TRY(set_epilogue(mm, s->bias, s->relu));
+    TDM_MODULE_TRY(set_epilogue(mm, s->bias, s->clamp));
     TDM_MODULE_TRY(ask_all(mm, trial, &found));
-    if (!found && s->bias && s->relu) {
+    if (!found && s->bias && s->clamp) {
         TDM_MODULE_TRY(set_epilogue(mm, true, false));
         TDM_MODULE_TRY(ask_all(mm, trial, &found));
     }
-    if (!found && (s->bias || s->relu)) {
+    if (!found && (s->bias || s->clamp)) {
         TDM_MODULE_TRY(set_epilogue(mm, false, false));
         TDM_MODULE_TRY(ask_all(mm, trial, &found));
     }
@@ -267,9 +267,9 @@ tdm_status tdm__cuda_matmul_run(tdm_cuda_matmul *mm, const void *a, const void *
     const cublasStatus_t status = start(mm, &mm->algorithm[index], a, b, c, mm->workspace_bytes);
     if (status != CUBLAS_STATUS_SUCCESS)
         return tdm__cublas_error(mm->device->libraries, status, "cublasLtMatmul", __FILE__, __LINE__);
-    if (!mm->own_bias && !mm->own_relu) return TDM_OK;
+    if (!mm->own_bias && !mm->own_clamp) return TDM_OK;
     return tdm__cuda_bias(mm->device, mm->shape.result, c, mm->own_bias ? bias : NULL, mm->shape.m * mm->shape.batch,
-                          mm->shape.n, 1, mm->own_relu);
+                          mm->shape.n, 1, mm->own_clamp);
 }
 
 size_t tdm__cuda_matmul_workspace(const tdm_cuda_matmul *matmul) {
@@ -297,7 +297,7 @@ void tdm__cuda_matmul_algorithm(const tdm_cuda_matmul *mm, const char *pass, tdm
     tdm_algorithm *chosen = &out->of[out->count++];
     *chosen = (tdm_algorithm){
         .pass = pass, .math = tdm__cuda_math(mm->device, mm->shape.factors), .workspace_bytes = mm->workspace_bytes};
-    if (mm->shape.bias || mm->shape.relu) chosen->fused = parts[mm->bias + 2 * mm->relu];
+    if (mm->shape.bias || mm->shape.clamp) chosen->fused = parts[mm->bias + 2 * mm->clamp];
     snprintf(chosen->name, sizeof chosen->name, "cublasLt %d, tile %d, stages %d, split %d, reduction %d",
              setting(mm, CUBLASLT_ALGO_CONFIG_ID), setting(mm, CUBLASLT_ALGO_CONFIG_TILE_ID),
              setting(mm, CUBLASLT_ALGO_CONFIG_STAGES_ID), setting(mm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),

@@ -13,7 +13,7 @@ template <class Number> struct bias_item {
     Number *y;
     const Number *bias;
     divider inner, channels;
-    bool relu;
+    bool clamp;
     template <int WIDE> __device__ void run(int64_t i) const {
         pack<float, WIDE> v = load<WIDE>((const Number *)y, i);
         for (int k = 0; bias != NULL && k < WIDE; k++) {
@@ -21,15 +21,15 @@ template <class Number> struct bias_item {
             split(inner, &plane);
             v.at[k] += get(bias, split(channels, &plane));
         }
-        if (relu) clamp_at_zero(&v);
+        if (clamp) clamp_at_zero(&v);
         store(y, i, v);
     }
 };
 
 template <class Number>
 tdm_status add_bias(tdm_cuda_device *device, Number *y, const Number *bias, int64_t outer, int64_t channels,
-                    int64_t inner, bool relu) {
-    const bias_item<Number> item = {y, bias, divider_of(inner), divider_of(channels), relu};
+                    int64_t inner, bool clamp) {
+    const bias_item<Number> item = {y, bias, divider_of(inner), divider_of(channels), clamp};
     return each<PACK_OF<Number>>(device, item, outer * channels * inner, is_aligned(y));
 }
 
@@ -134,9 +134,9 @@ tdm_status mask(tdm_cuda_device *device, const gradient<Number> &g, float *sums,
 } /* namespace */
 
 tdm_status tdm__cuda_bias(tdm_cuda_device *device, tdm_cuda_number number, void *y, const void *bias, int64_t outer,
-                          int64_t channels, int64_t inner, bool relu) {
-    if (number == TDM_CUDA_BF16) return add_bias(device, (bf16 *)y, (const bf16 *)bias, outer, channels, inner, relu);
-    return add_bias(device, (float *)y, (const float *)bias, outer, channels, inner, relu);
+                          int64_t channels, int64_t inner, bool clamp) {
+    if (number == TDM_CUDA_BF16) return add_bias(device, (bf16 *)y, (const bf16 *)bias, outer, channels, inner, clamp);
+    return add_bias(device, (float *)y, (const float *)bias, outer, channels, inner, clamp);
 }
 
 size_t tdm__cuda_mask_room(int64_t outer, int64_t channels, int64_t inner) {

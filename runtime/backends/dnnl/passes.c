@@ -3,7 +3,7 @@
 
 #include "runtime/backends/dnnl/kit/vectors.h"
 
-static void relu(float *y, int64_t count) {
+static void clamp(float *y, int64_t count) {
     for (int64_t i = 0; i < count; i++) y[i] = y[i] < 0.0f ? 0.0f : y[i];
 }
 
@@ -56,7 +56,7 @@ static bool is_below_zero(uint16_t bits) {
     return bits > 0x8000 && bits <= 0xff80;
 }
 
-static void relu_bf16(uint16_t *y, int64_t count) {
+static void clamp_bf16(uint16_t *y, int64_t count) {
     for (int64_t i = 0; i < count; i++) y[i] = is_below_zero(y[i]) ? 0 : y[i];
 }
 
@@ -65,11 +65,11 @@ static void mask_bf16(uint16_t *restrict out, const uint16_t *restrict dy, const
 }
 
 const tdm_dnnl_passes TDM_ISA_NAME(tdm__dnnl_passes) = {
-    .relu = relu,
+    .clamp = clamp,
     .mask = mask,
     .add = add,
     .transpose = transpose,
     .add_transposed = add_transposed,
-    .relu_bf16 = relu_bf16,
+    .clamp_bf16 = clamp_bf16,
     .mask_bf16 = mask_bf16,
 };

@@ -77,7 +77,7 @@ static inline const void *tdm__cuda_at(const void *from, int64_t index, tdm_cuda
     return (const char *)from + index * (int64_t)tdm__cuda_size(number);
 }
 
-/* A matrix product, such as y[rows, out] = x[rows, in] w[out, in]^T (+ bias)(then relu) and the two products of its
+/* A matrix product, such as y[rows, out] = x[rows, in] w[out, in]^T (+ bias)(then max(0, y)) and the two products of its
  * backward. Row-major, all in the device's memory. Sums are in float. Open chooses the algorithm for these sizes. */
 typedef struct tdm_cuda_matmul tdm_cuda_matmul;
 typedef struct tdm_cuda_matmul_shape {
@@ -85,7 +85,7 @@ typedef struct tdm_cuda_matmul_shape {
     bool transpose_a, transpose_b; /* a is stored [k, m], b is stored [n, k] */
     tdm_cuda_number factors;       /* a and b */
     tdm_cuda_number result;        /* c, and the bias */
-    bool bias, relu;               /* c = max(0, c + bias[n]); the bias runs along n */
+    bool bias, clamp;              /* c = max(0, c + bias[n]); the bias runs along n */
     int64_t batch;                 /* number of products, 1 or more; strides count elements */
     int64_t stride_a, stride_b, stride_c;
 } tdm_cuda_matmul_shape;

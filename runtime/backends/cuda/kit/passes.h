@@ -10,9 +10,9 @@
 extern "C" {
 #endif
 
-/* y = y + bias[channel] (bias NULL: none), then max(0, y) if `relu`. The relu lets NaN through. */
+/* y = y + bias[channel] (bias NULL: none), then max(0, y) if `clamp`, which lets NaN through. */
 tdm_status tdm__cuda_bias(tdm_cuda_device *device, tdm_cuda_number number, void *y, const void *bias, int64_t outer,
-                          int64_t channels, int64_t inner, bool relu);
+                          int64_t channels, int64_t inner, bool clamp);
 
 /* masked = 0 where y <= 0, else dy, if y is not NULL; sums[channel] = the sum of (masked) dy if sums is not NULL, in a
  * fixed order. `room` has tdm__cuda_mask_room bytes, a number that grows with outer. */

@@ -9,15 +9,15 @@
 #include "runtime/backends/dnnl/kit/lanes.h"
 
 typedef struct tdm_dnnl_passes {
-    void (*relu)(float *y, int64_t count);                                    /* y = max(0, y) */
+    void (*clamp)(float *y, int64_t count);                                   /* y = max(0, y) */
     void (*mask)(float *out, const float *dy, const float *y, int64_t count); /* out = 0 where y <= 0, else dy */
     void (*add)(float *sum, const float *x, int64_t count);                   /* sum += x */
     /* to[c][r] = from[r][c] of rows x columns numbers; `stride` numbers lie from row to row of `from` */
     void (*transpose)(float *to, const float *from, int64_t rows, int64_t columns, int64_t stride);
     /* sum[c][r] += x[r][c]; `apart` numbers lie from row to row of `sum` */
     void (*add_transposed)(float *sum, int64_t apart, const float *x, int64_t rows, int64_t columns);
-    /* relu and mask of numbers in bf16. */
-    void (*relu_bf16)(uint16_t *y, int64_t count);
+    /* clamp and mask of numbers in bf16. */
+    void (*clamp_bf16)(uint16_t *y, int64_t count);
     void (*mask_bf16)(uint16_t *out, const uint16_t *dy, const uint16_t *y, int64_t count);
 } tdm_dnnl_passes;
 TDM_LANES_TABLES(tdm_dnnl_passes, tdm__dnnl_passes);
