@@ -9,9 +9,11 @@ void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call, const int *j
                         tdm_dtype_name((tdm_dtype)call->dtype), tdm__reduce_op_name((tdm_reduce_op)call->op), root);
 }
 
+/* The parts of an all_to_all_v are compared by themselves. */
 static bool same_call(const tdm_call *a, const tdm_call *b) {
-    return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->root == b->root && a->count == b->count &&
-           a->sequence == b->sequence && a->extra == b->extra;
+    return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
+           (a->count == b->count || a->kind == TDM_COMM_ALL_TO_ALL_V) && a->sequence == b->sequence &&
+           a->extra == b->extra;
 }
 
 tdm_status tdm__call_compare(const tdm_call *first, int first_member, const tdm_call *other, int other_member,
@@ -23,4 +25,28 @@ tdm_status tdm__call_compare(const tdm_call *first, int first_member, const tdm_
     const bool list = first->kind == TDM_COMM_SPLIT && other->kind == TDM_COMM_SPLIT && first->count == other->count;
     TDM_FAIL(TDM_E_USAGE, "ranks make different calls: rank %d %s, rank %d %s%s", job_rank[first_member], a,
              job_rank[other_member], b, list ? " with another list of ranks" : "");
+}
+
+void tdm__parts_write(uint64_t *row, const tdm_comm_call *call, int world) {
+    for (int r = 0; r < world; r++) {
+        row[r] = call->in_counts[r];
+        row[world + r] = call->out_counts[r];
+    }
+}
+
+tdm_status tdm__parts_compare(const tdm_call *call, const uint64_t *rows, size_t stride, int world,
+                              const int *job_rank) {
+    for (int from = 0; from < world; from++) {
+        for (int to = 0; to < world; to++) {
+            const uint64_t sent = rows[(size_t)from * stride + (size_t)to];
+            const uint64_t expected = rows[(size_t)to * stride + (size_t)(world + from)];
+            if (sent == expected) continue;
+            TDM_FAIL(TDM_E_USAGE,
+                     "parts of all_to_all_v (call %llu) differ: rank %d sends %llu %s to rank %d, which "
+                     "expects %llu",
+                     (unsigned long long)call->sequence, job_rank[from], (unsigned long long)sent,
+                     tdm_dtype_name((tdm_dtype)call->dtype), job_rank[to], (unsigned long long)expected);
+        }
+    }
+    return TDM_OK;
 }

@@ -29,4 +29,11 @@ void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call, const int *j
 tdm_status tdm__call_compare(const tdm_call *first, int first_member, const tdm_call *other, int other_member,
                              const int *job_rank);
 
+/* The parts of an all_to_all_v. A rank says in a row what it sends to each rank, then what it expects from each; all ranks
+ * see the rows of all. */
+void tdm__parts_write(uint64_t *row, const tdm_comm_call *call, int world);
+/* TDM_E_USAGE if a rank does not send what another one expects. Row r is at rows + r * stride. */
+tdm_status tdm__parts_compare(const tdm_call *call, const uint64_t *rows, size_t stride, int world,
+                              const int *job_rank);
+
 #endif

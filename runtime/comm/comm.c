@@ -96,6 +96,33 @@ static tdm_status check_all_to_all(const tdm_comm *comm, tdm_span in, tdm_span o
     return check_parts(comm, out, part, call, "out");
 }
 
+/* The counts of the parts of a span, one for each rank. */
+static tdm_status check_counts(const tdm_comm *comm, tdm_span span, const size_t *counts, const char *call,
+                               const char *name) {
+    size_t left = span.count;
+    int r = 0;
+    if (counts == NULL)
+        TDM_FAIL(TDM_E_USAGE, "%s: %s_counts: needs a count for each of %d ranks, got NULL", call, name, comm->world);
+    while (r < comm->world && counts[r] <= left) left -= counts[r++];
+    if (r < comm->world || left > 0)
+        TDM_FAIL(TDM_E_USAGE, "%s: %s_counts of %d ranks must add up to the %zu elements of %s; they are %s", call,
+                 name, comm->world, span.count, name, left > 0 && r == comm->world ? "fewer" : "more");
+    return TDM_OK;
+}
+
+static tdm_status check_all_to_all_v(const tdm_comm *comm, const tdm_comm_call *call, const char *name) {
+    TDM_TRY(check_span(call->out, name, "out"));
+    if (call->out.dtype != call->in.dtype)
+        TDM_FAIL(TDM_E_USAGE, "%s: out must be %s, got %s", name, tdm_dtype_name(call->in.dtype),
+                 tdm_dtype_name(call->out.dtype));
+    TDM_TRY(check_counts(comm, call->in, call->in_counts, name, "in"));
+    TDM_TRY(check_counts(comm, call->out, call->out_counts, name, "out"));
+    if (call->in_counts[comm->rank] != call->out_counts[comm->rank])
+        TDM_FAIL(TDM_E_USAGE, "%s: in_counts sends %zu elements to rank %d itself, out_counts expects %zu", name,
+                 call->in_counts[comm->rank], comm->rank, call->out_counts[comm->rank]);
+    return TDM_OK;
+}
+
 /* The names of a call's arguments in messages; NULL: it has no such argument. `part` is tdm_comm_call_span, `whole` the
  * other span, with a part for each rank. */
 static const struct {
@@ -109,6 +136,7 @@ static const struct {
     [TDM_COMM_SCATTER] = {.part = "out", .whole = "in", .rank = "root"},
     [TDM_COMM_REDUCE_SCATTER] = {.part = "out", .whole = "in"},
     [TDM_COMM_ALL_TO_ALL] = {.part = "in"},
+    [TDM_COMM_ALL_TO_ALL_V] = {.part = "in"},
     [TDM_COMM_BARRIER] = {0},
     [TDM_COMM_SEND] = {.part = "data", .rank = "peer"},
     [TDM_COMM_RECEIVE] = {.part = "data", .rank = "peer"},
@@ -136,6 +164,7 @@ static tdm_status check_call(const tdm_comm *comm, const tdm_comm_call *call) {
     if (arguments[call->kind].whole != NULL && (rank == NULL || call->rank == comm->rank))
         TDM_TRY(check_parts(comm, whole, part, name, arguments[call->kind].whole));
     if (call->kind == TDM_COMM_ALL_TO_ALL) TDM_TRY(check_all_to_all(comm, call->in, call->out, name));
+    if (call->kind == TDM_COMM_ALL_TO_ALL_V) TDM_TRY(check_all_to_all_v(comm, call, name));
     if (tdm_comm_kind_reduces(call->kind)) TDM_TRY(check_reduction(call->op, part.dtype, name));
     return TDM_OK;
 }

@@ -59,6 +59,9 @@ CALL(scatter, SCATTER, PARAMETERS(tdm_span in, tdm_span out, int root), .rank = 
 CALL(reduce_scatter, REDUCE_SCATTER, PARAMETERS(tdm_span in, tdm_span out, tdm_reduce_op op), .rank = -1, .in = in,
      .out = out, .op = op)
 CALL(all_to_all, ALL_TO_ALL, PARAMETERS(tdm_span in, tdm_span out), .rank = -1, .in = in, .out = out)
+CALL(all_to_all_v, ALL_TO_ALL_V,
+     PARAMETERS(tdm_span in, const size_t *in_counts, tdm_span out, const size_t *out_counts), .rank = -1, .in = in,
+     .out = out, .in_counts = in_counts, .out_counts = out_counts)
 CALL(barrier, BARRIER, , .rank = -1)
 CALL(send, SEND, PARAMETERS(tdm_span in, int to), .rank = to, .in = in)
 CALL(receive, RECEIVE, PARAMETERS(tdm_span out, int from), .rank = from, .out = out)

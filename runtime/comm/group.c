@@ -44,6 +44,7 @@ void tdm__group_free(tdm_group *group) {
         atomic_store(&group->seat[group->comm.rank].left, 1);
         tdm__site_ring(site);
     }
+    tdm__delete(host, group->parts);
     tdm__delete(host, group->region);
     tdm__delete(host, group->job_rank);
     tdm__delete(host, group);

@@ -140,6 +140,7 @@ struct tdm_group {
     tdm_region *region;  /* results of `allocate`; tdm_peer_address counts them from 1 */
     size_t region_count, region_capacity;
     tdm_region staging;   /* staging memory; base is NULL until a call needs it */
+    uint64_t *parts;      /* of an all_to_all_v: this rank's row, then those of all; NULL until a call needs it */
     char abort_cause[48]; /* formatted in advance, because abort may be called from a signal handler */
 };
 

@@ -424,6 +424,7 @@ TEST(communicators) {
     int64_t numbers[4] = {0};
     void *memory = NULL;
     const tdm_span span = {numbers, 1, TDM_DTYPE_I64}, wide = {numbers, 2, TDM_DTYPE_I64};
+    const size_t one[] = {1};
     const tdm_span nowhere = {NULL, 1, TDM_DTYPE_I64}, no_type = {numbers, 1, TDM_DTYPE_COUNT};
     MISUSE(tdm_comm_open_threads(NULL, 2, NULL, 1000));
     MISUSE(tdm_comm_open_threads(two, 0, NULL, 1000));
@@ -448,6 +449,7 @@ TEST(communicators) {
     MISUSE(tdm_comm_receive_any(NULL, span, NULL));
     MISUSE(tdm_comm_reduce_scatter(NULL, span, span, TDM_REDUCE_SUM));
     MISUSE(tdm_comm_all_to_all(NULL, span, span));
+    MISUSE(tdm_comm_all_to_all_v(NULL, span, one, span, one));
     MISUSE(tdm_comm_allocate(NULL, 64, &memory));
     MISUSE(tdm_comm_split(NULL, (int[]){0}, 1, &out));
     MISUSE(tdm_comm_start_barrier(NULL, &request));
@@ -462,6 +464,7 @@ TEST(communicators) {
     MISUSE(tdm_comm_start_receive_any(NULL, span, NULL, &request));
     MISUSE(tdm_comm_start_reduce_scatter(NULL, span, span, TDM_REDUCE_SUM, &request));
     MISUSE(tdm_comm_start_all_to_all(NULL, span, span, &request));
+    MISUSE(tdm_comm_start_all_to_all_v(NULL, span, one, span, one, &request));
     MISUSE(tdm_comm_wait(NULL, NULL));
     CHECK_INT(tdm_comm_done(NULL), 1);
     REQUIRE_OK(tdm_comm_open_threads(two, 1, NULL, 1000));
@@ -470,6 +473,7 @@ TEST(communicators) {
     MISUSE(tdm_comm_all_reduce(two[0], span, (tdm_reduce_op)9));
     MISUSE(tdm_comm_broadcast(two[0], span, 1));
     MISUSE(tdm_comm_all_gather(two[0], span, wide));
+    MISUSE(tdm_comm_all_to_all_v(two[0], span, NULL, span, one));
     MISUSE(tdm_comm_send(two[0], span, 5));
     MISUSE(tdm_comm_allocate(two[0], 64, NULL));
     MISUSE(tdm_comm_split(two[0], NULL, 1, &out));

@@ -65,6 +65,14 @@ static void every_call_rank(rank_context *c) {
     REQUIRE_OK(tdm_comm_start_reduce_scatter(c->comm, parts, got, TDM_REDUCE_BOR, &request[1]));
     for (int i = 0; i < 2; i++) CHECK_OK(tdm_comm_wait(request[i], NULL));
     for (int r = 0; r < c->world; r++) CHECK_INT(from_all[r], r + 10 * c->rank);
+    /* Rank 3 sends r + 1 elements to rank r, the others nothing. */
+    int32_t ten[10] = {0, 1, 1, 2, 2, 2, 3, 3, 3, 3}, some[4];
+    const size_t to[4] = {c->rank == 3 ? 1 : 0, c->rank == 3 ? 2 : 0, c->rank == 3 ? 3 : 0, c->rank == 3 ? 4 : 0};
+    const size_t from[4] = {0, 0, 0, (size_t)c->rank + 1};
+    REQUIRE_OK(tdm_comm_start_all_to_all_v(c->comm, (tdm_span){ten, c->rank == 3 ? 10 : 0, TDM_DTYPE_I32}, to,
+                                           (tdm_span){some, from[3], TDM_DTYPE_I32}, from, &request[0]));
+    CHECK_OK(tdm_comm_wait(request[0], NULL));
+    for (int i = 0; i <= c->rank; i++) CHECK_INT(some[i], c->rank);
     CHECK_INT(part, (0 + 10 * c->rank) | (1 + 10 * c->rank) | (2 + 10 * c->rank) | (3 + 10 * c->rank));
     int sender = -1;
     if (c->rank == 3) REQUIRE_OK(tdm_comm_start_send(c->comm, own, 0, &request[0]));

@@ -1,9 +1,8 @@
 /* What a communicator computes. One source for all backends: it is compiled once for each, with BACKEND set to it. */
 #include <sched.h>
 
-#include "runtime/base/bf16.h"
-#include "runtime/base/f16.h"
 #include "tests/comm/ranks.h"
+#include "tests/comm/values.h"
 
 enum { WORLDS = 8, TIMEOUT_MS = 20000, GUARD = 5, MOST = 200100 };
 
@@ -11,108 +10,11 @@ enum { WORLDS = 8, TIMEOUT_MS = 20000, GUARD = 5, MOST = 200100 };
 static const size_t counts[] = {0, 1, 17, 511, 513, 2049, 70001, 200003};
 enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
 
-/* ---- values whose reductions are formulas ---- */
-
-static double input(int r, size_t i, tdm_reduce_op op) {
-    return op == TDM_REDUCE_PRODUCT ? (double)(1 + ((size_t)r + i) % 2) : (double)(r + 1) + (double)(i % 7);
-}
-
-static double expected_bits(int world, size_t i, tdm_reduce_op op) {
-    int bits = (int)input(0, i, op);
-    for (int r = 1; r < world; r++) {
-        const int next = (int)input(r, i, op);
-        bits = op == TDM_REDUCE_BAND ? bits & next : op == TDM_REDUCE_BOR ? bits | next : bits ^ next;
-    }
-    return bits;
-}
-
-static double expected(int world, size_t i, tdm_reduce_op op) {
-    double low = 1 + (double)(i % 7);
-    int twos = (int)(((size_t)world + i % 2) / 2);
-    switch (op) {
-    case TDM_REDUCE_SUM:
-        return world * (double)(i % 7) + world * (world + 1) / 2.0;
-    case TDM_REDUCE_PRODUCT:
-        return (double)(1 << twos);
-    case TDM_REDUCE_MIN:
-        return low;
-    case TDM_REDUCE_MAX:
-        return low + world - 1;
-    case TDM_REDUCE_AVG:
-        return expected(world, i, TDM_REDUCE_SUM) / world;
-    default:
-        return expected_bits(world, i, op);
-    }
-}
-
-static void put(void *data, size_t i, tdm_dtype dtype, double value) {
-    switch (dtype) {
-    case TDM_DTYPE_F32:
-        ((float *)data)[i] = (float)value;
-        break;
-    case TDM_DTYPE_F64:
-        ((double *)data)[i] = value;
-        break;
-    case TDM_DTYPE_I32:
-        ((int32_t *)data)[i] = (int32_t)value;
-        break;
-    case TDM_DTYPE_I64:
-        ((int64_t *)data)[i] = (int64_t)value;
-        break;
-    case TDM_DTYPE_BF16:
-        ((uint16_t *)data)[i] = tdm__bf16_of((float)value);
-        break;
-    case TDM_DTYPE_F16:
-        ((uint16_t *)data)[i] = tdm__f16_of((float)value);
-        break;
-    default:
-        ((uint8_t *)data)[i] = (uint8_t)(int)value;
-    }
-}
-
-static double get(const void *data, size_t i, tdm_dtype dtype) {
-    switch (dtype) {
-    case TDM_DTYPE_F32:
-        return (double)((const float *)data)[i];
-    case TDM_DTYPE_F64:
-        return ((const double *)data)[i];
-    case TDM_DTYPE_I32:
-        return (double)((const int32_t *)data)[i];
-    case TDM_DTYPE_I64:
-        return (double)((const int64_t *)data)[i];
-    case TDM_DTYPE_BF16:
-        return (double)tdm__bf16_float(((const uint16_t *)data)[i]);
-    case TDM_DTYPE_F16:
-        return (double)tdm__f16_float(((const uint16_t *)data)[i]);
-    default:
-        return (double)((const uint8_t *)data)[i];
-    }
-}
-
-/* The first element i that is not that of element first + i of all ranks, or `count`. */
-static size_t first_wrong_from(const void *data, size_t first, size_t count, tdm_dtype dtype, int world,
-                               tdm_reduce_op op) {
-    for (size_t i = 0; i < count; i++) {
-        uint64_t wanted;
-        put(&wanted, 0, dtype, expected(world, first + i, op));
-        if (get(data, i, dtype) != get(&wanted, 0, dtype)) return i;
-    }
-    return count;
-}
-
-static size_t first_wrong(const void *data, size_t count, tdm_dtype dtype, int world, tdm_reduce_op op) {
-    return first_wrong_from(data, 0, count, dtype, world, op);
-}
-
 /* Averages are of floats, bits of integers, and NCCL has none. */
 static bool is_reduction(const rank_context *c, tdm_dtype dtype, tdm_reduce_op op) {
     const bool is_integer = dtype == TDM_DTYPE_I32 || dtype == TDM_DTYPE_I64 || dtype == TDM_DTYPE_U8;
     if (op >= TDM_REDUCE_BAND) return is_integer && strcmp(tdm_comm_backend(c->comm), "nccl") != 0;
     return op != TDM_REDUCE_AVG || !is_integer;
-}
-
-static void *buffer(size_t bytes) {
-    return aligned_alloc(64, (bytes + 127) / 64 * 64);
 }
 
 /* ---- all_reduce ---- */
@@ -222,24 +124,6 @@ TEST(sums_are_the_canonical_tree) {
 }
 
 /* ---- rooted collectives ---- */
-
-static int32_t mark(int r, size_t i) {
-    return (int32_t)(r * 1000003) ^ (int32_t)i;
-}
-
-static void fill(int32_t *data, int r, size_t count) {
-    for (size_t i = 0; i < count; i++) data[i] = mark(r, i);
-}
-
-static size_t wrong_marks(const int32_t *data, int r, size_t count) {
-    size_t wrong = 0;
-    for (size_t i = 0; i < count; i++) wrong += data[i] != mark(r, i);
-    return wrong;
-}
-
-static tdm_span i32(void *data, size_t count) {
-    return (tdm_span){data, count, TDM_DTYPE_I32};
-}
 
 static void broadcast_and_reduce(rank_context *c, int32_t *data, size_t count, int root) {
     fill(data, c->rank, count);
@@ -356,6 +240,71 @@ static void exchanges_rank(rank_context *c) {
 TEST(reduce_scatter_and_all_to_all) {
     for (int world = 1; world <= 7; world = world < 3 ? world + 1 : world + 4)
         ranks_run(BACKEND, world, TIMEOUT_MS, exchanges_rank, NULL);
+}
+
+/* ---- all_to_all_v ---- */
+
+/* What rank `from` sends to rank `to`: nothing to some. */
+static size_t part_count(int from, int to, size_t scale) {
+    return (size_t)((from * 3 + to * 5 + 2) % 4) * scale;
+}
+
+/* Byte i of that part. */
+static unsigned char part_byte(int from, int to, size_t i) {
+    return (unsigned char)(from * 31 + to * 17 + (int)(i % 251));
+}
+
+/* `rank` and `world` are those in `comm`. `in` and `out` have room for all parts and a guard. */
+static void all_to_all_v_once(tdm_comm *comm, unsigned char *in, unsigned char *out, size_t scale, tdm_dtype dtype) {
+    const int world = comm->world, rank = comm->rank;
+    size_t to[WORLDS], from[WORLDS], width = tdm_dtype_bytes(dtype), sent = 0, received = 0, wrong = 0, at = 0;
+    for (int r = 0; r < world; r++) {
+        to[r] = part_count(rank, r, scale);
+        from[r] = part_count(r, rank, scale);
+        for (size_t i = 0; i < to[r] * width; i++) in[sent * width + i] = part_byte(rank, r, i);
+        sent += to[r];
+        received += from[r];
+    }
+    memset(out, 0x5A, received * width + GUARD);
+    const tdm_span all = {in, sent, dtype}, got = {out, received, dtype};
+    CHECK_OK(tdm_comm_all_to_all_v(comm, all, to, got, from));
+    for (int r = 0; r < world; r++)
+        for (size_t i = 0; i < from[r] * width; i++) wrong += out[at++] != part_byte(r, rank, i);
+    for (size_t i = 0; i < GUARD; i++) wrong += out[at++] != 0x5A;
+    CHECK_INT(wrong, 0);
+}
+
+static void all_to_all_v_rank(rank_context *c) {
+    enum { SCALE = 50001 }; /* several chunks of a stage */
+    static const size_t scales[] = {0, 1, 61};
+    const size_t bytes = (size_t)c->world * 3 * SCALE * sizeof(int32_t) + GUARD;
+    void *symmetric;
+    unsigned char *heap = buffer(bytes), *out = buffer(bytes);
+    REQUIRE_OK(tdm__comm_allocate(c->comm, bytes, &symmetric));
+    for (int where = 0; where < 2; where++) {
+        unsigned char *in = where == 0 ? heap : symmetric;
+        for (int n = 0; n < 3 * TDM_DTYPE_COUNT; n++)
+            all_to_all_v_once(c->comm, in, out, scales[n % 3], (tdm_dtype)(n / 3));
+        all_to_all_v_once(c->comm, in, out, SCALE, TDM_DTYPE_I32);
+    }
+    /* In shared memory on some ranks only. */
+    all_to_all_v_once(c->comm, c->rank % 2 ? symmetric : heap, out, 9001, TDM_DTYPE_F32);
+    /* Only rank 0 sends, and it to the last rank only: a message to one rank. */
+    size_t to[WORLDS] = {0}, from[WORLDS] = {0}, last = (size_t)c->world - 1;
+    int32_t *data = (int32_t *)heap;
+    fill(data, 0, 700);
+    to[last] = c->rank == 0 ? 700 : 0;
+    from[0] = c->rank == (int)last ? 700 : 0;
+    CHECK_OK(tdm_comm_all_to_all_v(c->comm, i32(data, to[last]), to, i32(out, from[0]), from));
+    CHECK_INT(wrong_marks((int32_t *)out, 0, from[0]), 0);
+    free(heap);
+    free(out);
+}
+
+TEST(uneven_all_to_all) {
+    ranks_run(BACKEND, 1, TIMEOUT_MS, all_to_all_v_rank, NULL);
+    ranks_run(BACKEND, 2, TIMEOUT_MS, all_to_all_v_rank, NULL);
+    ranks_run(BACKEND, 4, TIMEOUT_MS, all_to_all_v_rank, NULL);
 }
 
 /* ---- send and receive ---- */
@@ -535,6 +484,7 @@ static void group_work(tdm_comm *group, const int *members, int count, int rank)
         fill(data, rank, n);
         CHECK_OK(tdm_comm_broadcast(group, i32(data, n), count - 1));
         CHECK_INT(wrong_marks(data, members[count - 1], n), 0);
+        all_to_all_v_once(group, (unsigned char *)data, (unsigned char *)(data + COUNT / 2), n / 40, TDM_DTYPE_I64);
     }
     free(data);
 }
@@ -587,6 +537,7 @@ TEST_MAIN({
     RUN(sums_are_the_canonical_tree);
     RUN(rooted_collectives);
     RUN(reduce_scatter_and_all_to_all);
+    RUN(uneven_all_to_all);
     RUN(messages_from_any_rank);
     RUN(messages_around_a_ring);
     RUN(any_sequence_of_calls);

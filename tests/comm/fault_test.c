@@ -136,7 +136,18 @@ static void mixed_split_rank(rank_context *c) {
     CHECK_HAS(tdm_error_message(), "with another list of ranks");
 }
 
+/* What rank 1 sends to rank 2 is not what rank 2 expects; all other parts match. */
+static void mixed_parts_rank(rank_context *c) {
+    float in[9] = {0}, out[9];
+    size_t to[3] = {3, 3, 3}, from[3] = {3, 3, 3};
+    if (c->rank == 2) from[1] = 2;
+    CHECK_STATUS(tdm_comm_all_to_all_v(c->comm, f32(in, 9), to, f32(out, c->rank == 2 ? 8 : 9), from), TDM_E_USAGE);
+    CHECK_TEXT(tdm_error_message(),
+               "parts of all_to_all_v (call 1) differ: rank 1 sends 3 f32 to rank 2, which expects 2");
+}
+
 TEST(different_calls_are_told_to_all) {
+    ranks_run(BACKEND, 3, TIMEOUT_MS, mixed_parts_rank, NULL);
     ranks_run(BACKEND, 3, TIMEOUT_MS, mixed_rank, NULL);
     ranks_run(BACKEND, 2, TIMEOUT_MS, mixed_count_rank, NULL);
     ranks_run(BACKEND, 2, TIMEOUT_MS, mixed_split_rank, NULL);
@@ -148,6 +159,7 @@ static tdm_status wrong_call(tdm_comm *comm, int which) {
     float x[8] = {0};
     double y[4] = {0};
     const int twice[] = {0, 0};
+    const size_t twos[] = {2, 2};
     tdm_comm *group;
     void *memory;
     switch (which) {
@@ -191,11 +203,21 @@ static tdm_status wrong_call(tdm_comm *comm, int which) {
         return tdm_comm_all_to_all(comm, f32(x, 4), f32(x, 6));
     case 19:
         return tdm_comm_receive(comm, f32(x, 8), -2);
+    case 20:
+        return tdm_comm_all_to_all_v(comm, f32(x, 4), NULL, f32(x + 4, 4), twos);
+    case 21:
+        return tdm_comm_all_to_all_v(comm, f32(x, 4), twos, f32(x + 4, 3), twos);
+    case 22:
+        return tdm_comm_all_to_all_v(comm, f32(x, 2), (size_t[]){2, (size_t)-1}, f32(x + 4, 4), twos);
+    case 23:
+        return tdm_comm_all_to_all_v(comm, f32(x, 4), twos, (tdm_span){y, 4, TDM_DTYPE_F64}, twos);
+    case 24:
+        return tdm_comm_all_to_all_v(comm, f32(x, 4), twos, f32(x + 4, 4), (size_t[]){3, 1});
     default:
         return tdm__comm_allocate(comm, (size_t)-1 / 3, &memory);
     }
 }
-enum { WRONG_CALLS = 21 };
+enum { WRONG_CALLS = 26 };
 
 static void refused_rank(rank_context *c) {
     int which = *(int *)c->user;

@@ -37,18 +37,27 @@ static char *part(tdm_span all, tdm_span one, int rank) {
     return (char *)all.data + (size_t)rank * one.count * dtypes[one.dtype].bytes;
 }
 
+/* Rank r's part of a span of all_to_all (counts NULL) or all_to_all_v. */
+static tdm_span part_of(const tdm_nccl_comm *c, tdm_span all, const size_t *counts, int r) {
+    const size_t even = all.count / (size_t)c->base.world;
+    size_t before = 0;
+    for (int k = 0; k < r; k++) before += counts != NULL ? counts[k] : even;
+    return (tdm_span){(char *)all.data + before * dtypes[all.dtype].bytes, counts != NULL ? counts[r] : even,
+                      all.dtype};
+}
+
 /* Without the own part: messages in one group, in any order. */
 static ncclResult_t all_to_all(const tdm_nccl_comm *c, const tdm_comm_call *call, void *stream) {
     const tdm_nccl_library *nccl = c->site->nccl;
-    tdm_span one = call->in;
-    one.count /= (size_t)c->base.world;
+    ncclDataType_t type = dtypes[call->in.dtype].type;
     ncclResult_t result = nccl->GroupStart();
     if (result != ncclSuccess) return result;
     for (int r = 0; r < c->base.world && (result == ncclSuccess || result == ncclInProgress); r++) {
+        const tdm_span to = part_of(c, call->in, call->in_counts, r), from = part_of(c, call->out, call->out_counts, r);
         if (r == c->base.rank) continue;
-        result = nccl->Send(part(call->in, one, r), one.count, dtypes[one.dtype].type, r, c->handle, stream);
-        if (result == ncclSuccess || result == ncclInProgress)
-            result = nccl->Recv(part(call->out, one, r), one.count, dtypes[one.dtype].type, r, c->handle, stream);
+        if (to.count > 0) result = nccl->Send(to.data, to.count, type, r, c->handle, stream);
+        if (from.count > 0 && (result == ncclSuccess || result == ncclInProgress))
+            result = nccl->Recv(from.data, from.count, type, r, c->handle, stream);
     }
     ncclResult_t ended = nccl->GroupEnd();
     return result == ncclSuccess || result == ncclInProgress ? ended : result;
@@ -94,6 +103,7 @@ static ncclResult_t issue(const tdm_nccl_comm *c, const tdm_comm_call *call) {
     case TDM_COMM_REDUCE_SCATTER:
         return nccl->ReduceScatter(in.data, out.data, out.count, type, reductions[call->op].op, c->handle, stream);
     case TDM_COMM_ALL_TO_ALL:
+    case TDM_COMM_ALL_TO_ALL_V:
         return all_to_all(c, call, stream);
     case TDM_COMM_SEND:
         return nccl->Send(in.data, in.count, type, call->rank, c->handle, stream);
@@ -119,11 +129,11 @@ static tdm_status follow_device(tdm_nccl_comm *c) {
 /* Copies the own part of an all_to_all, and of the root's gather or scatter: it is not sent. */
 static tdm_status copy_own_part(tdm_nccl_comm *c, const tdm_comm_call *call) {
     tdm_device *device = c->site->device;
-    if (call->kind == TDM_COMM_ALL_TO_ALL) {
-        tdm_span own = call->in;
-        own.count /= (size_t)c->base.world;
-        return device->ops->queues->copy(device, c->queue, part(call->out, own, c->base.rank),
-                                         part(call->in, own, c->base.rank), own.count * dtypes[own.dtype].bytes);
+    if (call->kind == TDM_COMM_ALL_TO_ALL || call->kind == TDM_COMM_ALL_TO_ALL_V) {
+        const tdm_span from = part_of(c, call->in, call->in_counts, c->base.rank);
+        const tdm_span to = part_of(c, call->out, call->out_counts, c->base.rank);
+        if (from.count == 0) return TDM_OK;
+        return device->ops->queues->copy(device, c->queue, to.data, from.data, from.count * dtypes[from.dtype].bytes);
     }
     if ((call->kind != TDM_COMM_GATHER && call->kind != TDM_COMM_SCATTER) || c->base.rank != call->rank) return TDM_OK;
     const bool gather = call->kind == TDM_COMM_GATHER;
@@ -146,7 +156,8 @@ tdm_status tdm__nccl_run(tdm_comm *comm, const tdm_comm_call *call) {
         TDM_MODULE_FAIL(TDM_E_UNSUPPORTED, "receive: NCCL has no receive from any rank; name the rank, or use a "
                                            "communicator in host memory");
     tdm__nccl_begin(c);
-    if (span.count == 0 && call->kind != TDM_COMM_BARRIER) return TDM_OK;
+    const bool always = call->kind == TDM_COMM_BARRIER || call->kind == TDM_COMM_ALL_TO_ALL_V;
+    if (span.count == 0 && !always) return TDM_OK;
     tdm_status status = follow_device(c);
     if (status == TDM_OK) status = copy_own_part(c, call);
     if (status != TDM_OK) return tdm__nccl_device_failed(c, status);

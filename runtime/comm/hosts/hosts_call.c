@@ -114,6 +114,37 @@ static tdm_status distribute(tdm_hosts_comm *c, tdm_span in, tdm_span out, size_
     return tdm__hosts_exchange(c, count);
 }
 
+/* All members see what each sends to each before data moves: so all find out whether the parts match. */
+static tdm_status exchange_rows(tdm_hosts_comm *c, const tdm_comm_call *call) {
+    uint64_t row[2 * TDM_COMM_WORLD_MAX];
+    const size_t length = 2 * (size_t)c->comm.world;
+    TDM_TRY(tdm__hosts_scratch(c, (size_t)c->comm.world * length * sizeof(*row)));
+    tdm__parts_write(row, call, c->comm.world);
+    TDM_TRY(gather(c, (tdm_span){row, length, TDM_DTYPE_I64}, c->scratch, -1));
+    const uint64_t *rows = (const void *)c->scratch;
+    const tdm_status status = tdm__parts_compare(&c->call, rows, length, c->comm.world, c->job_rank);
+    if (status != TDM_OK) tdm__hub_end(c->job->hub, status, tdm_error_message());
+    return status;
+}
+
+static tdm_status all_to_all_v(tdm_hosts_comm *c, const tdm_comm_call *call) {
+    const size_t width = tdm_dtype_bytes(call->in.dtype);
+    size_t sent = 0, received = 0;
+    int count = 0;
+    TDM_TRY(exchange_rows(c, call));
+    for (int r = 0; r < c->comm.world; r++) {
+        const size_t to = call->in_counts[r] * width, from = call->out_counts[r] * width;
+        if (r == c->comm.rank && to > 0) memcpy(at(call->out.data, received), at(call->in.data, sent), to);
+        if (r != c->comm.rank && to > 0)
+            c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, at(call->in.data, sent), to);
+        if (r != c->comm.rank && from > 0)
+            c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, at(call->out.data, received), from);
+        sent += to;
+        received += from;
+    }
+    return tdm__hosts_exchange(c, count);
+}
+
 /* ---- the call ---- */
 
 void tdm__hosts_enter(tdm_hosts_comm *c, const tdm_call *call) {
@@ -148,6 +179,8 @@ static tdm_status run(tdm_hosts_comm *c, const tdm_comm_call *call) {
         return reduce_scatter(c, in, out, &(tdm_hosts_reduction){in.dtype, call->op, -1});
     case TDM_COMM_ALL_TO_ALL:
         return distribute(c, in, out, span_bytes(out) / (size_t)c->comm.world, -1);
+    case TDM_COMM_ALL_TO_ALL_V:
+        return all_to_all_v(c, call);
     case TDM_COMM_SEND:
         return tdm__hosts_send_call(c, in);
     case TDM_COMM_RECEIVE:

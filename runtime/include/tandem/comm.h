@@ -1,7 +1,7 @@
 /* tandem/comm.h - communicators: collectives between the threads of a process, the processes of a host, or several hosts.
  *
  * A tdm_comm is one rank's end of a group of `world` ranks. Every rank makes the same collective calls in the same
- * order, with the same counts, types, operators and roots. A call that does not match is TDM_E_USAGE on every rank, and
+ * order, with the same counts (all_to_all_v: with counts that match), types, operators and roots. A call that does not match is TDM_E_USAGE on every rank, and
  * the message names both calls. When a collective returns, its result is in place.
  *
  * Shapes: a tdm_span is `count` elements of `dtype` at `data`, aligned for its type. The caller owns the memory; it is
@@ -105,6 +105,12 @@ TDM_API tdm_status tdm_comm_reduce_scatter(tdm_comm *comm, tdm_span in, tdm_span
 /* Every rank sends part r of its `in` to rank r, and gets the part from rank r as part r of its `out`. The parts are
  * equal: in.count = out.count, a multiple of the number of ranks. */
 TDM_API tdm_status tdm_comm_all_to_all(tdm_comm *comm, tdm_span in, tdm_span out);
+/* As all_to_all, with parts of any size: in_counts[r] elements go to rank r, out_counts[r] come from it; a count may be 0.
+ * Each array has a count for each rank, and is borrowed like the spans. The parts lie one behind another, in the order of
+ * the ranks: in.count is the sum of in_counts, out.count that of out_counts. What a rank sends to another must be what that
+ * one expects from it; if not, the call is TDM_E_USAGE on every rank, and the message names the two and both counts. */
+TDM_API tdm_status tdm_comm_all_to_all_v(tdm_comm *comm, tdm_span in, const size_t *in_counts, tdm_span out,
+                                         const size_t *out_counts);
 /* Returns when every rank has called it. */
 TDM_API tdm_status tdm_comm_barrier(tdm_comm *comm);
 
@@ -143,6 +149,8 @@ TDM_API tdm_status tdm_comm_start_scatter(tdm_comm *comm, tdm_span in, tdm_span 
 TDM_API tdm_status tdm_comm_start_reduce_scatter(tdm_comm *comm, tdm_span in, tdm_span out, tdm_reduce_op op,
                                                  tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_all_to_all(tdm_comm *comm, tdm_span in, tdm_span out, tdm_comm_request **request);
+TDM_API tdm_status tdm_comm_start_all_to_all_v(tdm_comm *comm, tdm_span in, const size_t *in_counts, tdm_span out,
+                                               const size_t *out_counts, tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_barrier(tdm_comm *comm, tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_send(tdm_comm *comm, tdm_span in, int to, tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_receive(tdm_comm *comm, tdm_span out, int from, tdm_comm_request **request);

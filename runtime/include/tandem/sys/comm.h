@@ -33,6 +33,7 @@ typedef enum tdm_comm_kind {
     TDM_COMM_SCATTER,
     TDM_COMM_REDUCE_SCATTER,
     TDM_COMM_ALL_TO_ALL,
+    TDM_COMM_ALL_TO_ALL_V,
     TDM_COMM_BARRIER,
     TDM_COMM_SEND,
     TDM_COMM_RECEIVE,
@@ -49,13 +50,14 @@ typedef struct tdm_comm_call {
     int rank;         /* the root or the peer; -1: none; TDM_COMM_ANY */
     tdm_span in, out; /* all_reduce, broadcast and reduce work in place, in `in` */
     tdm_reduce_op op;
-    int *from; /* receive: gets the sender's rank; NULL: is not asked for */
+    int *from;                            /* receive: gets the sender's rank; NULL: is not asked for */
+    const size_t *in_counts, *out_counts; /* all_to_all_v: of the part for each rank, and from each */
 } tdm_comm_call;
 
 static inline const char *tdm_comm_kind_name(tdm_comm_kind kind) {
     static const char *const names[TDM_COMM_KINDS] = {
-        "join",           "all_reduce", "broadcast", "reduce", "gather",  "all_gather", "scatter",
-        "reduce_scatter", "all_to_all", "barrier",   "send",   "receive", "allocate",   "split"};
+        "join",       "all_reduce",   "broadcast", "reduce", "gather",  "all_gather", "scatter", "reduce_scatter",
+        "all_to_all", "all_to_all_v", "barrier",   "send",   "receive", "allocate",   "split"};
     return (unsigned)kind < TDM_COMM_KINDS ? names[kind] : "an unknown call";
 }
 

@@ -1,0 +1,23 @@
+/* What ranks put into their spans, and what must come out. */
+#ifndef TEST_COMM_VALUES_H
+#define TEST_COMM_VALUES_H
+
+#include <tandem/comm.h>
+
+/* Element i of rank r, so that reductions over all ranks are formulas. */
+double input(int r, size_t i, tdm_reduce_op op);
+double expected(int world, size_t i, tdm_reduce_op op);
+void put(void *data, size_t i, tdm_dtype dtype, double value);
+double get(const void *data, size_t i, tdm_dtype dtype);
+/* The first element i that is not that of element first + i of all ranks, or `count`. */
+size_t first_wrong_from(const void *data, size_t first, size_t count, tdm_dtype dtype, int world, tdm_reduce_op op);
+size_t first_wrong(const void *data, size_t count, tdm_dtype dtype, int world, tdm_reduce_op op);
+
+void *buffer(size_t bytes);
+
+/* Values that say whose they are: of rank r. */
+void fill(int32_t *data, int r, size_t count);
+size_t wrong_marks(const int32_t *data, int r, size_t count);
+tdm_span i32(void *data, size_t count);
+
+#endif
