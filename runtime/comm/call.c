@@ -1,7 +1,20 @@
 /* Calls in messages, and whether ranks make the same one. */
 #include "runtime/comm/call.h"
 
+#include "runtime/base/hash.h"
 #include "runtime/base/status.h"
+
+tdm_call tdm__call_of(const tdm_comm_call *call) {
+    const tdm_span span = tdm_comm_call_span(call);
+    tdm_call noted = {.kind = (int32_t)call->kind,
+                      .dtype = (int32_t)span.dtype,
+                      .op = (int32_t)call->op,
+                      .root = call->rank,
+                      .count = span.count};
+    for (size_t i = 0; i < call->span_count; i++)
+        noted.extra = tdm__hash64(&call->spans[i].count, sizeof(call->spans[i].count), noted.extra);
+    return noted;
+}
 
 void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call, const int *job_rank) {
     const int root = call->root >= 0 ? job_rank[call->root] : call->root;
@@ -22,9 +35,11 @@ tdm_status tdm__call_compare(const tdm_call *first, int first_member, const tdm_
     if (same_call(first, other)) return TDM_OK;
     tdm__call_print(a, first, job_rank);
     tdm__call_print(b, other, job_rank);
-    const bool list = first->kind == TDM_COMM_SPLIT && other->kind == TDM_COMM_SPLIT && first->count == other->count;
+    const char *more = "";
+    if (first->kind == other->kind && first->count == other->count && first->extra != other->extra)
+        more = first->kind == TDM_COMM_SPLIT ? " with another list of ranks" : " with spans of other sizes";
     TDM_FAIL(TDM_E_USAGE, "ranks make different calls: rank %d %s, rank %d %s%s", job_rank[first_member], a,
-             job_rank[other_member], b, list ? " with another list of ranks" : "");
+             job_rank[other_member], b, more);
 }
 
 void tdm__parts_write(uint64_t *row, const tdm_comm_call *call, int world) {

@@ -11,17 +11,10 @@ typedef struct tdm_call {
     int32_t kind, dtype, op, root; /* tdm_comm_kind, ...; root: the root, or the peer of a send or receive, or
                                     * TDM_COMM_ANY; else -1 */
     uint64_t count, sequence;
-    uint64_t extra; /* split: hash of the list of ranks */
+    uint64_t extra; /* hash of split's list of ranks, of the counts of coalesced spans */
 } tdm_call;
 
-static inline tdm_call tdm__call_of(const tdm_comm_call *call) {
-    const tdm_span span = tdm_comm_call_span(call);
-    return (tdm_call){.kind = (int32_t)call->kind,
-                      .dtype = (int32_t)span.dtype,
-                      .op = (int32_t)call->op,
-                      .root = call->rank,
-                      .count = span.count};
-}
+tdm_call tdm__call_of(const tdm_comm_call *call);
 
 /* job_rank[r] is the number of member r in the job: messages name a root or a peer by it. */
 void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call, const int *job_rank);

@@ -19,10 +19,10 @@
  */
 #include <string.h>
 
-#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/group.h"
 #include "runtime/comm/reduce.h"
+#include "runtime/comm/spans.h"
 
 static size_t span_bytes(tdm_span span) {
     return span.count * tdm_dtype_bytes(span.dtype);
@@ -49,20 +49,6 @@ static void *peer_span(const tdm_group *group, int r) {
     return tdm__group_reach(group, r, tdm__group_entry(group, r)->address);
 }
 
-/* The staging half of `round`. own_stage: what this rank writes for the next round. peer_stage: what rank r has
- * published in the current round. */
-static unsigned char *stage_half(const tdm_group *group, int r, uint64_t round) {
-    return group->staging.base + (size_t)r * group->staging.stride + (size_t)(round % 2) * TDM_STAGING_BYTES;
-}
-
-static unsigned char *own_stage(const tdm_group *group) {
-    return stage_half(group, group->comm.rank, group->round + 1);
-}
-
-static unsigned char *peer_stage(const tdm_group *group, int r) {
-    return stage_half(group, r, group->round);
-}
-
 /* The first element of segment r. Segments are about equal and begin on cache lines, so two ranks never write the same
  * line. */
 static size_t segment_start(size_t count, size_t width, int r, int world) {
@@ -73,20 +59,29 @@ static size_t segment_start(size_t count, size_t width, int r, int world) {
 
 /* ---- all_reduce and reduce ---- */
 
+/* The data: one span, or the spans of a coalesced call as if they were one. */
 typedef struct reduction {
+    const tdm_span *spans;
+    size_t span_count, count; /* count: of the elements of all spans */
     tdm_dtype dtype;
     tdm_reduce_op op;
     int root; /* the only rank that gets the result; -1: all ranks get it */
 } reduction;
 
+/* Spans whose addresses an entry holds. */
+enum { IN_PLACE_SPANS = TDM_ENTRY_BYTES / sizeof(tdm_peer_address) };
+
 static bool gets_result(const reduction *how, int r) {
     return how->root < 0 || how->root == r;
 }
 
-static void reduce_entries(const tdm_group *group, void *to, size_t count, const reduction *how) {
+static void reduce_entries(const tdm_group *group, const reduction *how) {
     const void *source[TDM_COMM_WORLD_MAX];
-    for (int r = 0; r < group->comm.world; r++) source[r] = tdm__group_entry(group, r)->data;
-    tdm__reduce_sources(to, source, group->comm.world, count, how->dtype, how->op);
+    const size_t width = tdm_dtype_bytes(how->dtype);
+    for (size_t i = 0, first = 0; i < how->span_count; first += how->spans[i++].count) {
+        for (int r = 0; r < group->comm.world; r++) source[r] = tdm__group_entry(group, r)->data + first * width;
+        tdm__reduce_sources(how->spans[i].data, source, group->comm.world, how->spans[i].count, how->dtype, how->op);
+    }
 }
 
 /* Reduces `count` elements of every rank's span and copies the result to `tos` places, block by block. A block fits in
@@ -105,22 +100,30 @@ static void reduce_blocks(const void *const *span, int world, size_t count, unsi
     }
 }
 
-/* Reduces this rank's segment over all spans, into the spans of the ranks that get the result. */
-static void reduce_segment(const tdm_group *group, unsigned char *const *span, size_t count, const reduction *how) {
-    const void *segment[TDM_COMM_WORLD_MAX];
+/* Reduces `count` elements of span number i of all ranks, into those of the ranks that get the result. */
+static void reduce_piece(const tdm_group *group, size_t i, size_t first, size_t count, const reduction *how) {
+    const void *piece[TDM_COMM_WORLD_MAX];
     unsigned char *to[TDM_COMM_WORLD_MAX];
-    const int world = group->comm.world, rank = group->comm.rank;
-    const size_t width = tdm_dtype_bytes(how->dtype);
-    const size_t start = segment_start(count, width, rank, world), end = segment_start(count, width, rank + 1, world);
-    for (int r = 0; r < world; r++) segment[r] = to[r] = span[r] + start * width;
-    reduce_blocks(segment, world, end - start, how->root < 0 ? to : &to[how->root], how->root < 0 ? world : 1, how);
+    const int world = group->comm.world;
+    for (int r = 0; r < world; r++) {
+        const tdm_peer_address *address = (const void *)tdm__group_entry(group, r)->data;
+        piece[r] = to[r] = at(tdm__group_reach(group, r, address[i]), first * tdm_dtype_bytes(how->dtype));
+    }
+    reduce_blocks(piece, world, count, how->root < 0 ? to : &to[how->root], how->root < 0 ? world : 1, how);
 }
 
-static tdm_status reduce_in_place(tdm_group *group, size_t count, const reduction *how) {
-    unsigned char *span[TDM_COMM_WORLD_MAX];
+/* Reduces this rank's segment of the whole. */
+static tdm_status reduce_in_place(tdm_group *group, const reduction *how) {
+    const size_t width = tdm_dtype_bytes(how->dtype);
+    const int world = group->comm.world, rank = group->comm.rank;
+    const size_t start = segment_start(how->count, width, rank, world);
+    const size_t end = segment_start(how->count, width, rank + 1, world);
     TDM_TRY(tdm__group_touch(group));
-    for (int r = 0; r < group->comm.world; r++) span[r] = peer_span(group, r);
-    reduce_segment(group, span, count, how);
+    for (size_t i = 0, first = 0; i < how->span_count; first += how->spans[i++].count) {
+        const size_t behind = first + how->spans[i].count;
+        const size_t from = start > first ? start : first, to = end < behind ? end : behind;
+        if (from < to) reduce_piece(group, i, from - first, to - from, how);
+    }
     tdm__group_untouch(group);
     return tdm__group_round(group);
 }
@@ -128,44 +131,61 @@ static tdm_status reduce_in_place(tdm_group *group, size_t count, const reductio
 /* One chunk, in two rounds. Every rank copies its chunk into its staging half. After the first round it reduces its
  * segment over all ranks' halves and writes the result into its other half. After the second round the ranks that get
  * the result collect segment r from rank r. */
-static tdm_status reduce_chunk(tdm_group *group, unsigned char *data, size_t count, const reduction *how) {
+static tdm_status reduce_chunk(tdm_group *group, size_t first, size_t count, const reduction *how) {
     const void *source[TDM_COMM_WORLD_MAX];
     int world = group->comm.world, rank = group->comm.rank;
     size_t width = tdm_dtype_bytes(how->dtype);
-    memcpy(own_stage(group), data, count * width);
+    tdm__spans_read(how->spans, first, count, tdm__group_own_stage(group));
     TDM_TRY(tdm__group_round(group));
     size_t start = segment_start(count, width, rank, world), end = segment_start(count, width, rank + 1, world);
-    for (int r = 0; r < world; r++) source[r] = peer_stage(group, r) + start * width;
-    tdm__reduce_sources(own_stage(group) + start * width, source, world, end - start, how->dtype, how->op);
+    for (int r = 0; r < world; r++) source[r] = tdm__group_peer_stage(group, r) + start * width;
+    tdm__reduce_sources(tdm__group_own_stage(group) + start * width, source, world, end - start, how->dtype, how->op);
     TDM_TRY(tdm__group_round(group));
     if (!gets_result(how, rank)) return TDM_OK;
     for (int r = 0; r < world; r++) {
         start = segment_start(count, width, r, world), end = segment_start(count, width, r + 1, world);
-        memcpy(data + start * width, peer_stage(group, r) + start * width, (end - start) * width);
+        tdm__spans_write(how->spans, first + start, end - start, tdm__group_peer_stage(group, r) + start * width);
     }
     return TDM_OK;
 }
 
-static tdm_status reduce_staged(tdm_group *group, tdm_span io, const reduction *how) {
-    size_t width = tdm_dtype_bytes(io.dtype), most = TDM_STAGING_BYTES / width;
+static tdm_status reduce_staged(tdm_group *group, const reduction *how) {
+    const size_t most = TDM_STAGING_BYTES / tdm_dtype_bytes(how->dtype);
     TDM_TRY(tdm__group_stage(group));
-    for (size_t done = 0; done < io.count;) {
-        size_t n = io.count - done < most ? io.count - done : most;
-        TDM_TRY(reduce_chunk(group, at(io.data, done * width), n, how));
+    for (size_t done = 0; done < how->count;) {
+        size_t n = how->count - done < most ? how->count - done : most;
+        TDM_TRY(reduce_chunk(group, done, n, how));
         done += n;
     }
     return TDM_OK;
 }
 
-static tdm_status reduce(tdm_group *group, tdm_span io, const reduction *how) {
-    size_t bytes = span_bytes(io);
-    TDM_TRY(tdm__group_meet(group, io, io.data, bytes));
-    if (bytes <= TDM_ENTRY_BYTES) {
-        if (gets_result(how, group->comm.rank)) reduce_entries(group, io.data, io.count, how);
-        return TDM_OK;
+/* The addresses of the spans are the data of this rank's next entry. Returns a span that peers cannot reach, or if they
+ * reach all, one of these. */
+static tdm_span publish_addresses(tdm_group *group, const reduction *how) {
+    tdm_peer_address *address = (void *)tdm__group_next_entry(group)->data;
+    tdm_span last = how->spans[0];
+    for (size_t i = 0; i < how->span_count; i++) {
+        if (how->spans[i].count == 0) continue;
+        last = how->spans[i];
+        address[i] = tdm__group_address(group, last.data, span_bytes(last));
+        if (address[i].region == 0) break;
     }
-    if (all_reachable(group)) return reduce_in_place(group, io.count, how);
-    return reduce_staged(group, io, how);
+    return last;
+}
+
+static tdm_status reduce(tdm_group *group, const reduction *how) {
+    const size_t bytes = how->count * tdm_dtype_bytes(how->dtype);
+    const bool small = bytes <= TDM_ENTRY_BYTES, few = how->span_count <= IN_PLACE_SPANS;
+    tdm_span named = how->spans[0]; /* peers reach all spans if they reach this one */
+    if (small)
+        tdm__spans_read(how->spans, 0, how->count, tdm__group_next_entry(group)->data);
+    else if (few)
+        named = publish_addresses(group, how);
+    TDM_TRY(tdm__group_meet(group, named, NULL, 0));
+    if (small && gets_result(how, group->comm.rank)) reduce_entries(group, how);
+    if (small) return TDM_OK;
+    return few && all_reachable(group) ? reduce_in_place(group, how) : reduce_staged(group, how);
 }
 
 /* ---- broadcast ---- */
@@ -187,9 +207,9 @@ static tdm_status broadcast(tdm_group *group, tdm_span io, int root) {
     TDM_TRY(tdm__group_stage(group));
     for (size_t done = 0; done < bytes;) {
         size_t n = bytes - done < TDM_STAGING_BYTES ? bytes - done : TDM_STAGING_BYTES;
-        if (is_root) memcpy(own_stage(group), at(io.data, done), n);
+        if (is_root) memcpy(tdm__group_own_stage(group), at(io.data, done), n);
         TDM_TRY(tdm__group_round(group));
-        if (!is_root) memcpy(at(io.data, done), peer_stage(group, root), n);
+        if (!is_root) memcpy(at(io.data, done), tdm__group_peer_stage(group, root), n);
         done += n;
     }
     return TDM_OK;
@@ -197,8 +217,7 @@ static tdm_status broadcast(tdm_group *group, tdm_span io, int root) {
 
 /* ---- gather and all_gather ---- */
 
-/* `gets`: this rank gets the result. */
-static tdm_status gather(tdm_group *group, tdm_span in, void *out, bool gets) {
+tdm_status tdm__group_gather(tdm_group *group, tdm_span in, void *out, bool gets) {
     size_t bytes = span_bytes(in);
     int world = group->comm.world;
     TDM_TRY(tdm__group_meet(group, in, in.data, bytes));
@@ -219,9 +238,10 @@ static tdm_status gather(tdm_group *group, tdm_span in, void *out, bool gets) {
     TDM_TRY(tdm__group_stage(group));
     for (size_t done = 0; done < bytes;) {
         size_t n = bytes - done < TDM_STAGING_BYTES ? bytes - done : TDM_STAGING_BYTES;
-        memcpy(own_stage(group), at(in.data, done), n);
+        memcpy(tdm__group_own_stage(group), at(in.data, done), n);
         TDM_TRY(tdm__group_round(group));
-        for (int r = 0; gets && r < world; r++) memcpy(at(out, (size_t)r * bytes + done), peer_stage(group, r), n);
+        for (int r = 0; gets && r < world; r++)
+            memcpy(at(out, (size_t)r * bytes + done), tdm__group_peer_stage(group, r), n);
         done += n;
     }
     return TDM_OK;
@@ -239,9 +259,9 @@ static tdm_status reduce_scatter_staged(tdm_group *group, tdm_span in, tdm_span 
     for (size_t done = 0; done < out.count;) {
         const size_t n = out.count - done < most ? out.count - done : most;
         for (size_t r = 0; r < world; r++)
-            memcpy(own_stage(group) + r * n * width, at(in.data, (r * out.count + done) * width), n * width);
+            memcpy(tdm__group_own_stage(group) + r * n * width, at(in.data, (r * out.count + done) * width), n * width);
         TDM_TRY(tdm__group_round(group));
-        for (size_t r = 0; r < world; r++) span[r] = peer_stage(group, (int)r) + rank * n * width;
+        for (size_t r = 0; r < world; r++) span[r] = tdm__group_peer_stage(group, (int)r) + rank * n * width;
         reduce_blocks(span, (int)world, n, &to, 1, how);
         to += n * width;
         done += n;
@@ -283,10 +303,10 @@ static tdm_status distribute_staged(tdm_group *group, const void *in, unsigned c
     for (size_t done = 0; done < bytes;) {
         const size_t n = bytes - done < most ? bytes - done : most;
         for (size_t r = 0; in != NULL && r < world; r++)
-            memcpy(own_stage(group) + r * n, (const unsigned char *)in + r * bytes + done, n);
+            memcpy(tdm__group_own_stage(group) + r * n, (const unsigned char *)in + r * bytes + done, n);
         TDM_TRY(tdm__group_round(group));
         for (int i = 0; i < from.count; i++)
-            memcpy(out + (size_t)i * bytes + done, peer_stage(group, from.first + i) + rank * n, n);
+            memcpy(out + (size_t)i * bytes + done, tdm__group_peer_stage(group, from.first + i) + rank * n, n);
         done += n;
     }
     return TDM_OK;
@@ -312,87 +332,6 @@ static tdm_status distribute(tdm_group *group, tdm_span in, tdm_span out, size_t
     return tdm__group_round(group);
 }
 
-/* ---- all_to_all_v ---- */
-
-/* A row of group->parts: the address of a rank's `in`, then its counts (call.h). */
-enum { ROW_HEAD = 2 };
-
-static size_t row_length(const tdm_group *group) {
-    return ROW_HEAD + 2 * (size_t)group->comm.world;
-}
-
-static const uint64_t *row_of(const tdm_group *group, int r) {
-    return group->parts + (size_t)(r + 1) * row_length(group);
-}
-
-/* After this all ranks have the rows of all, and know that they match. */
-static tdm_status exchange_rows(tdm_group *group, const tdm_comm_call *call) {
-    const size_t length = row_length(group), world = (size_t)group->comm.world;
-    tdm_peer_address address = {.region = 1}; /* of nothing: it is never used */
-    if (group->parts == NULL)
-        TDM_TRY(tdm__new(group->comm.host, &group->parts, (world + 1) * length, sizeof(*group->parts),
-                         "communicator's counts"));
-    if (call->in.count > 0) address = tdm__group_address(group, call->in.data, span_bytes(call->in));
-    group->parts[0] = address.region;
-    group->parts[1] = address.offset;
-    tdm__parts_write(group->parts + ROW_HEAD, call, group->comm.world);
-    TDM_TRY(gather(group, (tdm_span){group->parts, length, TDM_DTYPE_I64}, group->parts + length, true));
-    return tdm__parts_compare(&group->call, row_of(group, 0) + ROW_HEAD, length, group->comm.world, group->job_rank);
-}
-
-static tdm_status exchange_in_place(tdm_group *group, tdm_span out) {
-    const size_t width = tdm_dtype_bytes(out.dtype);
-    size_t done = 0;
-    TDM_TRY(tdm__group_touch(group));
-    for (int r = 0; r < group->comm.world; r++) {
-        const uint64_t *row = row_of(group, r), *counts = row + ROW_HEAD;
-        const size_t bytes = counts[group->comm.rank] * width;
-        size_t before = 0;
-        if (bytes == 0) continue;
-        for (int k = 0; k < group->comm.rank; k++) before += counts[k] * width;
-        memcpy(at(out.data, done), at(tdm__group_reach(group, r, (tdm_peer_address){row[0], row[1]}), before), bytes);
-        done += bytes;
-    }
-    tdm__group_untouch(group);
-    return tdm__group_round(group);
-}
-
-/* What of a part of `bytes` is in the chunk that begins at `done`. */
-static size_t in_chunk(size_t bytes, size_t done, size_t most) {
-    return bytes <= done ? 0 : bytes - done < most ? bytes - done : most;
-}
-
-/* A chunk is the same range of every part; what a part does not have of it stays empty. */
-static tdm_status exchange_staged(tdm_group *group, const tdm_comm_call *call) {
-    const size_t width = tdm_dtype_bytes(call->in.dtype), world = (size_t)group->comm.world;
-    const size_t most = TDM_STAGING_BYTES / world / TDM_LINE * TDM_LINE, own = (size_t)group->comm.rank * most;
-    size_t largest = 0;
-    for (size_t i = 0; i < world * world; i++) {
-        const size_t bytes = row_of(group, (int)(i / world))[ROW_HEAD + i % world] * width;
-        if (bytes > largest) largest = bytes;
-    }
-    TDM_TRY(tdm__group_stage(group));
-    for (size_t done = 0; done < largest; done += most) {
-        for (size_t r = 0, start = 0; r < world; start += call->in_counts[r++] * width) {
-            const size_t n = in_chunk(call->in_counts[r] * width, done, most);
-            if (n > 0) memcpy(own_stage(group) + r * most, at(call->in.data, start + done), n);
-        }
-        TDM_TRY(tdm__group_round(group));
-        for (size_t r = 0, start = 0; r < world; start += call->out_counts[r++] * width) {
-            const size_t n = in_chunk(call->out_counts[r] * width, done, most);
-            if (n > 0) memcpy(at(call->out.data, start + done), peer_stage(group, (int)r) + own, n);
-        }
-    }
-    return TDM_OK;
-}
-
-static tdm_status all_to_all_v(tdm_group *group, const tdm_comm_call *call) {
-    bool reachable = true;
-    TDM_TRY(exchange_rows(group, call));
-    for (int r = 0; r < group->comm.world; r++) reachable = reachable && row_of(group, r)[0] != 0;
-    return reachable ? exchange_in_place(group, call->out) : exchange_staged(group, call);
-}
-
 /* ---- the call ---- */
 
 static tdm_status run(tdm_group *group, const tdm_comm_call *call) {
@@ -400,20 +339,22 @@ static tdm_status run(tdm_group *group, const tdm_comm_call *call) {
     switch (call->kind) {
     case TDM_COMM_ALL_REDUCE:
     case TDM_COMM_REDUCE:
-        return reduce(group, in, &(reduction){in.dtype, call->op, call->rank});
+        return reduce(group, &(reduction){&in, 1, in.count, in.dtype, call->op, call->rank});
+    case TDM_COMM_ALL_REDUCE_COALESCED:
+        return reduce(group, &(reduction){call->spans, call->span_count, in.count, in.dtype, call->op, -1});
     case TDM_COMM_BROADCAST:
         return broadcast(group, in, call->rank);
     case TDM_COMM_GATHER:
     case TDM_COMM_ALL_GATHER:
-        return gather(group, in, out.data, call->rank < 0 || call->rank == group->comm.rank);
+        return tdm__group_gather(group, in, out.data, call->rank < 0 || call->rank == group->comm.rank);
     case TDM_COMM_SCATTER:
         return distribute(group, in, out, span_bytes(out), call->rank);
     case TDM_COMM_REDUCE_SCATTER:
-        return reduce_scatter(group, in, out, &(reduction){in.dtype, call->op, -1});
+        return reduce_scatter(group, in, out, &(reduction){.dtype = in.dtype, .op = call->op, .root = -1});
     case TDM_COMM_ALL_TO_ALL:
         return distribute(group, in, out, span_bytes(out) / (size_t)group->comm.world, -1);
     case TDM_COMM_ALL_TO_ALL_V:
-        return all_to_all_v(group, call);
+        return tdm__group_all_to_all_v(group, call);
     case TDM_COMM_SEND:
         return tdm__group_send(group, in);
     case TDM_COMM_RECEIVE:

@@ -123,12 +123,32 @@ static tdm_status check_all_to_all_v(const tdm_comm *comm, const tdm_comm_call *
     return TDM_OK;
 }
 
+/* Sets `in` to the whole of the spans. */
+static tdm_status check_coalesced(tdm_comm_call *call, const char *name) {
+    if (call->spans == NULL || call->span_count == 0)
+        TDM_FAIL(TDM_E_USAGE, "%s: needs a list of at least 1 span, got %zu", name, call->span_count);
+    call->in = (tdm_span){NULL, 0, call->spans[0].dtype};
+    for (size_t i = 0; i < call->span_count; i++) {
+        const tdm_span span = call->spans[i];
+        size_t bytes;
+        TDM_TRY(check_span(span, name, "span"));
+        if (span.dtype != call->in.dtype)
+            TDM_FAIL(TDM_E_USAGE, "%s: all spans must be of one type; the first is %s, number %zu is %s", name,
+                     tdm_dtype_name(call->in.dtype), i + 1, tdm_dtype_name(span.dtype));
+        if (!tdm__add_fits(call->in.count, span.count, &call->in.count) ||
+            !tdm__mul_fits(call->in.count, tdm_dtype_bytes(span.dtype), &bytes))
+            TDM_FAIL(TDM_E_USAGE, "%s: the spans together are more than this machine can address", name);
+    }
+    return TDM_OK;
+}
+
 /* The names of a call's arguments in messages; NULL: it has no such argument. `part` is tdm_comm_call_span, `whole` the
  * other span, with a part for each rank. */
 static const struct {
     const char *part, *whole, *rank;
-} arguments[] = {
+} arguments[TDM_COMM_KINDS] = {
     [TDM_COMM_ALL_REDUCE] = {.part = "io"},
+    [TDM_COMM_ALL_REDUCE_COALESCED] = {0},
     [TDM_COMM_BROADCAST] = {.part = "io", .rank = "root"},
     [TDM_COMM_REDUCE] = {.part = "io", .rank = "root"},
     [TDM_COMM_GATHER] = {.part = "in", .whole = "out", .rank = "root"},
@@ -151,12 +171,13 @@ static tdm_status check_comm(const tdm_comm *comm, const char *call) {
     return TDM_OK;
 }
 
-static tdm_status check_call(const tdm_comm *comm, const tdm_comm_call *call) {
+static tdm_status check_call(const tdm_comm *comm, tdm_comm_call *call) {
     const bool scatters = call->kind == TDM_COMM_SCATTER || call->kind == TDM_COMM_REDUCE_SCATTER;
     const bool any = call->kind == TDM_COMM_RECEIVE && call->rank == TDM_COMM_ANY;
-    const tdm_span part = tdm_comm_call_span(call), whole = scatters ? call->in : call->out;
-    const char *name = tdm_comm_kind_name(call->kind), *rank = any ? NULL : arguments[call->kind].rank;
+    const char *rank = any ? NULL : arguments[call->kind].rank, *name = tdm_comm_kind_name(call->kind);
     TDM_TRY(check_comm(comm, name));
+    if (call->kind == TDM_COMM_ALL_REDUCE_COALESCED) TDM_TRY(check_coalesced(call, name));
+    const tdm_span part = tdm_comm_call_span(call), whole = scatters ? call->in : call->out;
     if (arguments[call->kind].part != NULL) TDM_TRY(check_span(part, name, arguments[call->kind].part));
     if (rank != NULL) TDM_TRY(check_rank(comm, call->rank, name, rank));
     if (is_message(call->kind) && call->rank == comm->rank)
@@ -187,10 +208,11 @@ static tdm_status refuse(tdm_comm *comm, tdm_status status) {
 }
 
 tdm_status tdm__comm_call(tdm_comm *comm, const tdm_comm_call *call) {
-    tdm_status status = check_call(comm, call);
+    tdm_comm_call checked = *call;
+    tdm_status status = check_call(comm, &checked);
     if (status != TDM_OK) return refuse(comm, status);
     if (!is_message(call->kind)) comm->sequence++;
-    return comm->ops->run(comm, call);
+    return comm->ops->run(comm, &checked);
 }
 
 /* ---- memory, groups, ends ---- */

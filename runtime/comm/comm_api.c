@@ -51,6 +51,8 @@ static tdm_status run(tdm_comm *comm, tdm_comm_call call) {
 #define PARAMETERS(...) , __VA_ARGS__
 
 CALL(all_reduce, ALL_REDUCE, PARAMETERS(tdm_span io, tdm_reduce_op op), .rank = -1, .in = io, .op = op)
+CALL(all_reduce_coalesced, ALL_REDUCE_COALESCED, PARAMETERS(const tdm_span *spans, size_t span_count, tdm_reduce_op op),
+     .rank = -1, .spans = spans, .span_count = span_count, .op = op)
 CALL(broadcast, BROADCAST, PARAMETERS(tdm_span io, int root), .rank = root, .in = io)
 CALL(reduce, REDUCE, PARAMETERS(tdm_span io, int root, tdm_reduce_op op), .rank = root, .in = io, .op = op)
 CALL(gather, GATHER, PARAMETERS(tdm_span in, tdm_span out, int root), .rank = root, .in = in, .out = out)

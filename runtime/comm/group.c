@@ -193,6 +193,18 @@ tdm_status tdm__group_stage(tdm_group *group) {
     return tdm__group_share(group, 2 * TDM_STAGING_BYTES, &group->staging);
 }
 
+static unsigned char *stage_half(const tdm_group *group, int r, uint64_t round) {
+    return group->staging.base + (size_t)r * group->staging.stride + (size_t)(round % 2) * TDM_STAGING_BYTES;
+}
+
+unsigned char *tdm__group_own_stage(const tdm_group *group) {
+    return stage_half(group, group->comm.rank, group->round + 1);
+}
+
+unsigned char *tdm__group_peer_stage(const tdm_group *group, int r) {
+    return stage_half(group, r, group->round);
+}
+
 static tdm_status allocate(tdm_group *group, size_t bytes, void **out) {
     tdm_region region;
     TDM_TRY(tdm__group_meet(group, (tdm_span){NULL, 0, TDM_DTYPE_U8}, NULL, 0));

@@ -201,10 +201,17 @@ void tdm__group_untouch(tdm_group *group);
 /* Collective: memory that all members reach, `bytes` for each; and the staging memory. */
 tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out);
 tdm_status tdm__group_stage(tdm_group *group);
+/* The half of the staging memory that this rank writes for the next round; that which rank r has published in the current
+ * round. */
+unsigned char *tdm__group_own_stage(const tdm_group *group);
+unsigned char *tdm__group_peer_stage(const tdm_group *group, int r);
 
 /* ---- the operations behind both vtables ---- */
 
 tdm_status tdm__group_run(tdm_comm *comm, const tdm_comm_call *call);
+/* `gets`: this rank gets the result. */
+tdm_status tdm__group_gather(tdm_group *group, tdm_span in, void *out, bool gets);
+tdm_status tdm__group_all_to_all_v(tdm_group *group, const tdm_comm_call *call);
 tdm_status tdm__group_send(tdm_group *group, tdm_span in);
 tdm_status tdm__group_receive(tdm_group *group, tdm_span out, int *sender);
 tdm_status tdm__group_allocate(tdm_comm *comm, size_t bytes, void **out);

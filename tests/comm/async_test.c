@@ -65,6 +65,11 @@ static void every_call_rank(rank_context *c) {
     REQUIRE_OK(tdm_comm_start_reduce_scatter(c->comm, parts, got, TDM_REDUCE_BOR, &request[1]));
     for (int i = 0; i < 2; i++) CHECK_OK(tdm_comm_wait(request[i], NULL));
     for (int r = 0; r < c->world; r++) CHECK_INT(from_all[r], r + 10 * c->rank);
+    int32_t sums[3] = {c->rank, 5, 1};
+    const tdm_span both[] = {{&sums[0], 1, TDM_DTYPE_I32}, {&sums[2], 1, TDM_DTYPE_I32}};
+    REQUIRE_OK(tdm_comm_start_all_reduce_coalesced(c->comm, both, 2, TDM_REDUCE_SUM, &request[0]));
+    CHECK_OK(tdm_comm_wait(request[0], NULL));
+    CHECK(sums[0] == 6 && sums[1] == 5 && sums[2] == 4);
     /* Rank 3 sends r + 1 elements to rank r, the others nothing. */
     int32_t ten[10] = {0, 1, 1, 2, 2, 2, 3, 3, 3, 3}, some[4];
     const size_t to[4] = {c->rank == 3 ? 1 : 0, c->rank == 3 ? 2 : 0, c->rank == 3 ? 3 : 0, c->rank == 3 ? 4 : 0};

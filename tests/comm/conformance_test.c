@@ -123,6 +123,58 @@ TEST(sums_are_the_canonical_tree) {
     for (int world = 2; world <= 9; world++) ranks_run(BACKEND, world, TIMEOUT_MS, tree_rank, NULL);
 }
 
+/* ---- all_reduce_coalesced ---- */
+
+enum { SPANS_MOST = 200 };
+
+/* The spans lie one behind another, with gaps, from `base` on; then the same numbers are reduced span by span in `other`. */
+static void coalesced_once(rank_context *c, unsigned char *base, unsigned char *other, const size_t *sizes, int spans,
+                           tdm_dtype dtype) {
+    const size_t width = tdm_dtype_bytes(dtype);
+    size_t bytes = 0, element = 0;
+    tdm_span span[SPANS_MOST];
+    for (int i = 0; i < spans; bytes += (span[i++].count + 3) * width) {
+        span[i] = (tdm_span){base + bytes, sizes[i], dtype};
+        memset(base + bytes, 0xA5, (span[i].count + 3) * width);
+        for (size_t k = 0; k < sizes[i]; k++) put(span[i].data, k, dtype, (double)rough(c->rank, element++));
+    }
+    memcpy(other, base, bytes);
+    CHECK_OK(tdm_comm_all_reduce_coalesced(c->comm, span, (size_t)spans, TDM_REDUCE_SUM));
+    for (int i = 0; i < spans; i++) {
+        span[i].data = other + ((unsigned char *)span[i].data - base);
+        CHECK_OK(tdm_comm_all_reduce(c->comm, span[i], TDM_REDUCE_SUM));
+    }
+    CHECK_INT(memcmp(base, other, bytes), 0);
+}
+
+static void coalesced_rank(rank_context *c) {
+    enum { BYTES = 1024 * 1024 };
+    static const size_t few[] = {3, 0, 17, 1}, small[] = {100, 300, 0, 50}, large[] = {0, 513, 70001, 2, 0, 9000};
+    size_t many[SPANS_MOST];
+    void *symmetric;
+    unsigned char *heap = buffer(BYTES), *other = buffer(BYTES);
+    REQUIRE_OK(tdm__comm_allocate(c->comm, BYTES, &symmetric));
+    for (int i = 0; i < SPANS_MOST; i++) many[i] = (size_t)(i % 7) * 40;
+    const tdm_dtype dtypes[] = {TDM_DTYPE_F32, TDM_DTYPE_BF16, TDM_DTYPE_I64};
+    for (int n = 0; n < 6; n++) {
+        unsigned char *base = n % 2 == 0 ? heap : symmetric;
+        coalesced_once(c, base, other, few, 4, dtypes[n / 2]);
+        coalesced_once(c, base, other, small, 4, dtypes[n / 2]);
+        coalesced_once(c, base, other, large, 6, dtypes[n / 2]);
+        coalesced_once(c, base, other, many, SPANS_MOST, dtypes[n / 2]);
+    }
+    /* In shared memory on some ranks only. */
+    coalesced_once(c, c->rank % 2 ? symmetric : heap, other, large, 6, TDM_DTYPE_F32);
+    free(heap);
+    free(other);
+}
+
+TEST(coalesced_is_one_by_one) {
+    ranks_run(BACKEND, 1, TIMEOUT_MS, coalesced_rank, NULL);
+    ranks_run(BACKEND, 2, TIMEOUT_MS, coalesced_rank, NULL);
+    ranks_run(BACKEND, 4, TIMEOUT_MS, coalesced_rank, NULL);
+}
+
 /* ---- rooted collectives ---- */
 
 static void broadcast_and_reduce(rank_context *c, int32_t *data, size_t count, int root) {
@@ -535,6 +587,7 @@ TEST_MAIN({
     RUN(all_reduce_is_exact);
     RUN(a_long_all_reduce_is_exact);
     RUN(sums_are_the_canonical_tree);
+    RUN(coalesced_is_one_by_one);
     RUN(rooted_collectives);
     RUN(reduce_scatter_and_all_to_all);
     RUN(uneven_all_to_all);

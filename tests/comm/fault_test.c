@@ -146,7 +146,19 @@ static void mixed_parts_rank(rank_context *c) {
                "parts of all_to_all_v (call 1) differ: rank 1 sends 3 f32 to rank 2, which expects 2");
 }
 
+/* As many elements, cut in another way. */
+static void mixed_spans_rank(rank_context *c) {
+    float x[9] = {0};
+    const size_t first = c->rank == 1 ? 4 : 5;
+    const tdm_span spans[] = {f32(x, first), f32(x + first, 9 - first)};
+    CHECK_STATUS(tdm_comm_all_reduce_coalesced(c->comm, spans, 2, TDM_REDUCE_SUM), TDM_E_USAGE);
+    CHECK_TEXT(tdm_error_message(),
+               "ranks make different calls: rank 0 all_reduce_coalesced (call 1, 9 f32, sum), rank 1 "
+               "all_reduce_coalesced (call 1, 9 f32, sum) with spans of other sizes");
+}
+
 TEST(different_calls_are_told_to_all) {
+    ranks_run(BACKEND, 3, TIMEOUT_MS, mixed_spans_rank, NULL);
     ranks_run(BACKEND, 3, TIMEOUT_MS, mixed_parts_rank, NULL);
     ranks_run(BACKEND, 3, TIMEOUT_MS, mixed_rank, NULL);
     ranks_run(BACKEND, 2, TIMEOUT_MS, mixed_count_rank, NULL);
@@ -160,6 +172,7 @@ static tdm_status wrong_call(tdm_comm *comm, int which) {
     double y[4] = {0};
     const int twice[] = {0, 0};
     const size_t twos[] = {2, 2};
+    const tdm_span mixed[] = {f32(x, 8), {y, 4, TDM_DTYPE_F64}};
     tdm_comm *group;
     void *memory;
     switch (which) {
@@ -213,11 +226,17 @@ static tdm_status wrong_call(tdm_comm *comm, int which) {
         return tdm_comm_all_to_all_v(comm, f32(x, 4), twos, (tdm_span){y, 4, TDM_DTYPE_F64}, twos);
     case 24:
         return tdm_comm_all_to_all_v(comm, f32(x, 4), twos, f32(x + 4, 4), (size_t[]){3, 1});
+    case 25:
+        return tdm_comm_all_reduce_coalesced(comm, &mixed[1], 0, TDM_REDUCE_SUM);
+    case 26:
+        return tdm_comm_all_reduce_coalesced(comm, mixed, 2, TDM_REDUCE_SUM);
+    case 27:
+        return tdm_comm_all_reduce_coalesced(comm, mixed, 1, TDM_REDUCE_BOR);
     default:
         return tdm__comm_allocate(comm, (size_t)-1 / 3, &memory);
     }
 }
-enum { WRONG_CALLS = 26 };
+enum { WRONG_CALLS = 29 };
 
 static void refused_rank(rank_context *c) {
     int which = *(int *)c->user;

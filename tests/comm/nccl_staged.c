@@ -73,12 +73,11 @@ static tdm_status copy(staged *s, void *to, const void *from, size_t bytes) {
 
 /* What lies in `out` before goes along, and both spans come back: so the test sees a call that writes what it must not.
  */
-static tdm_status run(tdm_comm *comm, const tdm_comm_call *call) {
-    staged *s = (staged *)comm;
+static tdm_status run(staged *s, const tdm_comm_call *call) {
     tdm_device *device = s->ground->device;
     tdm_span in = call->in, out = call->out;
-    if (call->kind == TDM_COMM_GATHER && call->rank != comm->rank) out.count = 0;
-    if (call->kind == TDM_COMM_SCATTER && call->rank != comm->rank) in.count = 0;
+    if (call->kind == TDM_COMM_GATHER && call->rank != s->base.rank) out.count = 0;
+    if (call->kind == TDM_COMM_SCATTER && call->rank != s->base.rank) in.count = 0;
     const char *from = in.data, *to = out.data;
     const bool inside = from >= to && from < to + bytes_of(out); /* `in` is a part of `out`, as all_gather allows */
     TDM_TRY(reserve(s, round_up(bytes_of(out)) + bytes_of(in)));
@@ -91,12 +90,40 @@ static tdm_status run(tdm_comm *comm, const tdm_comm_call *call) {
     if (inside) there_call.in.data = (char *)there_call.out.data + (from - to);
     TDM_TRY(copy(s, there_call.out.data, out.data, bytes_of(out)));
     TDM_TRY(copy(s, there_call.in.data, in.data, bytes_of(in)));
-    s->inner->sequence = comm->sequence;
     TDM_TRY(s->inner->ops->run(s->inner, &there_call));
     TDM_TRY(s->inner->ops->wait(s->inner, NULL));
     TDM_TRY(copy(s, out.data, there_call.out.data, bytes_of(out)));
     TDM_TRY(copy(s, in.data, there_call.in.data, bytes_of(in)));
     return device->ops->queues->finish(device, NULL);
+}
+
+/* The spans lie one behind another on the device. */
+static tdm_status run_coalesced(staged *s, tdm_comm_call call) {
+    tdm_device *device = s->ground->device;
+    const tdm_span *own = call.spans;
+    size_t bytes = 0;
+    for (size_t i = 0; i < call.span_count; i++) bytes += round_up(bytes_of(own[i]));
+    TDM_TRY(reserve(s, bytes));
+    tdm_span *spans = malloc(call.span_count * sizeof(*spans));
+    if (spans == NULL) TDM_FAIL(TDM_E_MEMORY, "staged: no memory");
+    call.spans = spans;
+    tdm_status status = TDM_OK;
+    for (size_t i = 0, offset = 0; i < call.span_count && status == TDM_OK; offset += round_up(bytes_of(own[i++]))) {
+        spans[i] = there(s, offset, own[i]);
+        status = copy(s, spans[i].data, own[i].data, bytes_of(own[i]));
+    }
+    if (status == TDM_OK) status = s->inner->ops->run(s->inner, &call);
+    if (status == TDM_OK) status = s->inner->ops->wait(s->inner, NULL);
+    for (size_t i = 0; i < call.span_count && status == TDM_OK; i++)
+        status = copy(s, own[i].data, spans[i].data, bytes_of(own[i]));
+    free(spans);
+    return status == TDM_OK ? device->ops->queues->finish(device, NULL) : status;
+}
+
+static tdm_status run_any(tdm_comm *comm, const tdm_comm_call *call) {
+    staged *s = (staged *)comm;
+    s->inner->sequence = comm->sequence;
+    return call->kind == TDM_COMM_ALL_REDUCE_COALESCED ? run_coalesced(s, *call) : run(s, call);
 }
 
 static tdm_status allocate(tdm_comm *comm, size_t bytes, void **out) {
@@ -144,7 +171,7 @@ static void close_comm(tdm_comm *comm) {
 
 static const tdm_comm_ops staged_ops = {
     .name = "nccl",
-    .run = run,
+    .run = run_any,
     .allocate = allocate,
     .split = split,
     .abort = abort_comm,

@@ -37,6 +37,21 @@ static char *part(tdm_span all, tdm_span one, int rank) {
     return (char *)all.data + (size_t)rank * one.count * dtypes[one.dtype].bytes;
 }
 
+static ncclResult_t all_reduce(const tdm_nccl_comm *c, tdm_span io, tdm_reduce_op op, void *stream) {
+    return c->site->nccl->AllReduce(io.data, io.data, io.count, dtypes[io.dtype].type, reductions[op].op, c->handle,
+                                    stream);
+}
+
+static ncclResult_t all_reduce_coalesced(const tdm_nccl_comm *c, const tdm_comm_call *call, void *stream) {
+    ncclResult_t result = c->site->nccl->GroupStart();
+    if (result != ncclSuccess) return result;
+    for (size_t i = 0; i < call->span_count && (result == ncclSuccess || result == ncclInProgress); i++) {
+        if (call->spans[i].count > 0) result = all_reduce(c, call->spans[i], call->op, stream);
+    }
+    ncclResult_t ended = c->site->nccl->GroupEnd();
+    return result == ncclSuccess || result == ncclInProgress ? ended : result;
+}
+
 /* Rank r's part of a span of all_to_all (counts NULL) or all_to_all_v. */
 static tdm_span part_of(const tdm_nccl_comm *c, tdm_span all, const size_t *counts, int r) {
     const size_t even = all.count / (size_t)c->base.world;
@@ -92,7 +107,9 @@ static ncclResult_t issue(const tdm_nccl_comm *c, const tdm_comm_call *call) {
     ncclDataType_t type = dtypes[in.dtype].type;
     switch (call->kind) {
     case TDM_COMM_ALL_REDUCE:
-        return nccl->AllReduce(in.data, in.data, in.count, type, reductions[call->op].op, c->handle, stream);
+        return all_reduce(c, in, call->op, stream);
+    case TDM_COMM_ALL_REDUCE_COALESCED:
+        return all_reduce_coalesced(c, call, stream);
     case TDM_COMM_BROADCAST:
         return nccl->Broadcast(in.data, in.data, in.count, type, call->rank, c->handle, stream);
     case TDM_COMM_REDUCE: /* only the root has a destination: the io of the others stays as it is */

@@ -2,12 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/hash.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/hosts/hosts.h"
 #include "runtime/comm/hosts/levels.h"
 #include "runtime/comm/reduce.h"
+#include "runtime/comm/spans.h"
 
 static size_t span_bytes(tdm_span span) {
     return span.count * tdm_dtype_bytes(span.dtype);
@@ -27,16 +28,46 @@ static bool gets_result(const tdm_hosts_reduction *how, int member) {
     return how->root < 0 || how->root == member;
 }
 
-static tdm_status reduce(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how) {
+static void reduce_entries(const tdm_hosts_comm *c, const tdm_span *spans, size_t span_count,
+                           const tdm_hosts_reduction *how) {
     const void *source[TDM_COMM_WORLD_MAX];
-    const size_t bytes = span_bytes(io);
-    TDM_TRY(tdm__hosts_agree_on_call(c, io.data, bytes));
-    if (!fits_entry(bytes) && tdm__levels_can_reduce(c, how)) return tdm__levels_all_reduce(c, io, how);
-    if (!fits_entry(bytes)) return tdm__hosts_reduce_data(c, io, how);
-    for (int r = 0; r < c->comm.world; r++) source[r] = c->entry[r].data;
-    if (gets_result(how, c->comm.rank))
-        tdm__reduce_sources(io.data, source, c->comm.world, io.count, how->dtype, how->op);
-    return TDM_OK;
+    for (size_t i = 0, before = 0; i < span_count; before += span_bytes(spans[i++])) {
+        for (int r = 0; r < c->comm.world; r++) source[r] = c->entry[r].data + before;
+        tdm__reduce_sources(spans[i].data, source, c->comm.world, spans[i].count, how->dtype, how->op);
+    }
+}
+
+static tdm_status reduce_span(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how) {
+    return tdm__levels_can_reduce(c, how) ? tdm__levels_all_reduce(c, io, how) : tdm__hosts_reduce_data(c, io, how);
+}
+
+/* Copies a chunk of all spans to one place and back, which costs less than messages for each span. */
+static tdm_status reduce_copies(tdm_hosts_comm *c, const tdm_span *spans, tdm_span all,
+                                const tdm_hosts_reduction *how) {
+    const size_t width = tdm_dtype_bytes(all.dtype), chunk = TDM_HOSTS_CHUNK_BYTES / width;
+    const size_t most = all.count < chunk ? all.count : chunk;
+    tdm_status status = TDM_OK;
+    TDM_TRY(tdm__new(c->comm.host, &all.data, most, width, "communicator's buffer"));
+    for (size_t done = 0; done < all.count && status == TDM_OK;) {
+        const size_t n = all.count - done < most ? all.count - done : most;
+        tdm__spans_read(spans, done, n, all.data);
+        status = reduce_span(c, (tdm_span){all.data, n, all.dtype}, how);
+        if (status == TDM_OK) tdm__spans_write(spans, done, n, all.data);
+        done += n;
+    }
+    tdm__delete(c->comm.host, all.data);
+    return status;
+}
+
+/* `all` is the whole of the spans, or the only one. */
+static tdm_status reduce(tdm_hosts_comm *c, const tdm_span *spans, size_t span_count, tdm_span all,
+                         const tdm_hosts_reduction *how) {
+    const bool small = fits_entry(span_bytes(all));
+    if (small) tdm__spans_read(spans, 0, all.count, c->entry[c->comm.rank].data);
+    TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
+    if (small && gets_result(how, c->comm.rank)) reduce_entries(c, spans, span_count, how);
+    if (small) return TDM_OK;
+    return span_count == 1 ? reduce_span(c, spans[0], how) : reduce_copies(c, spans, all, how);
 }
 
 /* ---- reduce_scatter ---- */
@@ -167,7 +198,9 @@ static tdm_status run(tdm_hosts_comm *c, const tdm_comm_call *call) {
     switch (call->kind) {
     case TDM_COMM_ALL_REDUCE:
     case TDM_COMM_REDUCE:
-        return reduce(c, in, &(tdm_hosts_reduction){in.dtype, call->op, call->rank});
+        return reduce(c, &in, 1, in, &(tdm_hosts_reduction){in.dtype, call->op, call->rank});
+    case TDM_COMM_ALL_REDUCE_COALESCED:
+        return reduce(c, call->spans, call->span_count, in, &(tdm_hosts_reduction){in.dtype, call->op, -1});
     case TDM_COMM_BROADCAST:
         return broadcast(c, in, call->rank);
     case TDM_COMM_GATHER:

@@ -1,8 +1,8 @@
 /* tandem/comm.h - communicators: collectives between the threads of a process, the processes of a host, or several hosts.
  *
  * A tdm_comm is one rank's end of a group of `world` ranks. Every rank makes the same collective calls in the same
- * order, with the same counts (all_to_all_v: with counts that match), types, operators and roots. A call that does not match is TDM_E_USAGE on every rank, and
- * the message names both calls. When a collective returns, its result is in place.
+ * order, with the same counts (all_to_all_v: counts that match), types, operators and roots. A call that does not match
+ * is TDM_E_USAGE on every rank, and the message names both calls. When a collective returns, its result is in place.
  *
  * Shapes: a tdm_span is `count` elements of `dtype` at `data`, aligned for its type. The caller owns the memory; it is
  * borrowed until the call returns (until tdm_comm_wait for the asynchronous forms). Spans must not overlap one another.
@@ -87,6 +87,11 @@ TDM_API const char *tdm_comm_backend(const tdm_comm *comm); /* "local", "shm" */
 
 /* Reduces the io of all ranks; every rank gets the result in its io. */
 TDM_API tdm_status tdm_comm_all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op);
+/* As an all_reduce of each of the `span_count` spans (at least 1, of one type), with the same bits, in one call: the ranks
+ * meet once for all of them, which is faster for many small ones. Every rank passes spans of the same counts in the same
+ * order. The array is borrowed like the spans. */
+TDM_API tdm_status tdm_comm_all_reduce_coalesced(tdm_comm *comm, const tdm_span *spans, size_t span_count,
+                                                 tdm_reduce_op op);
 /* Copies the root's io into the io of every rank. */
 TDM_API tdm_status tdm_comm_broadcast(tdm_comm *comm, tdm_span io, int root);
 /* As all_reduce, but only the root gets the result. The io of the others is unchanged. */
@@ -138,6 +143,8 @@ TDM_API void tdm_comm_abort(tdm_comm *comm, const char *why);
  * End each request with tdm_comm_wait. After the first of these calls, the calls above go through the same thread,
  * behind what was started before. */
 TDM_API tdm_status tdm_comm_start_all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op, tdm_comm_request **request);
+TDM_API tdm_status tdm_comm_start_all_reduce_coalesced(tdm_comm *comm, const tdm_span *spans, size_t span_count,
+                                                       tdm_reduce_op op, tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_broadcast(tdm_comm *comm, tdm_span io, int root, tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_reduce(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op,
                                          tdm_comm_request **request);

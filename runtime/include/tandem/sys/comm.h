@@ -26,6 +26,7 @@ struct tdm_device_event;
 typedef enum tdm_comm_kind {
     TDM_COMM_JOIN, /* joining the group; only in messages, like TDM_COMM_ALLOCATE and TDM_COMM_SPLIT */
     TDM_COMM_ALL_REDUCE,
+    TDM_COMM_ALL_REDUCE_COALESCED,
     TDM_COMM_BROADCAST,
     TDM_COMM_REDUCE,
     TDM_COMM_GATHER,
@@ -49,6 +50,9 @@ typedef struct tdm_comm_call {
     tdm_comm_kind kind;
     int rank;         /* the root or the peer; -1: none; TDM_COMM_ANY */
     tdm_span in, out; /* all_reduce, broadcast and reduce work in place, in `in` */
+    /* all_reduce_coalesced. A backend finds in `in` their common type and the sum of their counts; its data is NULL. */
+    const tdm_span *spans;
+    size_t span_count;
     tdm_reduce_op op;
     int *from;                            /* receive: gets the sender's rank; NULL: is not asked for */
     const size_t *in_counts, *out_counts; /* all_to_all_v: of the part for each rank, and from each */
@@ -56,13 +60,15 @@ typedef struct tdm_comm_call {
 
 static inline const char *tdm_comm_kind_name(tdm_comm_kind kind) {
     static const char *const names[TDM_COMM_KINDS] = {
-        "join",       "all_reduce",   "broadcast", "reduce", "gather",  "all_gather", "scatter", "reduce_scatter",
-        "all_to_all", "all_to_all_v", "barrier",   "send",   "receive", "allocate",   "split"};
+        "join",     "all_reduce",     "all_reduce_coalesced", "broadcast",    "reduce",  "gather", "all_gather",
+        "scatter",  "reduce_scatter", "all_to_all",           "all_to_all_v", "barrier", "send",   "receive",
+        "allocate", "split"};
     return (unsigned)kind < TDM_COMM_KINDS ? names[kind] : "an unknown call";
 }
 
 static inline bool tdm_comm_kind_reduces(tdm_comm_kind kind) {
-    return kind == TDM_COMM_ALL_REDUCE || kind == TDM_COMM_REDUCE || kind == TDM_COMM_REDUCE_SCATTER;
+    return kind == TDM_COMM_ALL_REDUCE || kind == TDM_COMM_ALL_REDUCE_COALESCED || kind == TDM_COMM_REDUCE ||
+           kind == TDM_COMM_REDUCE_SCATTER;
 }
 
 /* What a rank passes in or gets: `out` of scatter, reduce_scatter and receive, `in` of all other kinds. */
