@@ -16,8 +16,8 @@
 #include "runtime/comm/hub/hub_private.h"
 
 /* SETTLE_MS: how long the hub may take to say why the job has ended. DRAIN_MS: how long a line stays open for its other
- * end to read what was sent last. */
-enum { SETTLE_MS = 2000, DRAIN_MS = 1000, EARLY_SHARE = 10 };
+ * end to read what was sent last, unless that was silent for SILENT_MS. */
+enum { SETTLE_MS = 1000, DRAIN_MS = 1000, SILENT_MS = 5 * TDM_BEAT_MS, EARLY_SHARE = 10 };
 
 static const int64_t beat_ns = (int64_t)TDM_BEAT_MS * 1000000;
 
@@ -49,11 +49,6 @@ static void end_now(tdm_hub *hub, const tdm_hub_cause *cause) {
     pthread_cond_broadcast(&hub->changed);
 }
 
-static void end_because(tdm_hub *hub, const char *why) {
-    const tdm_hub_cause cause = make_cause(TDM_E_COMM, why);
-    end_now(hub, &cause);
-}
-
 static void propose(tdm_hub *hub, tdm_status status, const char *why) {
     if (hub->is_proposed || hub->has_ended) return;
     hub->proposal = make_cause(status, why);
@@ -61,6 +56,13 @@ static void propose(tdm_hub *hub, tdm_status status, const char *why) {
     hub->proposed_ns = tdm__now_ns();
     if (is_hub(hub)) end_now(hub, &hub->proposal);
     kick(hub);
+}
+
+/* This rank ends whatever the hub does. The hub is told, too: if it was only stopped, it learns so why the others left. */
+static void end_because(tdm_hub *hub, const char *why) {
+    const tdm_hub_cause cause = make_cause(TDM_E_COMM, why);
+    propose(hub, TDM_E_COMM, why);
+    end_now(hub, &cause);
 }
 
 /* ---- frames ---- */
@@ -136,9 +138,8 @@ static void lose(tdm_hub *hub, int line) {
 static void check_silence(tdm_hub *hub, int line, int64_t since_ns) {
     char name[TDM_NAME_TEXT], text[TDM_CAUSE_TEXT];
     tdm_line *l = &hub->line[line];
-    const int64_t early = hub->heartbeat_ms / EARLY_SHARE;
     l->silent_ns += since_ns;
-    if (hub->heartbeat_ms == 0 || l->silent_ns / 1000000 < hub->heartbeat_ms - early) return;
+    if (hub->silence_ms == 0 || l->silent_ns / 1000000 < hub->silence_ms) return;
     tdm__hub_name(hub, rank_of_line(hub, line), name);
     snprintf(text, sizeof(text),
              "%s has not been heard of for %lld.%lld s; it is stopped or frozen (a debugger does that, too; see "
@@ -286,6 +287,10 @@ static void close_lines(const tdm_meeting *meeting) {
     }
 }
 
+int64_t tdm__hub_silence_ms(const tdm_meeting *meeting) {
+    return meeting->heartbeat_ms - meeting->heartbeat_ms / EARLY_SHARE;
+}
+
 tdm_status tdm__hub_open(tdm_hub **out, const tdm_meeting *meeting) {
     tdm_hub *hub;
     *out = NULL;
@@ -293,7 +298,7 @@ tdm_status tdm__hub_open(tdm_hub **out, const tdm_meeting *meeting) {
     hub->host = meeting->host;
     hub->rank = meeting->rank;
     hub->world = hub->present = hub->unready = meeting->world;
-    hub->heartbeat_ms = meeting->heartbeat_ms;
+    hub->silence_ms = tdm__hub_silence_ms(meeting);
     hub->lines = hub->rank == 0 ? hub->world : 1;
     hub->wake = -1;
     TDM_TRY_ELSE(tdm__new(hub->host, &hub->line, (size_t)hub->lines, sizeof(*hub->line), "communicator"),
@@ -400,8 +405,9 @@ void tdm__hub_close(tdm_hub *hub) {
     }
     const int64_t deadline = tdm__now_ns() + (int64_t)DRAIN_MS * 1000000;
     for (int i = 0; i < hub->lines; i++) {
+        const bool is_silent = hub->line[i].silent_ns > (int64_t)SILENT_MS * 1000000;
         if (hub->line[i].fd < 0) continue;
-        if (is_own && hub->worker != NULL)
+        if (is_own && hub->worker != NULL && !is_silent)
             close_gently(hub->line[i].fd, deadline);
         else
             close(hub->line[i].fd);

@@ -11,6 +11,8 @@
 #include "runtime/comm/call.h"
 #include "runtime/comm/meeting/meeting.h"
 
+enum { TDM_NAME_TEXT = TDM_PEER_NAME + 48 };
+
 typedef struct tdm_hub tdm_hub;
 
 /* Why a job has ended, and what every rank's calls then return. */
@@ -18,6 +20,13 @@ typedef struct tdm_hub_cause {
     int32_t status;
     char why[TDM_CAUSE_TEXT];
 } tdm_hub_cause;
+
+/* "rank 1 (host b, pid 12)" */
+void tdm__hub_name(const tdm_hub *hub, int rank, char out[TDM_NAME_TEXT]);
+
+/* How long a connection may be silent; a little less than the heartbeat, which is what people are told. 0: for ever. A
+ * transport's connections may be silent for as long: then the hub speaks of a stopped host first (tdm__hub_settle). */
+int64_t tdm__hub_silence_ms(const tdm_meeting *meeting);
 
 /* Takes over the connections of a meeting, also if it fails. */
 tdm_status tdm__hub_open(tdm_hub **out, const tdm_meeting *meeting);
@@ -36,7 +45,7 @@ tdm_status tdm__hub_await_all(tdm_hub *hub, int64_t timeout_ms);
 void tdm__hub_end(tdm_hub *hub, tdm_status status, const char *why);
 void tdm__hub_abort(tdm_hub *hub);                           /* "rank N called abort"; async-signal-safe */
 bool tdm__hub_has_ended(tdm_hub *hub, tdm_hub_cause *cause); /* never waits */
-/* After a failure of this rank: waits until the job has ended. If nobody ends it within two seconds, `why` does. */
+/* After a failure of this rank: waits until the job has ended. If nobody ends it within a second, `why` does. */
 void tdm__hub_settle(tdm_hub *hub, const char *why, tdm_hub_cause *cause);
 
 void tdm__hub_note_call(tdm_hub *hub, const tdm_call *call); /* this rank's last call, for messages of all ranks */

@@ -9,7 +9,7 @@
 #include "runtime/base/system/sync.h"
 #include "runtime/comm/hub/hub.h"
 
-enum { TDM_BEAT_MS = 200, TDM_LINE_BYTES = 8192, TDM_NAME_TEXT = TDM_PEER_NAME + 48 };
+enum { TDM_BEAT_MS = 200, TDM_LINE_BYTES = 8192 };
 
 /* One connection. What cannot be sent at once waits in `out`. */
 typedef struct tdm_line {
@@ -35,7 +35,7 @@ typedef struct tdm_frame {
 struct tdm_hub {
     const tdm_host *host;
     int rank, world;
-    int64_t heartbeat_ms;
+    int64_t silence_ms; /* 0: none counts */
     pid_t owner;
     tdm_peer *peer;
     tdm_line *line; /* rank 0: one for each rank, its own closed; the others: one */
@@ -74,8 +74,6 @@ bool tdm__line_receive(tdm_line *line, void (*on_frame)(tdm_hub *hub, int from, 
 
 /* ---- hub_wait.c ---- */
 
-/* "rank 1 (host b, pid 12)" */
-void tdm__hub_name(const tdm_hub *hub, int rank, char out[TDM_NAME_TEXT]);
 /* Is a wait in vain, past its deadline or for a rank that has left? The mutex is held. */
 bool tdm__hub_find_vain_wait(const tdm_hub *hub, int64_t now_ns, char why[TDM_CAUSE_TEXT]);
 
