@@ -1,7 +1,9 @@
 /* Messages over Gloo's TCP transport. Gloo reports failures as exceptions; none of them leaves this file. */
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <cstdio>
 #include <ctime>
 #include <memory>
 #include <mutex>
@@ -13,17 +15,20 @@
 #include <gloo/transport/address.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/device.h>
+#include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 
+#include "runtime/backends/gloo/gloo_sockets.h"
 #include "runtime/backends/gloo/gloo_transport.h"
 #include "runtime/backends/kit/module_host.h"
 
 namespace {
 
 using gloo::transport::UnboundBuffer;
+using gloo::transport::tcp::Address;
 
-constexpr size_t address_bytes = gloo::transport::Address::kMaxByteSize;
+constexpr size_t address_bytes = Address::kMaxByteSize;
 constexpr size_t length_bytes = sizeof(uint32_t);
 /* Gloo's waits end all connections at their deadline. Tandem has deadlines of its own, and ends waits by `abort`. */
 constexpr std::chrono::milliseconds no_deadline = std::chrono::hours(24 * 365 * 10);
@@ -31,8 +36,9 @@ constexpr std::chrono::milliseconds no_deadline = std::chrono::hours(24 * 365 * 
 struct transport : tdm_transport {
     std::shared_ptr<gloo::transport::Device> device;
     std::shared_ptr<gloo::transport::Context> context;
+    int silence_ms = 0; // 0: a connection may be silent for as long as it likes
     std::mutex mutex; // guards all below
-    bool is_aborted = false;
+    bool is_aborted = false, is_connected = false;
     std::set<UnboundBuffer *> waiting;
 };
 
@@ -89,7 +95,7 @@ void write_addresses(const transport &t, unsigned char *out) {
 }
 
 tdm_status open_transport(tdm_transport **out, const tdm_host *host, int rank, int world, const char *interface,
-                          int64_t timeout_ms, void *addresses) {
+                          int64_t timeout_ms, int64_t silence_ms, void *addresses) {
     *out = nullptr;
     try {
         auto made = std::make_unique<transport>();
@@ -100,6 +106,7 @@ tdm_status open_transport(tdm_transport **out, const tdm_host *host, int rank, i
         made->host = host;
         made->rank = rank;
         made->world = world;
+        made->silence_ms = int(std::min<int64_t>(silence_ms, INT32_MAX));
         made->device = gloo::transport::tcp::CreateDevice(attributes);
         made->context = made->device->createContext(rank, world);
         made->context->setTimeout(std::chrono::milliseconds(timeout_ms)); // for connecting; waits have none
@@ -113,20 +120,34 @@ tdm_status open_transport(tdm_transport **out, const tdm_host *host, int rank, i
     }
 }
 
+bool has_ended(transport &t) {
+    const std::lock_guard<std::mutex> lock(t.mutex);
+    return t.is_aborted;
+}
+
 tdm_status connect_transport(tdm_transport *base, const void *addresses) {
     auto &t = *static_cast<transport *>(base);
+    char doing[32] = "connecting";
+    std::vector<sockaddr_storage> own, peers;
     try {
-        for (int r = 0; r < t.world; r++) {
+        for (int r = 0; r < t.world && !has_ended(t); r++) {
             const auto *from = static_cast<const unsigned char *>(addresses) + size_t(r) * (length_bytes + address_bytes);
             uint32_t length;
             std::memcpy(&length, from, length_bytes);
             if (r == t.rank) continue;
             if (length > address_bytes) throw gloo::Exception("an address is too long");
-            t.context->getPair(r)->connect(std::vector<char>(from + length_bytes, from + length_bytes + length));
+            std::snprintf(doing, sizeof(doing), "connecting to rank %d", r);
+            const std::vector<char> peer(from + length_bytes, from + length_bytes + length);
+            own.push_back(Address(t.context->getPair(r)->address().bytes()).getSockaddr());
+            peers.push_back(Address(peer).getSockaddr());
+            t.context->getPair(r)->connect(peer);
         }
+        if (t.silence_ms > 0) tdm__gloo_watch(own, peers, t.silence_ms);
+        const std::lock_guard<std::mutex> lock(t.mutex);
+        t.is_connected = true;
         return TDM_OK;
     } catch (...) {
-        return status_of_exception("connecting to the other ranks");
+        return status_of_exception(doing);
     }
 }
 
@@ -163,18 +184,27 @@ class pending {
     }
 };
 
-tdm_status exchange(tdm_transport *base, const tdm_message *message, int count) {
+int peer_of(const tdm_message &message) {
+    return message.any != nullptr ? -1 : message.peer;
+}
+
+tdm_status exchange(tdm_transport *base, const tdm_message *message, int count, int *lost) {
     auto &t = *static_cast<transport *>(base);
+    *lost = -1;
     try {
         const masked_signals masked;
         std::vector<std::unique_ptr<pending>> list;
         list.reserve(size_t(count));
         for (int i = 0; i < count; i++) list.push_back(std::make_unique<pending>(t, message[i]));
-        for (int i = 0; i < count; i++) // what is expected first: then it need not be kept elsewhere
-            if (!message[i].sends) list[size_t(i)]->start(message[i]);
-        for (int i = 0; i < count; i++)
-            if (message[i].sends) list[size_t(i)]->start(message[i]);
-        for (int i = 0; i < count; i++) list[size_t(i)]->wait(message[i]);
+        for (const bool sends : {false, true}) // what is expected first: then it need not be kept elsewhere
+            for (int i = 0; i < count; i++) {
+                *lost = peer_of(message[i]);
+                if (message[i].sends == sends) list[size_t(i)]->start(message[i]);
+            }
+        for (int i = 0; i < count; i++) {
+            *lost = peer_of(message[i]);
+            list[size_t(i)]->wait(message[i]);
+        }
         return TDM_OK;
     } catch (...) {
         return status_of_exception("a message");
@@ -191,6 +221,9 @@ void abort_transport(tdm_transport *base) {
         buffer->abortWaitRecv();
         buffer->abortWaitSend();
     }
+    /* A connection that is being made waits for a rank that may not come any more. */
+    for (int r = 0; r < t.world && !t.is_connected; r++)
+        if (r != t.rank) t.context->getPair(r)->close();
 }
 
 void close_transport(tdm_transport *base) {

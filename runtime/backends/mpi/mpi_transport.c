@@ -94,9 +94,10 @@ static void close_transport(tdm_transport *base) {
 }
 
 static tdm_status open_transport(tdm_transport **out, const tdm_host *host, int rank, int world, const char *interface,
-                                 int64_t timeout_ms, void *addresses) {
+                                 int64_t timeout_ms, int64_t silence_ms, void *addresses) {
     (void)interface;
     (void)timeout_ms;
+    (void)silence_ms; /* MPI's connections are its own */
     (void)addresses;
     transport *t = calloc(1, sizeof(*t));
     *out = NULL;
@@ -192,8 +193,9 @@ static tdm_status run(transport *t, const tdm_message *message, int messages, MP
     return TDM_OK;
 }
 
-static tdm_status exchange(tdm_transport *base, const tdm_message *message, int messages) {
+static tdm_status exchange(tdm_transport *base, const tdm_message *message, int messages, int *lost) {
     int count = 0;
+    *lost = -1;
     for (int i = 0; i < messages; i++) count += parts_of(&message[i]);
     MPI_Request *request = calloc((size_t)count + 1, sizeof(*request));
     MPI_Status *status = calloc((size_t)count + 1, sizeof(*status));

@@ -53,15 +53,32 @@ tdm_status tdm__hosts_settle(const tdm_hosts_comm *c) {
     return ended(c, &cause);
 }
 
+/* Who is dead or stopped is told by the hub; if it knows of nobody, this is the cause. */
+static tdm_status settle_for(const tdm_hosts_comm *c, int lost) {
+    char own[TDM_NAME_TEXT], theirs[TDM_NAME_TEXT];
+    tdm_error error;
+    if (lost >= 0) {
+        tdm__error_save(&error);
+        tdm__hub_name(c->job->hub, c->job_rank[c->comm.rank], own);
+        tdm__hub_name(c->job->hub, lost, theirs);
+        (void)tdm__fail(
+            error.status, __FILE__, __LINE__, NULL,
+            "%s has lost its connection to %s; the network between their hosts is cut, or refuses them (%.100s)", own,
+            theirs, error.message);
+    }
+    return tdm__hosts_settle(c);
+}
+
 tdm_status tdm__hosts_exchange(tdm_hosts_comm *c, int count) {
+    int lost;
     tdm_transport *transport = c->job->transport;
     tdm_hub_wait wait = tdm__hosts_wait_of(c);
     TDM_TRY(tdm__hosts_check(c));
     if (count == 0) return TDM_OK;
     tdm__hub_wait_begin(c->job->hub, &wait);
-    const tdm_status status = transport->ops->exchange(transport, c->message, count);
+    const tdm_status status = transport->ops->exchange(transport, c->message, count, &lost);
     tdm__hub_wait_end(c->job->hub, &wait);
-    return status == TDM_OK ? TDM_OK : tdm__hosts_settle(c);
+    return status == TDM_OK ? TDM_OK : settle_for(c, status == TDM_E_COMM ? lost : -1);
 }
 
 tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes) {

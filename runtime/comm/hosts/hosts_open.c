@@ -114,14 +114,14 @@ static tdm_status share_place_on_host(opening *o) {
 static tdm_status share_place(opening *o) {
     tdm_message message[TDM_COMM_WORLD_MAX];
     tdm_endpoint *at = &o->meeting.at;
-    int count = 0;
+    int count = 0, lost;
     if (o->meeting.rank == 0) TDM_TRY(tdm__place_listen(&o->meeting.listener, at, o->options->interface));
     for (int r = 1; r < o->meeting.world; r++) {
         const bool is_root = o->meeting.rank == 0;
         if (!is_root && r != o->meeting.rank) continue;
         message[count++] = (tdm_message){.sends = is_root, .peer = is_root ? r : 0, .data = at, .bytes = sizeof(*at)};
     }
-    TDM_TRY(o->ops->exchange(o->transport, message, count));
+    TDM_TRY(o->ops->exchange(o->transport, message, count, &lost));
     at->host[TDM_HOST_TEXT - 1] = '\0';
     return TDM_OK;
 }
@@ -136,7 +136,7 @@ static tdm_status attend(tdm_meeting *m) {
 static tdm_status meet(opening *o) {
     tdm_meeting *m = &o->meeting;
     if (o->ops->address_bytes == 0) {
-        TDM_TRY(o->ops->open(&o->transport, m->host, m->rank, m->world, "", m->timeout_ms, NULL));
+        TDM_TRY(o->ops->open(&o->transport, m->host, m->rank, m->world, "", m->timeout_ms, 0, NULL));
         TDM_TRY(share_place(o));
     } else if (o->facts->fd >= 0 && o->facts->local_world == o->facts->world) {
         TDM_TRY(share_place_on_host(o));
@@ -176,7 +176,8 @@ static tdm_status exchange_addresses(opening *o, const char *own, unsigned char 
     const int64_t deadline = tdm__deadline_ns(tdm__now_ns(), m->timeout_ms);
     unsigned char *to;
     TDM_TRY(tdm__new(m->host, &to, world, bytes, "addresses of ranks"));
-    tdm_status status = o->ops->open(&o->transport, m->host, m->rank, m->world, own, m->timeout_ms, to);
+    tdm_status status =
+        o->ops->open(&o->transport, m->host, m->rank, m->world, own, m->timeout_ms, tdm__hub_silence_ms(m), to);
     if (status == TDM_OK) status = tdm__new(m->host, addresses, world, bytes, "addresses of ranks");
     if (status == TDM_OK) status = tdm__hub_all_to_all(o->hub, to, *addresses, bytes, deadline);
     tdm__delete(m->host, to);

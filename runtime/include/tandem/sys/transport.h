@@ -38,16 +38,18 @@ typedef struct tdm_transport_ops {
      * their numbers from the transport's own launcher. */
     size_t address_bytes;
     /* Opens the end of `rank` among `world`. `interface` is the numeric address at which this host is reached; the
-     * peers connect within timeout_ms. `addresses` gets, for each rank, the address_bytes that it needs. */
+     * peers connect within timeout_ms. A connection whose other end's host has not answered for silence_ms is lost (0:
+     * never). `addresses` gets, for each rank, the address_bytes that it needs. */
     tdm_status (*open)(tdm_transport **out, const tdm_host *host, int rank, int world, const char *interface,
-                       int64_t timeout_ms, void *addresses);
+                       int64_t timeout_ms, int64_t silence_ms, void *addresses);
     /* Connects to all ranks: part r of `addresses` is what rank r's `open` wrote for this rank. NULL: address_bytes is
      * 0. */
     tdm_status (*connect)(tdm_transport *transport, const void *addresses);
     /* Sends and receives all `count` messages, and returns when the memory of all is the caller's again. Has no
-     * deadline: tandem calls `abort` when a peer is lost or late. After a failure the transport can only be closed. */
-    tdm_status (*exchange)(tdm_transport *transport, const tdm_message *message, int count);
-    /* Makes all calls of `exchange` fail, those in progress and later ones. */
+     * deadline: tandem calls `abort` when a peer is lost or late. After a failure the transport can only be closed, and
+     * `lost` is the peer with which a message failed; -1: that is not known. */
+    tdm_status (*exchange)(tdm_transport *transport, const tdm_message *message, int count, int *lost);
+    /* Makes all calls of `connect` and `exchange` end, those in progress and later ones; `exchange` fails. */
     void (*abort)(tdm_transport *transport);
     void (*close)(tdm_transport *transport); /* NULL is fine */
 } tdm_transport_ops;
