@@ -1,5 +1,6 @@
 /* What is special between hosts: the meeting, its secret, strangers at the port, and ends. */
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,13 @@
 #include <unistd.h>
 
 #include <tandem/comm.h>
+#include <tandem/sys/module.h>
+#include <tandem/sys/transport.h>
 
+#include "runtime/comm/hosts/hosts_open.h"
 #include "runtime/comm/meeting/secret.h"
 #include "runtime/comm/meeting/socket.h"
+#include "runtime/module/module.h"
 #include "tests/support/tdm_test.h"
 
 /* LIMIT_MS is for tests that end by it: a machine may stand still for seconds. */
@@ -29,6 +34,7 @@ typedef struct party {
     bool stays_away[RANKS_MAX];
     int gives_up_ms[RANKS_MAX]; /* 0: timeout_ms */
     void (*work)(tdm_comm *comm, int rank);
+    const tdm_transport_ops *transport; /* NULL: gloo's */
     char folder[64];
 } party;
 
@@ -54,7 +60,9 @@ static void attend(const party *p, int rank, outcome *out) {
     options.init_method = place;
     options.interface = "lo";
     options.timeout_ms = p->gives_up_ms[rank] != 0 ? p->gives_up_ms[rank] : p->timeout_ms;
-    out->status = tdm_comm_open_hosts(&comm, &facts, &options);
+    options.host = tdm_host_default();
+    out->status = p->transport != NULL ? tdm__hosts_open(&comm, p->transport, &facts, &options)
+                                       : tdm_comm_open_hosts(&comm, &facts, &options);
     snprintf(out->message, sizeof(out->message), "%s", out->status != TDM_OK ? tdm_error_message() : "");
     if (comm == NULL) return;
     snprintf(out->backend, sizeof(out->backend), "%s", tdm_comm_backend(comm));
@@ -287,6 +295,118 @@ TEST(a_rank_that_dies_is_named) {
     }
 }
 
+/* A stopped rank 0 hears nothing, and the others end without it. When it goes on, it must not take them for the ones who
+ * left. */
+static pid_t *stopped;
+
+static void stop_rank_0(tdm_comm *comm, int rank) {
+    if (rank == 0) *stopped = getpid();
+    call_until_the_end(comm, rank);
+    if (rank == 1) kill(*stopped, SIGCONT);
+    CHECK_HAS(tdm_error_message(), "rank 0 (host ");
+    CHECK_HAS(tdm_error_message(), "has not been heard of");
+    if (tdm_test_failures != 0) abort();
+}
+
+TEST(a_rank_0_that_was_stopped_learns_why_the_job_has_ended) {
+    party p = {.world = 3, .work = stop_rank_0};
+    outcome *out;
+    stopped = mmap(NULL, sizeof(*stopped), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(stopped != MAP_FAILED);
+    victim = 0;
+    victims_signal = SIGSTOP;
+    hold(&p, &out);
+    for (int r = 0; r < 3; r++) CHECK_INT(out[r].status, TDM_OK);
+}
+
+/* ---- a connection between two ranks, of which none is rank 0 ---- */
+
+enum { FD_MOST = 64, PORTS = 8 };
+
+static int port_of(int fd, int (*name)(int, struct sockaddr *, socklen_t *)) {
+    struct sockaddr_storage at = {0};
+    socklen_t bytes = sizeof(at);
+    if (name(fd, (struct sockaddr *)&at, &bytes) != 0) return 0;
+    if (at.ss_family == AF_INET) return ntohs(((struct sockaddr_in *)&at)->sin_port);
+    return at.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&at)->sin6_port) : 0;
+}
+
+/* Of three ranks: this one's connection to another one; -1: none is found. All call it. */
+static int connection_to(tdm_comm *comm, int peer) {
+    int32_t own[PORTS] = {0}, all[3 * PORTS];
+    int count = 0;
+    for (int fd = 0; fd < FD_MOST && count < PORTS; fd++)
+        if (port_of(fd, getpeername) != 0) own[count++] = port_of(fd, getsockname);
+    CHECK_OK(
+        tdm_comm_all_gather(comm, (tdm_span){own, PORTS, TDM_DTYPE_I32}, (tdm_span){all, 3 * PORTS, TDM_DTYPE_I32}));
+    for (int fd = 0; fd < FD_MOST; fd++)
+        for (int i = 0; i < PORTS; i++)
+            if (port_of(fd, getpeername) != 0 && port_of(fd, getpeername) == all[peer * PORTS + i]) return fd;
+    return -1;
+}
+
+static void lose_rank_2(tdm_comm *comm, int rank) {
+    const int fd = connection_to(comm, 2);
+    int silence_ms = 0, is_probed = 0;
+    socklen_t bytes = sizeof(silence_ms);
+    if (rank == 1) {
+        REQUIRE(getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, &bytes) == 0);
+        CHECK_INT(silence_ms, 4500); /* of a heartbeat of 5 s */
+        CHECK(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &is_probed, &bytes) == 0 && is_probed != 0);
+        CHECK(shutdown(fd, SHUT_RDWR) == 0); /* what the kernel does when the other host is silent */
+    }
+    victim = -1;
+    call_until_the_end(comm, rank);
+    CHECK_HAS(tdm_error_message(), "lost its connection to");
+    CHECK_HAS(tdm_error_message(), "rank 1 (host ");
+    CHECK_HAS(tdm_error_message(), "rank 2 (host ");
+    if (tdm_test_failures != 0) abort();
+}
+
+TEST(a_lost_connection_ends_the_job_and_names_both_ranks) {
+    party p = {.world = 3, .work = lose_rank_2};
+    outcome *out;
+    hold(&p, &out);
+    for (int r = 0; r < 3; r++) CHECK_INT(out[r].status, TDM_OK);
+}
+
+static const tdm_transport_ops *gloo;
+static tdm_transport_ops mortal;
+
+static tdm_status open_mortal(tdm_transport **out, const tdm_host *host, int rank, int world, const char *interface,
+                              int64_t timeout_ms, int64_t silence_ms, void *addresses) {
+    const tdm_status status = gloo->open(out, host, rank, world, interface, timeout_ms, silence_ms, addresses);
+    if (status == TDM_OK && rank == victim) (*out)->ops = &mortal;
+    return status;
+}
+
+static tdm_status die(tdm_transport *transport, const void *addresses) {
+    (void)transport, (void)addresses;
+    raise(SIGKILL);
+    return TDM_OK;
+}
+
+/* The others wait for its connection. */
+TEST(a_rank_that_dies_before_it_connects_is_named) {
+    const tdm_module *module;
+    tdm_module_report report;
+    REQUIRE_OK(tdm__module_find(&module, tdm_host_default(), "gloo", NULL, &report));
+    REQUIRE(module != NULL);
+    gloo = module->transport;
+    mortal = *gloo;
+    mortal.open = open_mortal;
+    mortal.connect = die;
+    for (victim = 0; victim < 3; victim++) {
+        party p = {.world = 3, .timeout_ms = 10 * TIMEOUT_MS, .transport = &mortal};
+        char name[32];
+        outcome *out;
+        hold(&p, &out);
+        snprintf(name, sizeof(name), "rank %d (host ", victim);
+        for (int r = 0; r < 3; r++)
+            if (r != victim) CHECK_HAS(out[r].message, name);
+    }
+}
+
 TEST_MAIN({
     RUN(hmac_of_the_rfc);
     RUN(secrets_that_are_refused);
@@ -298,4 +418,7 @@ TEST_MAIN({
     RUN(jobs_do_not_mix);
     RUN(strangers_at_the_port_change_nothing);
     RUN(a_rank_that_dies_is_named);
+    RUN(a_rank_0_that_was_stopped_learns_why_the_job_has_ended);
+    RUN(a_lost_connection_ends_the_job_and_names_both_ranks);
+    RUN(a_rank_that_dies_before_it_connects_is_named);
 })
