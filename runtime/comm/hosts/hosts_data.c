@@ -77,7 +77,7 @@ static const void *reduce_own(const tdm_hosts_comm *c, const chunk *whole, const
 
 tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how) {
     const size_t width = tdm_dtype_bytes(io.dtype), most = TDM_HOSTS_CHUNK_BYTES / width;
-    const size_t world = (size_t)c->comm.world, part = (most / world + 1) * width;
+    const size_t world = (size_t)c->comm.world, part = ((io.count < most ? io.count : most) / world + 1) * width;
     /* Contributions, then the sums of two chunks: one travels while the next is made. */
     TDM_TRY(tdm__hosts_scratch(c, (world + 2) * part));
     chunk before = {NULL, 0};
