@@ -372,9 +372,11 @@ TEST(a_lost_connection_ends_the_job_and_names_both_ranks) {
 
 static const tdm_transport_ops *gloo;
 static tdm_transport_ops mortal;
+static bool dies_early; /* before it has said where it can be reached */
 
 static tdm_status open_mortal(tdm_transport **out, const tdm_host *host, int rank, int world, const char *interface,
                               int64_t timeout_ms, int64_t silence_ms, void *addresses) {
+    if (rank == victim && dies_early) raise(SIGKILL);
     const tdm_status status = gloo->open(out, host, rank, world, interface, timeout_ms, silence_ms, addresses);
     if (status == TDM_OK && rank == victim) (*out)->ops = &mortal;
     return status;
@@ -396,10 +398,12 @@ TEST(a_rank_that_dies_before_it_connects_is_named) {
     mortal = *gloo;
     mortal.open = open_mortal;
     mortal.connect = die;
-    for (victim = 0; victim < 3; victim++) {
+    for (int i = 0; i < 6; i++) {
         party p = {.world = 3, .timeout_ms = 10 * TIMEOUT_MS, .transport = &mortal};
         char name[32];
         outcome *out;
+        victim = i % 3;
+        dies_early = i >= 3;
         hold(&p, &out);
         snprintf(name, sizeof(name), "rank %d (host ", victim);
         for (int r = 0; r < 3; r++)
