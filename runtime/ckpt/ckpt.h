@@ -22,12 +22,20 @@ typedef struct tdm_tensor {
     int ndim;
     int64_t dim[16];
     size_t bytes;
-    const void *data;     /* to write; NULL when read from a file */
+    const void *data;     /* to write, or in the memory of a file; NULL when read from a file */
     uint64_t file_offset; /* of its first byte, when read from a file */
 } tdm_tensor;
 
-/* What a file of the model says about the data trained on: names of classes, features of a table. */
-typedef enum tdm_note { TDM_NOTE_CLASSES, TDM_NOTE_FEATURES, TDM_NOTES } tdm_note;
+/* What a file of the model says beside its tensors. About the data trained on: names of classes, features of a table.
+ * What the model is: YAML (train/model_text.c). Where an exported file comes from, in words. */
+typedef enum tdm_note {
+    TDM_NOTE_CLASSES,
+    TDM_NOTE_FEATURES,
+    TDM_NOTES_OF_DATA,
+    TDM_NOTE_MODEL = TDM_NOTES_OF_DATA,
+    TDM_NOTE_ORIGIN,
+    TDM_NOTES
+} tdm_note;
 /* Their keys in the metadata of files of tensors. */
 extern const char *const tdm__note_keys[TDM_NOTES];
 
@@ -37,11 +45,15 @@ typedef struct tdm_tensor_file tdm_tensor_file;
  * and expected numbers. */
 tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
                                  const char *name);
+/* The same of a file that is in memory, which stays there until the close; messages call it `name`. tensor->data then
+ * points into it. */
+tdm_status tdm__tensor_file_open_memory(tdm_tensor_file **out, const tdm_host *host, const void *bytes, size_t count,
+                                        const char *name);
 int tdm__tensor_file_count(const tdm_tensor_file *file);
 const tdm_tensor *tdm__tensor_file_get(const tdm_tensor_file *file, int index);         /* in order of offset */
 const tdm_tensor *tdm__tensor_file_find(const tdm_tensor_file *file, const char *name); /* NULL if absent */
 tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to);
-/* What is known of the data trained on, as JSON; NULL: nothing. Borrowed. */
+/* NULL: the file does not have it. Those about data are JSON. Borrowed. */
 const char *tdm__tensor_file_note(const tdm_tensor_file *file, tdm_note note);
 void tdm__tensor_file_close(tdm_tensor_file *file);
 
@@ -51,6 +63,11 @@ void tdm__tensor_file_close(tdm_tensor_file *file);
 tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
                                   const char *name, const tdm_tensor *tensors, int count, const char *const *metadata,
                                   tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes);
+/* The metadata of tandem's own files: format, step (below 0: none) and notes (NULL, or each may be NULL). `step_text` and
+ * the notes must live as long as `out`. */
+enum { TDM_METADATA = 7 + 2 * TDM_NOTES, TDM_METADATA_STEP = 24 };
+void tdm__tensor_metadata(const char *out[TDM_METADATA], char step_text[TDM_METADATA_STEP], int64_t step,
+                          const char *const *note);
 /* Only that check, without writing. */
 tdm_status tdm__tensors_finite(const tdm_tensor *tensors, int count);
 
@@ -93,7 +110,7 @@ typedef struct tdm_ckpt_parts {
     int compression_count;
     tdm_ckpt_state state;
     const char *config_yaml;     /* the resolved configuration; NULL: none */
-    const char *note[TDM_NOTES]; /* as JSON; NULL: none */
+    const char *note[TDM_NOTES]; /* NULL: none */
 } tdm_ckpt_parts;
 
 /* Writes step-%08d into the checkpoints directory `name`, which is created if missing: fills a temporary sibling,

@@ -70,14 +70,9 @@ static tdm_status remove_leftovers(saving *s) {
 
 static tdm_status write_tensors(saving *s, int part, const tdm_tensor *tensors, int count, int64_t step,
                                 const char *const *note, tdm_manifest_file *entry) {
-    char step_text[24];
-    const char *metadata[7 + 2 * TDM_NOTES] = {"format", "pt", "tandem.format", "1", "tandem.step", step_text};
-    for (int i = 0, at = 6; i < TDM_NOTES && note != NULL; i++) {
-        if (note[i] == NULL) continue;
-        metadata[at++] = tdm__note_keys[i];
-        metadata[at++] = note[i];
-    }
-    snprintf(step_text, sizeof(step_text), "%lld", (long long)step);
+    char step_text[TDM_METADATA_STEP];
+    const char *metadata[TDM_METADATA];
+    tdm__tensor_metadata(metadata, step_text, step, note);
     TDM_TRY(tdm__zone_new(&s->zone, &entry->tensor_hash, (size_t)count, sizeof(*entry->tensor_hash)));
     entry->listed = true;
     return tdm__tensor_file_write(s->host, s->ops, &s->inside, tdm__ckpt_file_names[part], tensors, count, metadata,

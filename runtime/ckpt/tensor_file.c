@@ -13,15 +13,41 @@
 
 enum { CHUNK = 1 << 20 }; /* bytes per read; a multiple of the size of every number */
 
-tdm_status tdm__tensor_file_begin(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
-                                  const char *name) {
+static tdm_status new_file(tdm_tensor_file **out, const tdm_host *host) {
     tdm_tensor_file *file;
-    tdm_status status;
     *out = NULL;
     TDM_TRY(tdm__new(host, &file, 1, sizeof(*file), "tensor file"));
     file->host = host;
     file->fd = -1;
     tdm__zone_init(&file->zone, host);
+    *out = file;
+    return TDM_OK;
+}
+
+tdm_status tdm__tensor_file_open_memory(tdm_tensor_file **out, const tdm_host *host, const void *bytes, size_t count,
+                                        const char *name) {
+    tdm_tensor_file *file;
+    tdm_status status;
+    *out = NULL;
+    TDM_TRY(new_file(&file, host));
+    file->memory = bytes;
+    file->bytes = count;
+    TDM_TRY_DONE(tdm__zone_text(&file->zone, &file->path, name));
+    TDM_TRY_DONE(tdm__tensor_header_read(file));
+    for (int i = 0; i < file->count; i++) file->tensor[i].data = file->memory + file->tensor[i].file_offset;
+    *out = file;
+    return TDM_OK;
+done:
+    tdm__tensor_file_close(file);
+    return status;
+}
+
+tdm_status tdm__tensor_file_begin(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
+                                  const char *name) {
+    tdm_tensor_file *file;
+    tdm_status status;
+    *out = NULL;
+    TDM_TRY(new_file(&file, host));
     TDM_TRY_DONE(folder != NULL ? tdm__zone_printf(&file->zone, &file->path, "%s/%s", folder->path, name)
                                 : tdm__zone_text(&file->zone, &file->path, name));
     TDM_TRY_DONE(tdm__file_open(&file->fd, &file->bytes, folder, name, TDM_E_CHECKPOINT));
@@ -64,7 +90,7 @@ const tdm_tensor *tdm__tensor_file_get(const tdm_tensor_file *file, int index) {
 
 tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to) {
     if (file->source != NULL) return file->source->read(file, tensor, to);
-    return tdm__file_read(file->fd, file->path, to, tensor->bytes, tensor->file_offset, TDM_E_CHECKPOINT);
+    return tdm__tensor_file_take(file, to, tensor->bytes, tensor->file_offset);
 }
 
 static size_t first_negative(const float *x, size_t count) {
@@ -108,7 +134,7 @@ static tdm_status hash_range(const tdm_tensor_file *file, const range *r, tdm_ha
                              tdm_bad_number *bad) {
     for (uint64_t at = 0; at < r->bytes; at += CHUNK) {
         size_t part = r->bytes - at < CHUNK ? (size_t)(r->bytes - at) : CHUNK;
-        TDM_TRY(tdm__file_read(file->fd, file->path, chunk, part, r->from + at, TDM_E_CHECKPOINT));
+        TDM_TRY(tdm__tensor_file_take(file, chunk, part, r->from + at));
         tdm__hash_add(hasher, chunk, part);
         look_for_bad(r, chunk, part, at, bad);
     }

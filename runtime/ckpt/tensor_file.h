@@ -37,6 +37,7 @@ struct tdm_tensor_file {
     tdm_zone zone; /* holds all arrays and texts below */
     const char *path;
     int fd;
+    const char *memory;           /* the whole file, borrowed, instead of fd; NULL: it is read from fd */
     uint64_t bytes, header_bytes; /* of the file; of its JSON with padding. The data begins at 8 + header_bytes */
     int count;
     tdm_tensor *tensor;              /* sorted by offset */
@@ -50,6 +51,8 @@ struct tdm_tensor_file {
 /* Opens a file, of which nothing has been read. */
 tdm_status tdm__tensor_file_begin(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
                                   const char *name);
+/* Reads `count` bytes of the file. */
+tdm_status tdm__tensor_file_take(const tdm_tensor_file *file, void *to, size_t count, uint64_t offset);
 /* Reads and checks the header of an open file. Fills in tensor, by_name and is_tandems. */
 tdm_status tdm__tensor_header_read(tdm_tensor_file *file);
 /* Sorts by_name; TDM_E_CHECKPOINT if two names are equal. */

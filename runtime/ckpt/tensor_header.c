@@ -12,7 +12,7 @@
 /* The fewest bytes of header that a tensor takes, and that a key of the metadata with its value takes. */
 enum { SMALLEST_TENSOR = 48, SMALLEST_KEY = 6 };
 
-const char *const tdm__note_keys[TDM_NOTES] = {"tandem.classes", "tandem.features"};
+const char *const tdm__note_keys[TDM_NOTES] = {"tandem.classes", "tandem.features", "tandem.model", "tandem.origin"};
 
 typedef struct header_scan {
     tdm_tensor_file *file;
@@ -199,7 +199,11 @@ static tdm_status scan_pass(header_scan *scan) {
     scan->subject[0] = '\0';
     scan->has_metadata = false;
     tdm_json *json = &scan->json;
-    tdm__json_open_file(json, scan->file->fd, 8, scan->file->header_bytes, scan->window, TDM_ST_DEPTH);
+    const tdm_tensor_file *file = scan->file;
+    if (file->memory != NULL)
+        tdm__json_open(json, file->memory + 8, (size_t)file->header_bytes, TDM_ST_DEPTH);
+    else
+        tdm__json_open_file(json, file->fd, 8, file->header_bytes, scan->window, TDM_ST_DEPTH);
     bool good = tdm__json_object(json);
     while (good && tdm__json_key(json, scan->name, sizeof(scan->name), &length))
         good = strcmp(scan->name, "__metadata__") == 0 ? read_metadata(scan) : read_tensor(scan, length);
@@ -255,7 +259,7 @@ static tdm_status read_length(tdm_tensor_file *file) {
     if (bytes < 10)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: expected a safetensors file of at least 10 bytes, found %llu bytes", path,
                  bytes);
-    TDM_TRY(tdm__file_read(file->fd, path, head, sizeof(head), 0, TDM_E_CHECKPOINT));
+    TDM_TRY(tdm__tensor_file_take(file, head, sizeof(head), 0));
     if (memcmp(head, "PK\3\4", 4) == 0)
         TDM_FAIL(TDM_E_CHECKPOINT,
                  "%s: expected a safetensors file, found a zip archive (a PyTorch .pt?); `tandem ckpt convert` makes a "

@@ -33,7 +33,7 @@ static void read_name(const tdm_tensor_file *file, uint32_t name_at, char name[T
     size_t length, count = (size_t)(file->header_bytes - name_at);
     if (count > sizeof(text)) count = sizeof(text);
     name[0] = '\0';
-    if (tdm__file_read(file->fd, file->path, text, count, 8 + (uint64_t)name_at, TDM_E_CHECKPOINT) != TDM_OK) return;
+    if (tdm__tensor_file_take(file, text, count, 8 + (uint64_t)name_at) != TDM_OK) return;
     tdm__json_open(&json, text, count, TDM_ST_DEPTH);
     if (!tdm__json_string(&json, name, TDM_ST_MAX_NAME + 1, &length)) name[0] = '\0';
 }

@@ -1,6 +1,8 @@
-/* Writing safetensors files; tensor_file.c has their layout. Tensors are sorted by the size of their elements (I64
- * before F32), then by name, so that each begins at a multiple of that size. The header is padded with spaces, so that
- * the data begins at a multiple of 64. */
+/* Writing safetensors files; tensor_file.c has their layout. The header is padded with spaces, so that the data begins
+ * at a multiple of 64. The tensors of which the size is such a multiple come first, so that each of them begins at one:
+ * kernels read them where they lie in a mapped file. The others follow, sorted by the size of their elements (I64 before
+ * F32), so that each begins at a multiple of that size. Then names decide. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +25,8 @@ static int order_name(const void *a, const void *b) {
 
 static int order_file(const void *a, const void *b) {
     const tensor_entry *x = a, *y = b;
+    const bool x_first = x->tensor->bytes % TDM_ST_ALIGN == 0, y_first = y->tensor->bytes % TDM_ST_ALIGN == 0;
+    if (x_first != y_first) return x_first ? -1 : 1;
     return x->dtype->bits != y->dtype->bits ? y->dtype->bits - x->dtype->bits : order_name(a, b);
 }
 
@@ -108,6 +112,24 @@ static tdm_status check_finite(const tdm_tensor *tensor, const char *chunk, size
     size_t before = (size_t)(chunk - (const char *)tensor->data) / tdm__float_bytes(form);
     TDM_FAIL(TDM_E_NUMERIC, "tensor '%.256s' is not finite (element %zu is infinite or NaN)", tensor->name,
              before + bad);
+}
+
+void tdm__tensor_metadata(const char *out[TDM_METADATA], char step_text[TDM_METADATA_STEP], int64_t step,
+                          const char *const *note) {
+    static const char *const format[] = {"format", "pt", "tandem.format", "1"};
+    int at = 0;
+    for (; at < 4; at++) out[at] = format[at];
+    if (step >= 0) {
+        snprintf(step_text, TDM_METADATA_STEP, "%lld", (long long)step);
+        out[at++] = "tandem.step";
+        out[at++] = step_text;
+    }
+    for (int i = 0; i < TDM_NOTES && note != NULL; i++) {
+        if (note[i] == NULL) continue;
+        out[at++] = tdm__note_keys[i];
+        out[at++] = note[i];
+    }
+    out[at] = NULL;
 }
 
 tdm_status tdm__tensors_finite(const tdm_tensor *tensors, int count) {

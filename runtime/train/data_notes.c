@@ -54,10 +54,27 @@ tdm_status tdm__run_take_notes(tdm_run *run) {
     return keep(run, TDM_NOTE_FEATURES, &text);
 }
 
+/* The rows that the run predicts at once are the model's, too: products of many rows may round otherwise. What cannot be
+ * said in YAML is left out: the checkpoint can do without. */
+tdm_status tdm__run_note_model(tdm_run *run) {
+    tdm_job job = *run->job;
+    char *text = NULL;
+    job.eval.batch = run->eval_rows;
+    if (run->options.predicts || run->rank != 0) return TDM_OK;
+    const tdm_status status = tdm_config_print_model(&job, run->graph, &text);
+    if (status == TDM_E_UNSUPPORTED)
+        TDM_WARN(run->host, "checkpoint", "checkpoints of this run do not carry their model: %s", tdm_error_message());
+    if (status == TDM_E_UNSUPPORTED) return TDM_OK;
+    TDM_TRY(status);
+    const tdm_status kept = tdm__zone_text(&run->zone, &run->note[TDM_NOTE_MODEL], text);
+    tdm_free(text);
+    return kept;
+}
+
 tdm_status tdm__run_check_notes(const tdm_run *run, const tdm_ckpt *ckpt) {
-    static const char *const what[TDM_NOTES] = {"classes", "columns of a table"};
-    static const char *const changes[TDM_NOTES] = {"an output", "an input"};
-    for (int i = 0; i < TDM_NOTES && !run->options.predicts; i++) {
+    static const char *const what[TDM_NOTES_OF_DATA] = {"classes", "columns of a table"};
+    static const char *const changes[TDM_NOTES_OF_DATA] = {"an output", "an input"};
+    for (int i = 0; i < TDM_NOTES_OF_DATA && !run->options.predicts; i++) {
         const char *saved = tdm__tensor_file_note(tdm__ckpt_model(ckpt), (tdm_note)i), *now = run->note[i];
         if (saved == NULL || now == NULL || strcmp(saved, now) == 0) continue;
         TDM_FAIL(TDM_E_CHECKPOINT,

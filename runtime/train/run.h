@@ -71,7 +71,7 @@ struct tdm_run {
     tdm_dataset *train, *eval;
     tdm_classes classes;          /* count 0: they have no names */
     const tdm_features *features; /* of the table trained on; NULL: none */
-    const char *note[TDM_NOTES];  /* both for checkpoints; NULL: none */
+    const char *note[TDM_NOTES];  /* for checkpoints; NULL: none */
     char data[160]; /* describes the training samples, see tdm_ckpt_state; "" for a program's own source */
     tdm_loader *loader;
     tdm_rows_form form;        /* of the loader's batches */
@@ -108,8 +108,8 @@ struct tdm_run {
     int64_t failed_step;   /* the step that failed: the replicas' contents are undefined; 0: none */
     bool runs_ahead;       /* on all ranks: a step may be submitted before the last one is reported */
     bool eval_waits, save_waits, verify_waits; /* due as soon as no step is in flight */
-    const char *weights_report;      /* of the weights that the run started from, for weights.json; NULL: none */
-    struct tdm_run_picture *picture; /* run_picture.c; NULL until the first picture */
+    const char *weights_report;        /* of the weights that the run started from, for weights.json; NULL: none */
+    struct tdm_picture_input *picture; /* run_picture.c; NULL until the first picture */
     tdm_run_folder *folder;
     atomic_int stop;
 };
@@ -161,11 +161,12 @@ int64_t tdm__eval_workers(const tdm_job *job, const tdm_dataset *dataset, int lo
 tdm_status tdm__run_notes_of_weights(tdm_run *run);
 /* After that: those of the training data, if there are none yet. */
 tdm_status tdm__run_take_notes(tdm_run *run);
+/* Once the plan is built: what the model is, in words that its checkpoints carry. */
+tdm_status tdm__run_note_model(tdm_run *run);
 /* Tells of categories of data.eval that data.train does not have. */
 void tdm__run_warn_of_unseen(const tdm_run *run);
 /* TDM_E_CHECKPOINT if the checkpoint was trained on other classes or features than this run has. */
 tdm_status tdm__run_check_notes(const tdm_run *run, const tdm_ckpt *ckpt);
-void tdm__run_close_picture(tdm_run *run);
 /* Does every pass of training and evaluation have the rows that the layers need? */
 tdm_status tdm__run_check_rows(const tdm_run *run);
 /* Called after the mode is open: batches lie in memory that its device lends. */

@@ -8,6 +8,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
+#include "runtime/data/pictures/picture_input.h"
 #include "runtime/data/transforms/mixing.h"
 #include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
@@ -271,6 +272,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(open_optim(run));
     TDM_TRY(tdm__run_open_data(run, &wanted));
     TDM_TRY(build_plan(run));
+    TDM_TRY(tdm__run_note_model(run));
     warn_of_statistics(run);
     tdm__run_warn_of_unseen(run);
     TDM_TRY(tdm__run_agree(run));
@@ -340,7 +342,7 @@ void tdm_run_close(tdm_run *run) {
     if (run == NULL) return;
     const tdm_host *host = run->host;
     tdm__run_folder_close(run);
-    tdm__run_close_picture(run);
+    tdm__picture_input_close(run->picture);
     tdm__run_close_loaders(run);
     tdm__mode_close(run->mode);
     if (run->comm != run->options.comm) tdm_comm_close(run->comm);

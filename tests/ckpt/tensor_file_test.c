@@ -53,13 +53,39 @@ TEST(not_finite) {
     }
 }
 
+/* The same file as memory: tensors lie in it, and no shorter part of it is a file. */
+static void check_in_memory(const char *bytes, size_t size, const tdm_tensor *tensors, int count) {
+    const tdm_host *host = tdm_host_default();
+    tdm_tensor_file *file;
+    REQUIRE_OK(tdm__tensor_file_open_memory(&file, host, bytes, size, "memory"));
+    CHECK_INT(tdm__tensor_file_count(file), count);
+    for (int i = 0; i < count; i++) {
+        char got[64];
+        const tdm_tensor *tensor = tdm__tensor_file_find(file, tensors[i].name);
+        REQUIRE(tensor != NULL && tensor->bytes == tensors[i].bytes);
+        CHECK((const char *)tensor->data == bytes + tensor->file_offset);
+        CHECK(tensor->bytes == 0 || memcmp(tensor->data, tensors[i].data, tensor->bytes) == 0);
+        CHECK_OK(tdm__tensor_file_read(file, tensor, got));
+        CHECK(tensor->bytes == 0 || memcmp(got, tensors[i].data, tensor->bytes) == 0);
+    }
+    tdm__tensor_file_close(file);
+    for (size_t part = 0; part < size; part++) {
+        char *copy = malloc(part > 0 ? part : 1); /* of its own, so that a sanitizer sees its end */
+        memcpy(copy, bytes, part);
+        CHECK_STATUS(tdm__tensor_file_open_memory(&file, host, copy, part, "memory"), TDM_E_CHECKPOINT);
+        CHECK(file == NULL);
+        free(copy);
+        CHECK_HAS(tdm_error_message(), "memory");
+    }
+}
+
 TEST(round_trip) {
     static const char *const metadata[] = {"format", "pt", "quote", "\"\\\n\xE4\xB8\xAD", NULL};
     float f[6] = {1, -2, 3.5f, -0.0f, FLT_MAX, 1e-40f};
     double d[2] = {1.0 / 3, -2};
     int64_t i64 = -123456789012;
     int32_t i32[3] = {1, 2, -3};
-    uint8_t u8[5] = {0, 1, 2, 254, 255};
+    uint8_t u8[5] = {0, 1, 2, 254, 255}, line[64] = {7, 8};
     uint16_t bf16[1] = {0x3F80};
     const tdm_tensor tensors[] = {
         {.name = "z.u8", .dtype = TDM_ST_U8, .ndim = 1, .dim = {5}, .bytes = 5, .data = u8},
@@ -69,8 +95,10 @@ TEST(round_trip) {
         {.name = "empty", .dtype = TDM_ST_F32, .ndim = 2, .dim = {0, 7}, .bytes = 0, .data = NULL},
         {.name = "a\"\\\xE5\xB1\x82", .dtype = TDM_ST_I32, .ndim = 1, .dim = {3}, .bytes = 12, .data = i32},
         {.name = "d", .dtype = TDM_ST_F64, .ndim = 1, .dim = {2}, .bytes = 16, .data = d},
+        {.name = "line", .dtype = TDM_ST_U8, .ndim = 1, .dim = {64}, .bytes = 64, .data = line},
     };
-    static const char *const in_file[] = {"d", "n", "a\"\\\xE5\xB1\x82", "b.weight", "empty", "bf", "z.u8"};
+    /* First what keeps the next on a cache line, then the larger elements. */
+    static const char *const in_file[] = {"empty", "line", "d", "n", "a\"\\\xE5\xB1\x82", "b.weight", "bf", "z.u8"};
     enum { COUNT = sizeof(tensors) / sizeof(tensors[0]) };
     tdm_hash128 hashes[COUNT], file_hash;
     uint64_t file_bytes;
@@ -86,8 +114,9 @@ TEST(round_trip) {
     CHECK_INT(size, file_bytes);
     CHECK(tdm__hash_equal(tdm__hash(bytes, size), file_hash));
     static const char metadata_text[] =
-        "{\"__metadata__\":{\"format\":\"pt\",\"quote\":\"\\\"\\\\\\n\xE4\xB8\xAD\"},\"d\":{";
+        "{\"__metadata__\":{\"format\":\"pt\",\"quote\":\"\\\"\\\\\\n\xE4\xB8\xAD\"},\"empty\":{";
     CHECK(memcmp(bytes + 8, metadata_text, sizeof(metadata_text) - 1) == 0);
+    check_in_memory(bytes, size, tensors, COUNT);
     free(bytes);
 
     REQUIRE_OK(open_path(&file));
@@ -97,7 +126,7 @@ TEST(round_trip) {
     CHECK(tdm__tensor_file_find(file, "absent") == NULL);
     CHECK(tdm__tensor_file_get(file, COUNT) == NULL && tdm__tensor_file_get(file, -1) == NULL);
     for (int i = 0; i < COUNT; i++) {
-        char got[32];
+        char got[64];
         const tdm_tensor *want = &tensors[i], *tensor = tdm__tensor_file_find(file, want->name);
         CHECK_TEXT(tdm__tensor_file_get(file, i)->name, in_file[i]);
         REQUIRE(tensor != NULL);

@@ -70,6 +70,10 @@ typedef enum tdm_config_form {
 TDM_API tdm_status tdm_config_print(const tdm_config *config, tdm_config_form form, char **out);
 TDM_API tdm_status tdm_config_get(const tdm_config *config, const char *key, char **out);
 TDM_API const char *tdm_config_source(const tdm_config *config);
+/* Prints the model of a job, with what predictions need beside its weights (transforms, the kind of its loss, precision,
+ * how a table is read), as YAML that tdm_config_parse takes after tdm_config_predicts. Every checkpoint carries it. No
+ * path is in it. TDM_E_UNSUPPORTED if YAML cannot say the model: it is too large, or a layer behind its output exists. */
+TDM_API tdm_status tdm_config_print_model(const tdm_job *job, const tdm_graph *graph, char **out);
 
 typedef enum tdm_language { TDM_ENGLISH, TDM_CHINESE } tdm_language;
 /* Explains a key, a section, "layers" or a layer kind in *out. An unknown key is TDM_E_USAGE, and the message names the

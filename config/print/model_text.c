@@ -1,0 +1,183 @@
+/* The text that a file of weights carries, so that it is a model: YAML with what predictions need, and no paths. Every
+ * value is written, so that the text means the same to a later version with other defaults. */
+#include <stdio.h>
+#include <string.h>
+
+#include <tandem/config.h>
+
+#include "config/table.h"
+#include "config/yaml.h"
+#include "runtime/base/status.h"
+#include "runtime/data/transforms/transforms.h"
+#include "runtime/graph/graph.h"
+
+/* ---- layers ---- */
+
+/* A value, as `id` and `input` name it. */
+static void put_value(const tdm_graph *graph, tdm_value value, tdm_text *out) {
+    if (value == graph->input)
+        tdm__text_puts(out, "input");
+    else
+        tdm__text_printf(out, "v%d", (int)value);
+}
+
+/* Does the layer take the output of the one before it, or, the first, the model's input? Then it need not say so. */
+static bool follows(const tdm_graph *graph, size_t index) {
+    const tdm_graph_node *node = &graph->nodes[index];
+    return node->input_count == 1 && node->input[0] == (index > 0 ? graph->nodes[index - 1].output : graph->input);
+}
+
+/* named[i]: a layer that does not follow layer i takes its output. */
+static void find_named(const tdm_graph *graph, bool *named) {
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const tdm_graph_node *node = &graph->nodes[i];
+        for (int k = 0; k < node->input_count && !follows(graph, i); k++) {
+            const int producer = graph->values[node->input[k]].producer;
+            if (producer >= 0) named[producer] = true;
+        }
+    }
+}
+
+static void begin_key(const char *key, int *count, tdm_text *out) {
+    tdm__text_printf(out, "%s%s: ", (*count)++ > 0 ? ", " : ": {", key);
+}
+
+static void put_inputs(const tdm_graph *graph, const tdm_graph_node *node, tdm_text *out) {
+    for (int i = 0; i < node->input_count; i++) {
+        tdm__text_puts(out, i > 0 ? ", " : "[");
+        put_value(graph, node->input[i], out);
+    }
+    tdm__text_puts(out, "]");
+}
+
+/* A null that is the default says nothing. */
+static void put_attr(const tdm_field *row, const void *attrs, int *count, tdm_text *out) {
+    tdm_text words;
+    tdm__text_init(&words, out->host);
+    tdm__field_print(row, attrs, &words);
+    out->failed = out->failed || words.failed;
+    const bool can_be_null = row->initial != NULL && strcmp(row->initial, "null") == 0;
+    if (!words.failed && !(can_be_null && strcmp(words.data, "null") == 0)) {
+        begin_key(row->key, count, out);
+        tdm__text_puts(out, words.data);
+    }
+    tdm__text_deinit(&words);
+}
+
+static void put_layer(const tdm_graph *graph, size_t index, bool is_named, tdm_text *out) {
+    const tdm_graph_node *node = &graph->nodes[index];
+    const tdm_layer_head head = {.name = node->name};
+    char number[24];
+    int count = 0;
+    snprintf(number, sizeof(number), "%zu", index);
+    tdm__text_printf(out, "    - %s", node->op->name);
+    if (strcmp(node->name, number) != 0) put_attr(tdm__field_find(tdm__layer_rows, "name"), &head, &count, out);
+    if (is_named) {
+        begin_key("id", &count, out);
+        put_value(graph, node->output, out);
+    }
+    if (!follows(graph, index)) {
+        begin_key("input", &count, out);
+        put_inputs(graph, node, out);
+    }
+    for (const tdm_field *row = node->op->attrs; row != NULL && row->key != NULL; row++)
+        put_attr(row, node->attrs, &count, out);
+    tdm__text_puts(out, count > 0 ? "}\n" : "\n");
+}
+
+static tdm_status put_model(const tdm_graph *graph, tdm_text *out) {
+    const tdm_shape *input = &graph->values[graph->input].shape;
+    bool *named = NULL;
+    TDM_TRY(tdm__new(graph->host, &named, graph->node_count, sizeof(*named), "model text"));
+    find_named(graph, named);
+    tdm__text_puts(out, "model:\n  input: [");
+    for (int i = 0; i < input->ndim; i++) tdm__text_printf(out, "%s%lld", i > 0 ? ", " : "", (long long)input->dim[i]);
+    tdm__text_puts(out, "]\n  layers:\n");
+    for (size_t i = 0; i < graph->node_count; i++) put_layer(graph, i, named[i], out);
+    tdm__delete(graph->host, named);
+    return TDM_OK;
+}
+
+/* ---- the rest of the job ---- */
+
+/* The value of a key of the table, in a line or in braces. */
+static void put_key(const tdm_settings *settings, const char *path, const char *key, tdm_text *out) {
+    const tdm_section *section = &tdm__sections[tdm__section_find(path)];
+    tdm__text_printf(out, "%s: ", key);
+    tdm__field_print(tdm__field_find(section->rows, key), (const char *)settings + section->offset, out);
+}
+
+/* How a table is read: its features are a note of their own. The path stands for the table that is given. */
+static void put_table(const tdm_settings *settings, tdm_text *out) {
+    static const char *const keys[] = {"header",  "label",  "categories",  "ignore",
+                                       "missing", "unseen", "standardize", "standardize_target"};
+    if (settings->job.data.train.format != TDM_DATA_CSV) return;
+    tdm__text_puts(out, "  train: {format: csv, path: table.csv");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        tdm__text_puts(out, ", ");
+        put_key(settings, "data.train", keys[i], out);
+    }
+    tdm__text_puts(out, "}\n");
+}
+
+static void put_transform(const tdm_settings *settings, tdm_text *out) {
+    const tdm_transform_spec *transform = &settings->job.data.transform;
+    const char *comma = "";
+    tdm__text_puts(out, "  transform: [");
+    for (int i = 0; i < transform->step_count; i++, comma = ", ") {
+        tdm__text_puts(out, comma);
+        tdm__transform_print(&transform->step[i], false, out);
+    }
+    if (transform->to_float) {
+        tdm__text_printf(out, "%sto_float", comma);
+        comma = ", ";
+    }
+    if (transform->mean.count > 0) {
+        tdm__text_printf(out, "%s{normalize: {", comma);
+        put_key(settings, "data.transform", "mean", out);
+        tdm__text_puts(out, ", ");
+        put_key(settings, "data.transform", "std", out);
+        tdm__text_puts(out, "}}");
+    }
+    tdm__text_puts(out, "]\n");
+}
+
+static void put_job(const tdm_settings *settings, tdm_text *out) {
+    static const struct {
+        const char *section, *key;
+    } keys[] = {{"loss", "type"}, {"train", "precision"}, {"parallel", "kernels"}, {"eval", "batch"}};
+    tdm__text_puts(out, "data:\n");
+    put_table(settings, out);
+    put_transform(settings, out);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        tdm__text_printf(out, "%s: {", keys[i].section);
+        put_key(settings, keys[i].section, keys[i].key, out);
+        tdm__text_puts(out, "}\n");
+    }
+}
+
+tdm_status tdm_config_print_model(const tdm_job *job, const tdm_graph *graph, char **out) {
+    if (job == NULL || graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_print_model: a pointer is NULL");
+    *out = NULL;
+    TDM_TRY(tdm_job_check(job));
+    if (!graph->finished)
+        TDM_FAIL(TDM_E_USAGE, "tdm_config_print_model: the graph is not finished; call tdm_graph_finish");
+    if (graph->output != graph->nodes[graph->node_count - 1].output)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "the model's output is not its last layer, as it is in every YAML file");
+    const tdm_settings settings = {.job = *job};
+    tdm_text text;
+    tdm__text_init(&text, graph->host);
+    put_key(&settings, "", "tandem", &text);
+    tdm__text_puts(&text, "\n");
+    put_key(&settings, "", "name", &text);
+    tdm__text_puts(&text, "\n");
+    tdm_status status = put_model(graph, &text);
+    put_job(&settings, &text);
+    if (status == TDM_OK && text.length > TDM_YAML_MAX_BYTES)
+        status = tdm__fail(TDM_E_UNSUPPORTED, __FILE__, __LINE__, NULL,
+                           "the text of the model has %zu bytes, and a YAML file at most %d", text.length,
+                           (int)TDM_YAML_MAX_BYTES);
+    if (status == TDM_OK) return tdm__text_take_public(&text, out);
+    tdm__text_deinit(&text);
+    return status;
+}
