@@ -43,6 +43,23 @@ static double *blocks_at(const tdm_replica *replica, size_t offset) {
     return replica->statistics != NULL ? (double *)(void *)(replica->statistics + offset) : NULL;
 }
 
+/* The node's parameters: in the replica's arena, or in weights that are lent to it. */
+static void set_params(const tdm_replica *replica, const tdm_plan_node *node, tdm_kernel_args *args) {
+    const tdm_weights *lent = replica->weights;
+    for (int i = 0; i < node->desc.param_count; i++) {
+        const tdm_plan_param *param = &replica->plan->params[node->param[i]];
+        const size_t offset = tdm__replica_floats_at(replica, param->offset);
+        args->param[i] = lent != NULL ? lent->param[param->graph_param] : replica->param + offset;
+        if (replica->param_bf16 != NULL) args->param_bf16[i] = (const uint16_t *)replica->param_bf16 + offset;
+        if (lent != NULL && lent->param_bf16 != NULL) args->param_bf16[i] = lent->param_bf16[param->graph_param];
+    }
+}
+
+/* Lent ones are lent as const: only training writes running statistics. */
+static char *buffers_of(const tdm_replica *replica) {
+    return replica->weights != NULL ? (char *)(uintptr_t)replica->weights->buffer : replica->buffer;
+}
+
 static void common_args(tdm_replica *replica, const tdm_plan_node *node, int index, const tdm_rows *rows,
                         const tdm_prepared *prepared, tdm_kernel_args *args) {
     const tdm_plan *plan = replica->plan;
@@ -60,14 +77,10 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
     for (int i = 0; i < node->desc.input_count; i++) args->x[i] = address(replica, rows, node->x[i]);
     args->y = address(replica, rows, node->y);
     args->saved = address(replica, rows, node->saved);
-    for (int i = 0; i < node->desc.param_count; i++) {
-        size_t offset = tdm__replica_floats_at(replica, plan->params[node->param[i]].offset);
-        args->param[i] = replica->param + offset;
-        if (replica->param_bf16 != NULL) args->param_bf16[i] = (const uint16_t *)replica->param_bf16 + offset;
-    }
+    set_params(replica, node, args);
     for (int i = 0; i < node->desc.buffer_count; i++) {
         const tdm_plan_buffer *buffer = &plan->buffers[node->buffer[i]];
-        char *at = replica->buffer + (buffer->offset - plan->stages[replica->stage].buffer_at);
+        char *at = buffers_of(replica) + (buffer->offset - plan->stages[replica->stage].buffer_at);
         if (buffer->def.is_counter)
             args->counter = (int64_t *)(void *)at;
         else

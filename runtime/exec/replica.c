@@ -35,6 +35,8 @@ static tdm_status open_activations(tdm_replica *replica) {
 static tdm_status open_arenas(tdm_replica *replica, const tdm_replica_options *options) {
     const tdm_plan *plan = replica->plan;
     const size_t floats = tdm__replica_floats(replica), trained = tdm__replica_trained(replica) * sizeof(float);
+    replica->weights = options->weights;
+    if (replica->weights != NULL) return open_activations(replica);
     TDM_TRY(tdm__replica_allocate(replica, floats * sizeof(float), &replica->param, "parameters"));
     TDM_TRY(open_gradients(replica, options->grad));
     replica->state_count = options->state_count;
@@ -111,7 +113,7 @@ static tdm_status open_stages(tdm_replica *replica, const tdm_replica_options *o
 static tdm_status open_all(tdm_replica *replica, const tdm_replica_options *options) {
     TDM_TRY(open_stages(replica, options));
     TDM_TRY(open_arenas(replica, options));
-    TDM_TRY(open_ranges(replica, options->takes_norms));
+    if (replica->plan->options.training) TDM_TRY(open_ranges(replica, options->takes_norms));
     TDM_TRY(open_loss_weight(replica, options->loss_weight));
     TDM_TRY(tdm__mirror_open(replica));
     TDM_TRY(tdm__recorder_open(replica, options->untimed));

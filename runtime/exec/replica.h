@@ -81,18 +81,27 @@ typedef struct tdm_mirror {
     float *gradient;              /* of the output, where the loss computes in floats but the plan does not */
 } tdm_mirror;
 
+/* Parameters and buffers that replicas which only predict read and do not own: several use the same, and parameters may
+ * lie in a file. Each parameter begins at a multiple of TDM_ALIGN and is in PyTorch's layout. */
+typedef struct tdm_weights {
+    const float *const *param;         /* by their index in the graph */
+    const uint16_t *const *param_bf16; /* the same in bf16, where the precision is that; else NULL */
+    const char *buffer;                /* the arena of buffers; the same for every number of rows */
+} tdm_weights;
+
 typedef struct tdm_replica tdm_replica;
 struct tdm_replica {
     const tdm_plan *plan;
     const tdm_host *host;
     tdm_device *device;
-    int index;            /* in device_ids, or the rank */
-    int stage;            /* of plan->stages: the part of the plan that it runs */
-    tdm_replica **stages; /* [plan->stage_count]: all of them, this one among them; owned by the first */
-    int64_t micro_batch;  /* that is being computed: of the stage's memory for activations it has a part */
-    uint64_t seed;        /* of the counter-based generator */
-    size_t memory_bytes;  /* of the device, for all that follows */
-    size_t lent_bytes;    /* of these, what others have allocated: memory that ranks share, compression's */
+    int index;                  /* in device_ids, or the rank */
+    int stage;                  /* of plan->stages: the part of the plan that it runs */
+    tdm_replica **stages;       /* [plan->stage_count]: all of them, this one among them; owned by the first */
+    int64_t micro_batch;        /* that is being computed: of the stage's memory for activations it has a part */
+    uint64_t seed;              /* of the counter-based generator */
+    size_t memory_bytes;        /* of the device, for all that follows */
+    size_t lent_bytes;          /* of these, what others have allocated: memory that ranks share, compression's */
+    const tdm_weights *weights; /* of a replica that predicts with those of others; NULL: it has arenas of its own */
 
     /* Arenas; of a stage, its ranges of them: see tdm__replica_floats_at. */
     float *param;        /* plan->param_floats */
@@ -124,6 +133,7 @@ typedef struct tdm_replica_options {
     int state_count;                /* of the optimizer: arenas of state */
     float *grad;                    /* a communicator's memory for the gradient arena; NULL: the replica allocates it */
     const tdm_numbers *loss_weight; /* tdm__loss_weight of the job; NULL: none */
+    const tdm_weights *weights;     /* borrowed; only without training, on one stage in host memory. NULL: its own */
     bool averages;                  /* it keeps an average of the parameters */
     bool takes_norms;               /* the optimizer does */
     uint64_t seed;

@@ -1,0 +1,92 @@
+/* tandem/model.h - a trained model that only predicts.
+ *
+ * One file is the model: a safetensors file whose metadata holds the architecture, the transforms of its data, the names
+ * of its classes and where it comes from (runtime/docs/models.md). `tandem export` and tdm_model_export write one, and
+ * the model.safetensors of every checkpoint is one.
+ *
+ * A handle needs no job, no data and no optimizer. It computes on the CPU, and the file's weights are read where the file
+ * is mapped: the file must not change while the model is open; replace it by renaming another.
+ *
+ * Threads: any number of threads may call the functions that predict, at once, on one handle. Each call computes on the
+ * calling thread; tdm_model_options.threads adds others. Opening and closing is one thread's.
+ *
+ * Samples: they are given as the data trained on had them, and data.transform of the file is applied as in evaluation:
+ * `to_float` (/ 255) to bytes alone, `normalize` to bytes and floats, steps for pictures to encoded pictures alone.
+ * TDM_INPUT_READY says that a sample is what the model takes, as after the transform. */
+#ifndef TANDEM_MODEL_H
+#define TANDEM_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tandem/host.h>
+
+TDM_BEGIN_DECLS
+
+typedef struct tdm_model tdm_model;
+
+typedef struct tdm_model_options {
+    uint32_t size;
+    const tdm_host *host;    /* NULL: tdm_host_default(); called by any thread that predicts */
+    const char *module_path; /* NULL: TANDEM_MODULE_PATH and the folders next to the library */
+    int threads;             /* that one call computes on, the calling one among them; they change no bit. At least 1 */
+} tdm_model_options;
+#define TDM_MODEL_OPTIONS_INIT \
+    { sizeof(tdm_model_options), NULL, NULL, 1 }
+
+/* Opens a model in *out; end it with tdm_model_close. options NULL: TDM_MODEL_OPTIONS_INIT. A file that is no model, or
+ * is damaged, is TDM_E_CHECKPOINT: its header is checked before anything is allocated by it, its numbers are not looked
+ * at (`tandem ckpt verify` does). A model that cannot predict one sample by itself, because a layer takes the statistics
+ * of the batch, is TDM_E_UNSUPPORTED. */
+TDM_API tdm_status tdm_model_open(tdm_model **out, const char *path, const tdm_model_options *options);
+/* The same from memory, which is borrowed until tdm_model_close. Weights are used where they lie if `bytes` begins at a
+ * multiple of 64, and else copied. */
+TDM_API tdm_status tdm_model_open_memory(tdm_model **out, const void *bytes, size_t count,
+                                         const tdm_model_options *options);
+/* No call may be in progress. NULL is allowed. */
+TDM_API void tdm_model_close(tdm_model *model);
+
+/* What a model is. Set `size` with TDM_MODEL_INFO_INIT. Texts are owned by the model. */
+typedef struct tdm_model_info {
+    uint32_t size;
+    int input_ndim;
+    int64_t input[6];                  /* shape of a sample: channels, height, width, or a number of features */
+    int64_t input_width, output_width; /* numbers of a sample, and of its outputs */
+    int64_t parameters;                /* numbers that were learned */
+    int64_t classes;                   /* that have names; 0: none */
+    int has_labels;                    /* non-zero: an output is the score of a class: the logit, before softmax */
+    int has_logits;                    /* non-zero: an output is the logit of a target of 0 to 1 */
+    const char *name;                  /* of the job */
+    const char *origin;                /* of an exported file: run, step, hash of the parameters; NULL: not said */
+    const char *text;                  /* the model as YAML */
+    size_t mapped_bytes, copied_bytes; /* of the weights: used in the file, and copied when it was opened */
+} tdm_model_info;
+#define TDM_MODEL_INFO_INIT \
+    { sizeof(tdm_model_info), 0, {0, 0, 0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0 }
+TDM_API tdm_status tdm_model_get_info(const tdm_model *model, tdm_model_info *out);
+/* Returns the name of a class; NULL if it has none. Owned by the model. */
+TDM_API const char *tdm_model_class_name(const tdm_model *model, int64_t index);
+
+typedef enum tdm_input {
+    TDM_INPUT_FLOATS, /* float[rows][input_width], before data.transform */
+    TDM_INPUT_BYTES, /* unsigned char[rows][input_width], before data.transform; of pictures: [channels][height][width] */
+    TDM_INPUT_READY /* float[rows][input_width] that the model takes */
+} tdm_input;
+
+/* Computes y[rows][output_width] from `rows` samples of kind `input` (tdm_input), in evaluation mode. Rows go through the
+ * model in pieces of 32, 16, 8, 4, 2 and 1: one sample costs what one sample costs. Any thread. */
+TDM_API tdm_status tdm_model_predict(tdm_model *model, int input, const void *x, int64_t rows, float *y);
+/* Reads a picture, JPEG or PNG, from a file or from memory, and makes of it a sample of kind TDM_INPUT_READY:
+ * x[input_width]. TDM_E_DATA says what is wrong with the picture; TDM_E_UNSUPPORTED, if there is no module `image`. Any
+ * thread. */
+TDM_API tdm_status tdm_model_read_picture(tdm_model *model, const char *path, float *x);
+TDM_API tdm_status tdm_model_decode_picture(tdm_model *model, const void *bytes, size_t count, float *x);
+
+/* Writes the model of a checkpoint (a step directory, a run directory, or its model.safetensors) into the file `to`,
+ * which must not exist yet. Of a run with train.ema and eval.weights: ema, that is the average. *report becomes one line
+ * about what was written, free it with tdm_free; it may be NULL. TDM_E_CHECKPOINT if the checkpoint does not carry its
+ * model, as those of earlier versions do not. */
+TDM_API tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *to, char **report);
+
+TDM_END_DECLS
+#endif

@@ -1,0 +1,171 @@
+/* From a checkpoint to the file that is the model: its weights, with what the metadata says of the model and of where it
+ * comes from. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <tandem/tandem.h>
+
+#include "runtime/base/status.h"
+#include "runtime/base/text/json_write.h"
+#include "runtime/graph/graph.h"
+#include "runtime/model/model.h"
+
+typedef struct exporting {
+    const tdm_host *host;
+    tdm_zone zone;
+    tdm_ckpt *ckpt;
+    const tdm_tensor_file *file; /* the one of the checkpoint that is exported */
+    bool is_average;
+    tdm_config *config; /* of the text of the model */
+    tdm_tensor *tensor;
+    char *bytes; /* of all tensors */
+} exporting;
+
+/* A checked configuration in *out. */
+static tdm_status read_config(tdm_config **out, const tdm_host *host, const char *text, const char *name) {
+    TDM_TRY(tdm_config_parse(out, host, text, strlen(text), name, NULL));
+    TDM_TRY(tdm_config_predicts(*out));
+    return tdm_config_check(*out);
+}
+
+/* Predictions of a run take the average, unless its configuration says otherwise. One that this build cannot read says
+ * nothing. */
+static tdm_status choose_file(exporting *e) {
+    const tdm_tensor_file *average = tdm__ckpt_average(e->ckpt);
+    const char *text = NULL;
+    tdm_config *config = NULL;
+    e->file = tdm__ckpt_model(e->ckpt);
+    if (average == NULL) return TDM_OK;
+    e->is_average = true;
+    TDM_TRY(tdm__ckpt_config(e->ckpt, &text));
+    tdm_error before;
+    tdm__error_save(&before);
+    if (text != NULL && read_config(&config, e->host, text, "config") == TDM_OK)
+        e->is_average = tdm_config_job(config)->eval.weights == TDM_WEIGHTS_EMA;
+    tdm_config_free(config);
+    (void)tdm__error_restore(&before, NULL);
+    if (e->is_average) e->file = average;
+    return TDM_OK;
+}
+
+static tdm_status read_model(exporting *e) {
+    const char *text = tdm__tensor_file_note(e->file, TDM_NOTE_MODEL), *path = tdm__ckpt_path(e->ckpt);
+    if (text == NULL)
+        TDM_FAIL(
+            TDM_E_CHECKPOINT,
+            "%s does not carry its model (tandem.model in the metadata): an earlier version saved it, or YAML cannot "
+            "say it; `tandem train` with the same --run-dir and one more step saves one that does",
+            path);
+    const tdm_status status = read_config(&e->config, e->host, text, "tandem.model");
+    if (status == TDM_E_CONFIG) TDM_FAIL(TDM_E_CHECKPOINT, "%s: tandem.model: %s", path, tdm_error_message());
+    return status;
+}
+
+static tdm_status read_tensors(exporting *e) {
+    const int count = tdm__tensor_file_count(e->file);
+    size_t bytes = 0, at = 0;
+    for (int i = 0; i < count; i++) bytes += tdm__tensor_file_get(e->file, i)->bytes;
+    TDM_TRY(tdm__zone_new(&e->zone, &e->tensor, (size_t)count, sizeof(*e->tensor)));
+    TDM_TRY(tdm__new_pages(e->host, &e->bytes, bytes, "the weights to export"));
+    for (int i = 0; i < count; i++) {
+        e->tensor[i] = *tdm__tensor_file_get(e->file, i);
+        TDM_TRY(tdm__tensor_file_read(e->file, &e->tensor[i], e->bytes + at));
+        e->tensor[i].data = e->bytes + at;
+        at += e->tensor[i].bytes;
+    }
+    return TDM_OK;
+}
+
+static int by_name(const void *a, const void *b) {
+    const tdm_tensor *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+/* As a run's params_xxh3: of all parameters in the order of their names. */
+static tdm_status hash_params(const exporting *e, char out[TDM_HASH_TEXT]) {
+    const tdm_graph *graph = tdm_config_graph(e->config);
+    const tdm_tensor **param;
+    tdm_hasher *hasher;
+    tdm_zone zone;
+    tdm__zone_init(&zone, e->host);
+    tdm_status status = tdm__zone_new(&zone, &param, graph->param_count, sizeof(*param));
+    for (size_t i = 0; status == TDM_OK && i < graph->param_count; i++) {
+        const tdm_tensor *at = tdm__tensor_file_find(e->file, graph->params[i].name);
+        if (at != NULL) param[i] = &e->tensor[at - tdm__tensor_file_get(e->file, 0)];
+        if (at == NULL)
+            status =
+                tdm__fail(TDM_E_CHECKPOINT, __FILE__, __LINE__, NULL, "%s: the tensor '%s' of its model is missing",
+                          tdm__ckpt_path(e->ckpt), graph->params[i].name);
+    }
+    if (status == TDM_OK) status = tdm__hash_open(&hasher, e->host);
+    if (status == TDM_OK) {
+        qsort(param, graph->param_count, sizeof(*param), by_name);
+        for (size_t i = 0; i < graph->param_count; i++) tdm__hash_add(hasher, param[i]->data, param[i]->bytes);
+        tdm__hash_print(out, tdm__hash_value(hasher));
+        tdm__hash_close(hasher);
+    }
+    tdm__zone_deinit(&zone);
+    return status;
+}
+
+static tdm_status print_origin(const exporting *e, tdm_text *out) {
+    const tdm_ckpt_state *state = tdm__ckpt_state(e->ckpt);
+    char hash[TDM_HASH_TEXT];
+    TDM_TRY(hash_params(e, hash));
+    tdm_json_out json = tdm__json_out(out, " ");
+    tdm__json_put(&json, "{ run:%s", tdm_config_job(e->config)->name);
+    if (state != NULL) tdm__json_put(&json, "step:%lld", (long long)state->step);
+    tdm__json_put(&json, "params_xxh3:%s weights:%s tandem:%s }", hash, e->is_average ? "ema" : "model", tdm_version());
+    if (out->failed) TDM_FAIL(TDM_E_MEMORY, "out of memory for the origin of a model");
+    return TDM_OK;
+}
+
+static tdm_status write(const exporting *e, const char *to, const char *origin, tdm_text *report) {
+    const tdm_ckpt_state *state = tdm__ckpt_state(e->ckpt);
+    const char *note[TDM_NOTES], *metadata[TDM_METADATA];
+    char step[TDM_METADATA_STEP];
+    uint64_t bytes;
+    for (int i = 0; i < TDM_NOTES; i++) note[i] = tdm__tensor_file_note(e->file, (tdm_note)i);
+    note[TDM_NOTE_ORIGIN] = origin;
+    tdm__tensor_metadata(metadata, step, state != NULL ? state->step : -1, note);
+    const int count = tdm__tensor_file_count(e->file);
+    TDM_TRY(
+        tdm__tensor_file_write(e->host, &tdm__file_system, NULL, to, e->tensor, count, metadata, NULL, NULL, &bytes));
+    char size[32];
+    tdm__text_printf(report, "%d tensors, %lld parameters, %s", count,
+                     (long long)tdm_graph_param_count(tdm_config_graph(e->config)), tdm__print_bytes(size, bytes));
+    if (state != NULL) tdm__text_printf(report, ", step %lld", (long long)state->step);
+    if (e->is_average) tdm__text_puts(report, ", the average of the weights (train.ema)");
+    return TDM_OK;
+}
+
+static tdm_status export_all(exporting *e, const char *from, const char *to, tdm_text *report) {
+    tdm_text origin;
+    TDM_TRY(tdm__ckpt_open_any(&e->ckpt, e->host, from));
+    TDM_TRY(choose_file(e));
+    TDM_TRY(read_model(e));
+    TDM_TRY(read_tensors(e));
+    tdm__text_init(&origin, e->host);
+    tdm_status status = print_origin(e, &origin);
+    if (status == TDM_OK) status = write(e, to, origin.data, report);
+    tdm__text_deinit(&origin);
+    return status;
+}
+
+tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *to, char **report) {
+    tdm_text text;
+    if (from == NULL || to == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_export: a path is NULL");
+    if (report != NULL) *report = NULL;
+    TDM_TRY(tdm__host_take(&host));
+    exporting e = {.host = host};
+    tdm__zone_init(&e.zone, host);
+    tdm__text_init(&text, host);
+    tdm_status status = export_all(&e, from, to, &text);
+    if (status == TDM_OK && report != NULL) status = tdm__text_take_public(&text, report);
+    tdm__text_deinit(&text);
+    tdm__delete_pages(host, e.bytes);
+    tdm_config_free(e.config);
+    tdm__ckpt_close(e.ckpt);
+    tdm__zone_deinit(&e.zone);
+    return status;
+}

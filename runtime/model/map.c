@@ -1,0 +1,29 @@
+#include "runtime/model/map.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/base/status.h"
+#include "runtime/base/system/file.h"
+
+tdm_status tdm__map_open(tdm_map *out, const char *path, tdm_status missing) {
+    uint64_t count;
+    int fd;
+    *out = (tdm_map){NULL, 0};
+    TDM_TRY(tdm__file_open(&fd, &count, NULL, path, missing));
+    void *bytes =
+        count > 0 && count <= SIZE_MAX ? mmap(NULL, (size_t)count, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    const int error = errno;
+    close(fd);
+    if (count == 0) TDM_FAIL(missing, "%s: the file is empty", path);
+    if (bytes == MAP_FAILED) return tdm__file_fail("map", NULL, path, error);
+    *out = (tdm_map){bytes, (size_t)count};
+    return TDM_OK;
+}
+
+void tdm__map_close(tdm_map *map) {
+    if (map->bytes != NULL) (void)munmap((void *)(uintptr_t)map->bytes, map->count);
+    *map = (tdm_map){NULL, 0};
+}

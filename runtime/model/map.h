@@ -1,0 +1,20 @@
+/* A file as memory. */
+#ifndef TDM_MODEL_MAP_H
+#define TDM_MODEL_MAP_H
+
+#include <stddef.h>
+
+#include <tandem/status.h>
+
+typedef struct tdm_map {
+    const void *bytes; /* NULL: nothing is mapped */
+    size_t count;
+} tdm_map;
+
+/* Maps a whole regular file for reading; its pages are read when they are used, and shared by all processes that map it.
+ * If the file is cut short meanwhile, using what is gone is a fault of the machine (SIGBUS). Fails with `missing` if
+ * there is no such file, or it is empty. */
+tdm_status tdm__map_open(tdm_map *out, const char *path, tdm_status missing);
+void tdm__map_close(tdm_map *map);
+
+#endif

@@ -1,0 +1,144 @@
+/* Opening and closing a model, and what it says of itself. See tandem/model.h. */
+#include "runtime/model/model.h"
+
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/graph/graph.h"
+
+/* ---- opening ---- */
+
+static tdm_status take_options(tdm_model_options *to, const tdm_model_options *from) {
+    if (from != NULL && (from->size < sizeof(from->size) || from->size > sizeof(*to)))
+        TDM_FAIL(TDM_E_USAGE,
+                 "tdm_model_open: options.size is %u, this library knows %zu; start with TDM_MODEL_OPTIONS_INIT",
+                 from->size, sizeof(*to));
+    if (from != NULL) memcpy(to, from, from->size);
+    if (to->threads < 1 || to->threads > 1024)
+        TDM_FAIL(TDM_E_USAGE, "tdm_model_open: options.threads must be 1 to 1024, got %d", to->threads);
+    return tdm__host_take(&to->host);
+}
+
+static tdm_status open_lock(tdm_model *model) {
+    if (pthread_mutex_init(&model->lock, NULL) != 0) TDM_FAIL(TDM_E_MEMORY, "model: no memory for a lock");
+    model->has_lock = true;
+    return TDM_OK;
+}
+
+/* With the first workspace, so that the first sample waits for nothing. */
+static tdm_status open_parts(tdm_model *model, const void *bytes, size_t count) {
+    tdm_compute_options compute = {.device = TDM_DEVICE_CPU, .module_path = model->options.module_path};
+    const tdm_plan *plan;
+    tdm_workspace *first;
+    TDM_TRY(open_lock(model));
+    TDM_TRY(tdm__tensor_file_open_memory(&model->file, model->host, bytes, count, model->path));
+    TDM_TRY(tdm__model_read(model));
+    compute.kernels = model->job.parallel.kernels;
+    TDM_TRY(tdm__compute_open(&model->compute, model->host, &compute));
+    TDM_TRY(tdm__model_plan(model, 0, &plan));
+    TDM_TRY(tdm__model_bind(model));
+    TDM_TRY(tdm__workspace_take(model, 0, &first));
+    tdm__workspace_give(model, 0, first);
+    return TDM_OK;
+}
+
+static tdm_status new_model(tdm_model **out, const char *path, const tdm_model_options *options) {
+    tdm_model_options taken = TDM_MODEL_OPTIONS_INIT;
+    tdm_model *model = NULL;
+    TDM_TRY(take_options(&taken, options));
+    TDM_TRY(tdm__new(taken.host, &model, 1, sizeof(*model), "model"));
+    model->host = taken.host;
+    model->options = taken;
+    tdm__zone_init(&model->zone, model->host);
+    model->transform.host = model->host;
+    TDM_TRY_ELSE(tdm__zone_text(&model->zone, &model->path, path), tdm_model_close(model));
+    *out = model;
+    return TDM_OK;
+}
+
+/* The caller's texts are not needed after opening. */
+static tdm_status fail_closed(tdm_model *model) {
+    tdm_error error;
+    tdm__error_save(&error);
+    tdm_model_close(model);
+    return tdm__error_restore(&error, NULL);
+}
+
+tdm_status tdm_model_open(tdm_model **out, const char *path, const tdm_model_options *options) {
+    tdm_model *model;
+    if (out == NULL || path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_open: out or path is NULL");
+    *out = NULL;
+    TDM_TRY(new_model(&model, path, options));
+    tdm_status status = tdm__map_open(&model->map, path, TDM_E_CHECKPOINT);
+    if (status == TDM_OK) status = open_parts(model, model->map.bytes, model->map.count);
+    if (status != TDM_OK) return fail_closed(model);
+    *out = model;
+    return TDM_OK;
+}
+
+tdm_status tdm_model_open_memory(tdm_model **out, const void *bytes, size_t count, const tdm_model_options *options) {
+    tdm_model *model;
+    if (out == NULL || bytes == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_open_memory: out or bytes is NULL");
+    *out = NULL;
+    TDM_TRY(new_model(&model, "model in memory", options));
+    const tdm_status status = open_parts(model, bytes, count);
+    if (status != TDM_OK) return fail_closed(model);
+    *out = model;
+    return TDM_OK;
+}
+
+void tdm_model_close(tdm_model *model) {
+    if (model == NULL) return;
+    const tdm_host *host = model->host;
+    for (int i = 0; i < TDM_MODEL_PIECES; i++) {
+        for (tdm_workspace *w = model->piece[i].free, *next; w != NULL; w = next) {
+            next = w->next;
+            tdm__workspace_close(model, w);
+        }
+        tdm__plan_free(model->piece[i].plan);
+    }
+    for (tdm_picture_desk *desk = model->desks, *next; desk != NULL; desk = next) {
+        next = desk->next;
+        tdm__picture_input_close(desk->input);
+        tdm__delete(host, desk);
+    }
+    if (model->has_lock) pthread_mutex_destroy(&model->lock);
+    tdm__delete_pages(host, model->copies);
+    tdm__compute_close(&model->compute, host);
+    tdm__transform_deinit(&model->transform);
+    tdm_config_free(model->config);
+    tdm__tensor_file_close(model->file);
+    tdm__map_close(&model->map);
+    tdm__zone_deinit(&model->zone);
+    tdm__delete(host, model);
+}
+
+/* ---- what it says of itself ---- */
+
+tdm_status tdm_model_get_info(const tdm_model *model, tdm_model_info *out) {
+    if (model == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_get_info: a pointer is NULL");
+    if (out->size < sizeof(out->size) || out->size > sizeof(*out))
+        TDM_FAIL(TDM_E_USAGE, "tdm_model_get_info: size is %u; start with TDM_MODEL_INFO_INIT", out->size);
+    const tdm_shape *input = &model->graph->values[model->graph->input].shape;
+    tdm_model_info info = {.size = out->size,
+                           .input_ndim = input->ndim,
+                           .input_width = tdm__shape_count(input),
+                           .output_width = tdm_graph_output_width(model->graph),
+                           .parameters = tdm_graph_param_count(model->graph),
+                           .classes = model->classes.count,
+                           .has_labels = tdm_job_has_labels(&model->job),
+                           .has_logits = tdm_job_has_logits(&model->job),
+                           .name = model->job.name,
+                           .origin = tdm__tensor_file_note(model->file, TDM_NOTE_ORIGIN),
+                           .text = tdm__tensor_file_note(model->file, TDM_NOTE_MODEL),
+                           .mapped_bytes = model->map.bytes != NULL ? model->mapped_bytes : 0,
+                           .copied_bytes = model->copied_bytes};
+    memcpy(info.input, input->dim, (size_t)input->ndim * sizeof(*info.input));
+    memcpy(out, &info, out->size);
+    return TDM_OK;
+}
+
+const char *tdm_model_class_name(const tdm_model *model, int64_t index) {
+    if (model == NULL || index < 0 || index >= model->classes.count) return NULL;
+    return model->classes.name[index];
+}

@@ -1,0 +1,78 @@
+/* From the text in the file's metadata to a job and a graph. The file may come from anywhere: its text is read by the
+ * same code, with the same limits, as a configuration; what could make the reader look elsewhere is refused or left
+ * out. */
+#include <string.h>
+
+#include "runtime/base/isa.h"
+#include "runtime/base/status.h"
+#include "runtime/graph/graph.h"
+#include "runtime/model/model.h"
+
+static tdm_status read_text(tdm_model *model) {
+    const char *text = tdm__tensor_file_note(model->file, TDM_NOTE_MODEL);
+    if (text == NULL)
+        TDM_FAIL(
+            TDM_E_CHECKPOINT,
+            "%s: weights without their model: its metadata has no tandem.model; `tandem export RUN -o FILE` writes "
+            "a file that has it",
+            model->path);
+    if (strstr(text, "${") != NULL)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: tandem.model in its metadata has '${', which no model needs", model->path);
+    TDM_TRY(tdm_config_parse(&model->config, model->host, text, strlen(text), "tandem.model", NULL));
+    TDM_TRY(tdm_config_predicts(model->config));
+    const tdm_status status = tdm_config_check(model->config);
+    if (status == TDM_E_CONFIG || status == TDM_E_UNSUPPORTED)
+        TDM_FAIL(status == TDM_E_CONFIG ? TDM_E_CHECKPOINT : status, "%s: %s", model->path, tdm_error_message());
+    return status;
+}
+
+/* Neither data nor devices of whoever wrote the file. A precision that this processor lacks becomes f32: the numbers are
+ * more exact then. */
+static void take_job(tdm_model *model) {
+    const tdm_job *job = tdm_config_job(model->config);
+    const bool is_ref = job->parallel.kernels == TDM_KERNELS_REF;
+    model->job = *job;
+    tdm_job_predicts(&model->job);
+    model->job.weights = NULL;
+    model->job.data.train.format = model->job.data.eval.format = TDM_DATA_NONE;
+    if (job->train.precision == TDM_TF32 || (job->train.precision == TDM_BF16 && !is_ref && !tdm__has_amx_bf16()))
+        model->job.train.precision = TDM_F32;
+    model->graph = tdm_config_graph(model->config);
+}
+
+static tdm_status check_rows(const tdm_model *model) {
+    const tdm_rows_fault fault = tdm__graph_rows_fault(model->graph, 1, false);
+    if (fault.node == NULL) return TDM_OK;
+    TDM_FAIL(TDM_E_UNSUPPORTED,
+             "%s: %s '%s' takes the statistics of the batch, so the model cannot predict one sample by itself; "
+             "`tandem predict RUN` predicts in the batches of its evaluation",
+             model->path, fault.node->op->name, fault.node->name);
+}
+
+static tdm_status read_classes(tdm_model *model) {
+    const char *text = tdm__tensor_file_note(model->file, TDM_NOTE_CLASSES);
+    const long long outputs = (long long)tdm_graph_output_width(model->graph);
+    if (text == NULL) return TDM_OK;
+    const tdm_status status = tdm__classes_parse(&model->classes, &model->zone, text);
+    if (status == TDM_E_CHECKPOINT) TDM_FAIL(status, "%s: %s", model->path, tdm_error_message());
+    TDM_TRY(status);
+    if (model->classes.count > outputs)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: tandem.classes in its metadata has %lld names, and the model %lld outputs",
+                 model->path, (long long)model->classes.count, outputs);
+    return TDM_OK;
+}
+
+static tdm_status read_transform(tdm_model *model) {
+    const tdm_transform_spec *spec = &model->job.data.transform;
+    const tdm_dataset like = {.x_shape = model->graph->values[model->graph->input].shape, .x_is_bytes = true};
+    model->transforms_floats = spec->mean.count > 0;
+    return tdm__transform_init(&model->transform, model->host, spec, &like);
+}
+
+tdm_status tdm__model_read(tdm_model *model) {
+    TDM_TRY(read_text(model));
+    take_job(model);
+    TDM_TRY(check_rows(model));
+    TDM_TRY(read_classes(model));
+    return read_transform(model);
+}

@@ -1,0 +1,121 @@
+/* Predicting: samples become what the model takes, and go through it in pieces. */
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/graph/graph.h"
+#include "runtime/model/model.h"
+
+/* One piece: `x` are its samples, of kind `input`. */
+typedef struct piece_call {
+    tdm_input input;
+    const char *x;
+    float *y;
+    int64_t rows;
+    size_t width; /* numbers of a sample */
+} piece_call;
+
+/* What kernels read: the caller's own memory if nothing is to be done to it. */
+static const float *make_ready(const tdm_model *model, const piece_call *call, float *ready) {
+    if (call->input == TDM_INPUT_READY || (call->input == TDM_INPUT_FLOATS && !model->transforms_floats))
+        return (const float *)(const void *)call->x;
+    if (call->input == TDM_INPUT_FLOATS) memcpy(ready, call->x, (size_t)call->rows * call->width * sizeof(*ready));
+    for (int64_t i = 0; i < call->rows; i++) {
+        float *row = ready + (size_t)i * call->width;
+        if (call->input == TDM_INPUT_BYTES)
+            tdm__transform_bytes(&model->transform, (const unsigned char *)call->x + (size_t)i * call->width, row);
+        else
+            tdm__transform_floats(&model->transform, row);
+    }
+    return ready;
+}
+
+static tdm_status run(const tdm_model *model, const piece_call *call, tdm_workspace *w) {
+    tdm_shard shard = {
+        .rows = call->rows, .x = (float *)(uintptr_t)make_ready(model, call, w->ready), .position = w->position};
+    const float *output;
+    tdm_rows rows;
+    TDM_TRY(tdm__replica_take_samples(w->replica, &shard, &rows));
+    TDM_TRY(tdm__exec_evaluate(w->replica, &rows));
+    TDM_TRY(tdm__replica_fetch_output(w->replica, rows.rows, &output));
+    memcpy(call->y, output, (size_t)(rows.rows * w->replica->plan->output_width) * sizeof(*output));
+    return TDM_OK;
+}
+
+/* A workspace in which a call has failed is not used again. */
+static tdm_status predict_piece(tdm_model *model, int piece, const piece_call *call) {
+    tdm_workspace *w;
+    TDM_TRY(tdm__workspace_take(model, piece, &w));
+    TDM_TRY_ELSE(run(model, call, w), tdm__workspace_close(model, w));
+    tdm__workspace_give(model, piece, w);
+    return TDM_OK;
+}
+
+/* The largest piece that so many rows fill. */
+static int piece_of(int64_t rows) {
+    int piece = TDM_MODEL_PIECES - 1;
+    while (rows < INT64_C(1) << piece) piece--;
+    return piece;
+}
+
+tdm_status tdm_model_predict(tdm_model *model, int input, const void *x, int64_t rows, float *y) {
+    if (model == NULL || x == NULL || y == NULL || rows < 0)
+        TDM_FAIL(TDM_E_USAGE, "tdm_model_predict: a pointer is NULL or rows is negative");
+    if (input < TDM_INPUT_FLOATS || input > TDM_INPUT_READY)
+        TDM_FAIL(TDM_E_USAGE, "tdm_model_predict: input must be one of tdm_input, got %d", input);
+    const int64_t outputs = tdm_graph_output_width(model->graph);
+    const size_t width = model->transform.channels * model->transform.plane;
+    const size_t number = input == TDM_INPUT_BYTES ? 1 : sizeof(float);
+    for (int64_t first = 0; first < rows;) {
+        const int piece = piece_of(rows - first);
+        const piece_call call = {.input = (tdm_input)input,
+                                 .x = (const char *)x + (size_t)first * width * number,
+                                 .y = y + first * outputs,
+                                 .rows = INT64_C(1) << piece,
+                                 .width = width};
+        TDM_TRY(predict_piece(model, piece, &call));
+        first += call.rows;
+    }
+    return TDM_OK;
+}
+
+/* ---- pictures ---- */
+
+static tdm_status take_desk(tdm_model *model, tdm_picture_desk **out) {
+    pthread_mutex_lock(&model->lock);
+    tdm_picture_desk *desk = *out = model->desks;
+    if (desk != NULL) model->desks = desk->next;
+    pthread_mutex_unlock(&model->lock);
+    if (desk != NULL) return TDM_OK;
+    TDM_TRY(tdm__new(model->host, &desk, 1, sizeof(*desk), "picture"));
+    TDM_TRY_ELSE(tdm__picture_input_open(&desk->input, model->host, &model->job.data.transform,
+                                         &model->graph->values[model->graph->input].shape, model->options.module_path),
+                 tdm__delete(model->host, desk));
+    *out = desk;
+    return TDM_OK;
+}
+
+static void give_desk(tdm_model *model, tdm_picture_desk *desk) {
+    pthread_mutex_lock(&model->lock);
+    desk->next = model->desks;
+    model->desks = desk;
+    pthread_mutex_unlock(&model->lock);
+}
+
+tdm_status tdm_model_read_picture(tdm_model *model, const char *path, float *x) {
+    tdm_picture_desk *desk;
+    if (model == NULL || path == NULL || x == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_read_picture: a pointer is NULL");
+    TDM_TRY(take_desk(model, &desk));
+    const tdm_status status = tdm__picture_input_read(desk->input, path, x);
+    give_desk(model, desk);
+    return status;
+}
+
+tdm_status tdm_model_decode_picture(tdm_model *model, const void *bytes, size_t count, float *x) {
+    tdm_picture_desk *desk;
+    if (model == NULL || bytes == NULL || x == NULL)
+        TDM_FAIL(TDM_E_USAGE, "tdm_model_decode_picture: a pointer is NULL");
+    TDM_TRY(take_desk(model, &desk));
+    const tdm_status status = tdm__picture_input_decode(desk->input, bytes, count, x);
+    give_desk(model, desk);
+    return status;
+}
