@@ -216,13 +216,7 @@ static void check_attrs(tdm_config *config, int index, tdm_layer *layer) {
     }
 }
 
-/* An unnamed layer is called by its index, so a name may not be another number. "0.conv" is not a number. */
-static void check_name(tdm_config *config, int index, tdm_layer *layer) {
-    const char *name = layer->head.name;
-    if (name == NULL) {
-        layer->name = TDM_WORDS(config, "%d", index);
-        return;
-    }
+bool tdm__layer_name_fits(const char *name, int index) {
     int64_t number;
     size_t length = strlen(name), digits = strspn(name, "0123456789");
     bool is_index = digits == length && tdm__parse_int(name, &number) && number == index;
@@ -232,7 +226,16 @@ static void check_name(tdm_config *config, int index, tdm_layer *layer) {
     for (size_t i = 0; i < length; i++) is_good = is_good && (unsigned char)name[i] > 0x20 && name[i] != 0x7F;
     unsigned char first = (unsigned char)name[0], lower = (unsigned char)(first | 0x20);
     bool is_letter = first >= 0x80 || (lower >= 'a' && lower <= 'z') || first == '_' || digits > 0;
-    if (is_good && is_letter) {
+    return is_good && is_letter;
+}
+
+static void check_name(tdm_config *config, int index, tdm_layer *layer) {
+    const char *name = layer->head.name;
+    if (name == NULL) {
+        layer->name = TDM_WORDS(config, "%d", index);
+        return;
+    }
+    if (tdm__layer_name_fits(name, index)) {
         layer->name = name;
         layer->is_named = true;
         return;

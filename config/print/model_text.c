@@ -85,6 +85,16 @@ static void put_layer(const tdm_graph *graph, size_t index, bool is_named, tdm_t
     tdm__text_puts(out, count > 0 ? "}\n" : "\n");
 }
 
+/* Programs may give names that no file may have. */
+static tdm_status check_names(const tdm_graph *graph) {
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const char *name = graph->nodes[i].name;
+        if (!tdm__layer_name_fits(name, (int)i) || strstr(name, "${") != NULL)
+            TDM_FAIL(TDM_E_UNSUPPORTED, "a YAML file cannot have the layer name '%.200s'", name);
+    }
+    return TDM_OK;
+}
+
 static tdm_status put_model(const tdm_graph *graph, tdm_text *out) {
     const tdm_shape *input = &graph->values[graph->input].shape;
     bool *named = NULL;
@@ -164,6 +174,7 @@ tdm_status tdm_config_print_model(const tdm_job *job, const tdm_graph *graph, ch
         TDM_FAIL(TDM_E_USAGE, "tdm_config_print_model: the graph is not finished; call tdm_graph_finish");
     if (graph->output != graph->nodes[graph->node_count - 1].output)
         TDM_FAIL(TDM_E_UNSUPPORTED, "the model's output is not its last layer, as it is in every YAML file");
+    TDM_TRY(check_names(graph));
     const tdm_settings settings = {.job = *job};
     tdm_text text;
     tdm__text_init(&text, graph->host);

@@ -57,7 +57,8 @@ static tdm_status read_model(exporting *e) {
             "say it; `tandem train` with the same --run-dir and one more step saves one that does",
             path);
     const tdm_status status = read_config(&e->config, e->host, text, "tandem.model");
-    if (status == TDM_E_CONFIG) TDM_FAIL(TDM_E_CHECKPOINT, "%s: tandem.model: %s", path, tdm_error_message());
+    if (status == TDM_E_CONFIG)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: tandem.model in its metadata: %s", path, tdm_error_message());
     return status;
 }
 

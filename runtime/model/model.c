@@ -131,7 +131,7 @@ tdm_status tdm_model_get_info(const tdm_model *model, tdm_model_info *out) {
                            .name = model->job.name,
                            .origin = tdm__tensor_file_note(model->file, TDM_NOTE_ORIGIN),
                            .text = tdm__tensor_file_note(model->file, TDM_NOTE_MODEL),
-                           .mapped_bytes = model->map.bytes != NULL ? model->mapped_bytes : 0,
+                           .used_bytes = model->used_bytes,
                            .copied_bytes = model->copied_bytes};
     memcpy(info.input, input->dim, (size_t)input->ndim * sizeof(*info.input));
     memcpy(out, &info, out->size);

@@ -56,7 +56,7 @@ struct tdm_model {
     tdm_compute compute;
     tdm_weights weights;
     char *copies; /* of weights that do not lie in the file as kernels want them */
-    size_t mapped_bytes, copied_bytes;
+    size_t used_bytes, copied_bytes;
 
     pthread_mutex_t lock; /* of all below, and of nothing above, which does not change any more */
     bool has_lock;

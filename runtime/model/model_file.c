@@ -22,7 +22,8 @@ static tdm_status read_text(tdm_model *model) {
     TDM_TRY(tdm_config_predicts(model->config));
     const tdm_status status = tdm_config_check(model->config);
     if (status == TDM_E_CONFIG || status == TDM_E_UNSUPPORTED)
-        TDM_FAIL(status == TDM_E_CONFIG ? TDM_E_CHECKPOINT : status, "%s: %s", model->path, tdm_error_message());
+        TDM_FAIL(status == TDM_E_CONFIG ? TDM_E_CHECKPOINT : status, "%s: tandem.model in its metadata: %s",
+                 model->path, tdm_error_message());
     return status;
 }
 

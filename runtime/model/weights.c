@@ -67,7 +67,7 @@ static tdm_status copy_param(tdm_model *model, const tdm_graph_param *param, lay
     TDM_TRY(find(model, param, &tensor));
     *out = tensor->data;
     if (can_stay(tensor)) {
-        model->mapped_bytes += tensor->bytes;
+        model->used_bytes += tensor->bytes;
         return TDM_OK;
     }
     char *copy = model->copies + at->param;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <tandem/burnin.h>
+#include <tandem/model.h>
 
 #include "tests/api/api.h"
 #include "tests/support/tdm_test.h"
@@ -418,6 +419,38 @@ TEST(data_sets) {
     CHECK(report == NULL);
 }
 
+TEST(models) {
+    tdm_model *model = NULL;
+    tdm_model_options options = TDM_MODEL_OPTIONS_INIT;
+    tdm_model_info info = TDM_MODEL_INFO_INIT;
+    char *text = NULL;
+    float x[1] = {0};
+    MISUSE(tdm_config_print_model(NULL, graph, &text));
+    MISUSE(tdm_config_print_model(&job, NULL, &text));
+    MISUSE(tdm_config_print_model(&job, graph, NULL));
+    MISUSE(tdm_model_open(NULL, "x", NULL));
+    MISUSE(tdm_model_open(&model, NULL, NULL));
+    MISUSE(tdm_model_open_memory(NULL, x, 4, NULL));
+    MISUSE(tdm_model_open_memory(&model, NULL, 4, NULL));
+    options.threads = 0;
+    MISUSE(tdm_model_open(&model, "x", &options));
+    options.size = 1;
+    MISUSE(tdm_model_open(&model, "x", &options));
+    REFUSED(tdm_model_open(&model, "no such file", NULL), TDM_E_CHECKPOINT);
+    REFUSED(tdm_model_open(&model, "/", NULL), TDM_E_CHECKPOINT);
+    REFUSED(tdm_model_open_memory(&model, x, 4, NULL), TDM_E_CHECKPOINT);
+    CHECK(model == NULL);
+    tdm_model_close(NULL);
+    MISUSE(tdm_model_get_info(NULL, &info));
+    CHECK(tdm_model_class_name(NULL, 0) == NULL);
+    MISUSE(tdm_model_predict(NULL, TDM_INPUT_READY, x, 1, x));
+    MISUSE(tdm_model_read_picture(NULL, "x", x));
+    MISUSE(tdm_model_decode_picture(NULL, x, 4, x));
+    MISUSE(tdm_model_export(NULL, NULL, "x", NULL));
+    MISUSE(tdm_model_export(NULL, "x", NULL, NULL));
+    REFUSED(tdm_model_export(NULL, "no such file", "x", NULL), TDM_E_CHECKPOINT);
+}
+
 TEST(communicators) {
     tdm_comm *two[2], *out = NULL;
     tdm_comm_request *request = NULL;
@@ -549,5 +582,6 @@ TEST(burn_in) {
 
 TEST_MAIN(graph = api_graph(NULL); api_job(&job); if (tdm_run_open(&run, &job, graph, NULL) != TDM_OK) return 1;
           RUN(status_and_host); RUN(graphs); RUN(jobs_and_opening); RUN(scale); RUN(sources); RUN(running);
-          RUN(evaluation_without_data); RUN(configs); RUN(checkpoints); RUN(data_sets); RUN(communicators);
+          RUN(evaluation_without_data); RUN(configs); RUN(checkpoints); RUN(data_sets); RUN(models);
+          RUN(communicators);
           RUN(launching); RUN(burn_in); tdm_run_close(run); tdm_graph_free(graph);)

@@ -59,7 +59,7 @@ typedef struct tdm_model_info {
     const char *name;                  /* of the job */
     const char *origin;                /* of an exported file: run, step, hash of the parameters; NULL: not said */
     const char *text;                  /* the model as YAML */
-    size_t mapped_bytes, copied_bytes; /* of the weights: used in the file, and copied when it was opened */
+    size_t used_bytes, copied_bytes;   /* of the weights: used where they lie in the file, copied when it was opened */
 } tdm_model_info;
 #define TDM_MODEL_INFO_INIT \
     { sizeof(tdm_model_info), 0, {0, 0, 0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0 }
