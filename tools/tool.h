@@ -51,9 +51,9 @@ struct tool {
     tdm_host host;                /* for every object of the library; its log lines go to log.c */
 };
 
-extern const tool_verb verb_train, verb_launch, verb_compare, verb_eval, verb_predict, verb_check, verb_show,
-    verb_explain, verb_schema, verb_plan, verb_init, verb_ckpt, verb_data, verb_bench, verb_burnin, verb_doctor,
-    verb_report, verb_manual;
+extern const tool_verb verb_train, verb_launch, verb_compare, verb_eval, verb_predict, verb_export, verb_check,
+    verb_show, verb_explain, verb_schema, verb_plan, verb_init, verb_ckpt, verb_data, verb_bench, verb_burnin,
+    verb_doctor, verb_report, verb_manual;
 
 /* A part of a verb: `ckpt ls`. */
 typedef struct tool_part {

@@ -48,14 +48,20 @@ static tdm_status choose_file(exporting *e) {
     return TDM_OK;
 }
 
-static tdm_status read_model(exporting *e) {
-    const char *text = tdm__tensor_file_note(e->file, TDM_NOTE_MODEL), *path = tdm__ckpt_path(e->ckpt);
-    if (text == NULL)
+static tdm_status find_text(const char **out, const tdm_tensor_file *file, const char *path) {
+    *out = tdm__tensor_file_note(file, TDM_NOTE_MODEL);
+    if (*out == NULL)
         TDM_FAIL(
             TDM_E_CHECKPOINT,
             "%s does not carry its model (tandem.model in the metadata): an earlier version saved it, or YAML cannot "
             "say it; `tandem train` with the same --run-dir and one more step saves one that does",
             path);
+    return TDM_OK;
+}
+
+static tdm_status read_model(exporting *e) {
+    const char *text, *path = tdm__ckpt_path(e->ckpt);
+    TDM_TRY(find_text(&text, e->file, path));
     const tdm_status status = read_config(&e->config, e->host, text, "tandem.model");
     if (status == TDM_E_CONFIG)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: tandem.model in its metadata: %s", path, tdm_error_message());
@@ -109,14 +115,20 @@ static tdm_status hash_params(const exporting *e, char out[TDM_HASH_TEXT]) {
     return status;
 }
 
+/* A file that was exported keeps where it is from. */
 static tdm_status print_origin(const exporting *e, tdm_text *out) {
     const tdm_ckpt_state *state = tdm__ckpt_state(e->ckpt);
-    char hash[TDM_HASH_TEXT];
-    TDM_TRY(hash_params(e, hash));
+    const char *known = tdm__tensor_file_note(e->file, TDM_NOTE_ORIGIN);
     tdm_json_out json = tdm__json_out(out, " ");
-    tdm__json_put(&json, "{ run:%s", tdm_config_job(e->config)->name);
-    if (state != NULL) tdm__json_put(&json, "step:%lld", (long long)state->step);
-    tdm__json_put(&json, "params_xxh3:%s weights:%s tandem:%s }", hash, e->is_average ? "ema" : "model", tdm_version());
+    char hash[TDM_HASH_TEXT];
+    if (known != NULL) tdm__text_puts(out, known);
+    if (known == NULL) {
+        TDM_TRY(hash_params(e, hash));
+        tdm__json_put(&json, "{ run:%s", tdm_config_job(e->config)->name);
+        if (state != NULL) tdm__json_put(&json, "step:%lld", (long long)state->step);
+        tdm__json_put(&json, "params_xxh3:%s weights:%s tandem:%s }", hash, e->is_average ? "ema" : "model",
+                      tdm_version());
+    }
     if (out->failed) TDM_FAIL(TDM_E_MEMORY, "out of memory for the origin of a model");
     return TDM_OK;
 }
@@ -168,5 +180,23 @@ tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *
     tdm_config_free(e.config);
     tdm__ckpt_close(e.ckpt);
     tdm__zone_deinit(&e.zone);
+    return status;
+}
+
+tdm_status tdm_model_text(const tdm_host *host, const char *path, char **out) {
+    tdm_ckpt *ckpt;
+    const char *found;
+    tdm_text text;
+    if (path == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_text: path or out is NULL");
+    *out = NULL;
+    TDM_TRY(tdm__host_take(&host));
+    TDM_TRY(tdm__ckpt_open_any(&ckpt, host, path));
+    tdm__text_init(&text, host);
+    tdm_status status = find_text(&found, tdm__ckpt_model(ckpt), path);
+    if (status == TDM_OK) {
+        tdm__text_puts(&text, found);
+        status = tdm__text_take_public(&text, out);
+    }
+    tdm__ckpt_close(ckpt);
     return status;
 }

@@ -12,7 +12,7 @@ golden exit-codes.txt "$out"
 code 0 "$tandem" help env
 has "$out" "WORLD_SIZE"
 has "$out" "TANDEM_MODULE_PATH"
-for verb in train launch compare eval predict check show explain schema plan init ckpt data bench burnin doctor report; do
+for verb in train launch compare eval predict export check show explain schema plan init ckpt data bench burnin doctor report; do
     code 0 "$tandem" "$verb" --help
     has "$out" "usage: tandem $verb"
     has "$out" "flags:"

@@ -2,6 +2,7 @@
  * Schema, a starter file. */
 #include <string.h>
 
+#include "tools/inference/inference.h"
 #include "tools/terminal/term.h"
 
 /* Writes a text of the library to stdout, or to the file of --out, and frees it. */
@@ -12,7 +13,7 @@ static int deliver(const tool *t, tdm_status status, char *made) {
 
 static int run_show(tool *t) {
     FREED_BY(job_freed) tdm_config *config = NULL;
-    int code = job_open(t, NULL, &config);
+    int code = inference_is_model(t->word[0]) ? inference_model(t, &config) : job_open(t, NULL, &config);
     if (code != TDM_OK) return code;
     char *text = NULL;
     tdm_status status;
@@ -77,9 +78,10 @@ static int run_init(tool *t) {
 
 const tool_verb verb_show = {
     "show",
-    "CONFIG [KEY] [key.path=value ...]",
+    "CONFIG | MODEL.tandem [KEY] [key.path=value ...]",
     "the whole configuration, including defaults, as valid YAML",
-    "Prints every value that a run of this file would use. With KEY, only that value.\n\n"
+    "Prints every value that a run of this file would use. With KEY, only that value. Of a\n"
+    "model (`tandem export`): what its file says, and defaults.\n\n"
     "examples:\n"
     "  tandem show job.yaml --origins          where each value comes from\n"
     "  tandem show job.yaml optimizer.lr\n"

@@ -3,10 +3,10 @@
 
 #include "tools/tool.h"
 
-const tool_verb *const tool_verbs[] = {&verb_train,  &verb_launch, &verb_compare, &verb_eval,   &verb_predict,
-                                       &verb_check,  &verb_show,   &verb_explain, &verb_schema, &verb_plan,
-                                       &verb_init,   &verb_ckpt,   &verb_data,    &verb_bench,  &verb_burnin,
-                                       &verb_doctor, &verb_report, NULL};
+const tool_verb *const tool_verbs[] = {&verb_train,  &verb_launch, &verb_compare, &verb_eval,    &verb_predict,
+                                       &verb_export, &verb_check,  &verb_show,    &verb_explain, &verb_schema,
+                                       &verb_plan,   &verb_init,   &verb_ckpt,    &verb_data,    &verb_bench,
+                                       &verb_burnin, &verb_doctor, &verb_report,  NULL};
 
 static int print_exit_codes(tool *t) {
     (void)t;

@@ -166,7 +166,7 @@ static int run(tool *t) {
 
 const tool_verb verb_predict = {
     "predict",
-    "RUN-DIR | CONFIG --weights PATH [TABLE.csv | X.npy | PICTURE | FOLDER ...] [key.path=value ...]",
+    "RUN-DIR | MODEL.tandem | CONFIG --weights PATH [TABLE.csv | X.npy | PICTURE | FOLDER ...] [key.path=value ...]",
     "the model's outputs for a table, an array, pictures or samples: CSV, JSONL or .npy",
     "With pictures (.jpg, .png) or folders of them, writes one row per picture: file,\n"
     "class, its probability, and the probability of every class. The run directory\n"
@@ -188,8 +188,11 @@ const tool_verb verb_predict = {
     "outputs (logits). Without labels: index and outputs. .npy has only the outputs,\n"
     "float32 [samples, outputs]. With RUN-DIR alone, the configuration and the\n"
     "newest good checkpoint are taken from it.\n\n"
+    "MODEL.tandem, of `tandem export`, or the model.safetensors of a checkpoint, stands\n"
+    "for its run, with the same numbers; it has no data of its own.\n\n"
     "examples:\n"
     "  tandem predict runs/a photo.jpg new/\n"
+    "  tandem predict model.tandem photo.jpg\n"
     "  tandem predict runs/a new.csv\n"
     "  tandem predict runs/a new.npy --out new.jsonl\n"
     "  tandem predict runs/a > predictions.csv\n"

@@ -6,10 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tandem/model.h>
+
 #include "tools/report/runs.h"
 #include "tools/terminal/term.h"
 
+bool inference_is_model(const char *path) {
+    return text_ends(path, ".tandem") || text_ends(path, ".safetensors");
+}
+
 static int choose_split(inference *in, const tool *t) {
+    if (inference_is_model(t->word[0]))
+        return args_wrong(
+            t, "%s is a model and has no data; give pictures, a table or an array, or a CONFIG and --weights %s",
+            t->word[0], t->word[0]);
     int eval = 1; /* the index among the choices of --split */
     if (!args_choice(t, "--split", &eval)) return TDM_E_USAGE;
     if (eval && in->job.data.eval.format == TDM_DATA_NONE) {
@@ -20,20 +30,35 @@ static int choose_split(inference *in, const tool *t) {
     return TDM_OK;
 }
 
-/* Opens the configuration: a file, or the copy in a run directory or checkpoint. *folder is NULL for a file. */
-static int open_config(inference *in, tool *t, const char **folder) {
+int inference_model(tool *t, tdm_config **out) {
+    TDM_FREED char *text = NULL;
+    tdm_config *config = NULL;
+    tdm_status status = tdm_model_text(&t->host, t->word[0], &text);
+    if (status == TDM_OK) status = tdm_config_parse(&config, &t->host, text, strlen(text), t->word[0], NULL);
+    if (status != TDM_OK) return tell_error(status);
+    (void)tdm_config_predicts(config);
+    return job_take(t, NULL, config, out);
+}
+
+/* Opens the configuration: a file, the copy in a run directory or checkpoint, or what a model says. *from is where its
+ * weights are; NULL for a file of YAML. */
+static int open_config(inference *in, tool *t, const char **from) {
     static const char name[] = "config.resolved.yaml";
+    if (inference_is_model(t->word[0])) {
+        *from = t->word[0];
+        return inference_model(t, &in->config);
+    }
     in->file = text_format("%s/%s", t->word[0], name);
-    *folder = files_is_missing(in->file) ? NULL : t->word[0];
-    if (!*folder && runs_lacks(t->word[0], name)) return TDM_E_CONFIG;
-    if (!*folder) return job_open_predicting(t, &in->config);
-    FREED char *text = files_text(*folder, name);
+    *from = files_is_missing(in->file) ? NULL : t->word[0];
+    if (!*from && runs_lacks(t->word[0], name)) return TDM_E_CONFIG;
+    if (!*from) return job_open_predicting(t, &in->config);
+    FREED char *text = files_text(*from, name);
     if (!text) {
         term_error("%s: cannot be read: %s", in->file, files_refusal(in->file, errno));
         return TDM_E_CONFIG;
     }
     tdm_config *config;
-    tdm_status status = tdm_config_parse(&config, &t->host, text, strlen(text), in->file, *folder);
+    tdm_status status = tdm_config_parse(&config, &t->host, text, strlen(text), in->file, *from);
     return status == TDM_OK ? job_take(t, NULL, config, &in->config) : tell_error(status);
 }
 
@@ -48,15 +73,14 @@ static int check_checkpoint(const tool *t) {
     return args_wrong(t, "`--checkpoint` must be best, latest or a step, got `%s`; write --weights %s", name, name);
 }
 
-/* The checkpoint of that name in the run directory that the weights come from. */
-static int choose_checkpoint(inference *in, const tool *t, const char **weights) {
+int inference_checkpoint(const tool *t, const char *run, char **out) {
     const char *name = args_flag(t, "--checkpoint");
-    if (!name) return TDM_OK;
-    if (!*weights || files_is_missing(*weights))
+    int code = check_checkpoint(t);
+    if (!name || code != TDM_OK) return code;
+    if (!run || files_is_missing(run) || inference_is_model(run))
         return args_wrong(t, "`--checkpoint` needs a run directory, as RUN-DIR or with --weights");
-    in->weights = is_step(name) ? text_format("%s/checkpoints/step-%08lld", *weights, atoll(name))
-                                : text_format("%s/checkpoints/%s", *weights, name);
-    *weights = in->weights;
+    *out = is_step(name) ? text_format("%s/checkpoints/step-%08lld", run, atoll(name))
+                         : text_format("%s/checkpoints/%s", run, name);
     return TDM_OK;
 }
 
@@ -68,8 +92,9 @@ int inference_job(inference *in, tool *t, const char **weights) {
     if (code != TDM_OK) return code;
     *weights = args_flag(t, "--weights");
     if (!*weights) *weights = folder;
-    code = choose_checkpoint(in, t, weights);
+    code = inference_checkpoint(t, *weights, &in->weights);
     if (code != TDM_OK) return code;
+    if (in->weights) *weights = in->weights;
     in->job = *tdm_config_job(in->config);
     if (*weights) {
         in->job.weights = *weights;

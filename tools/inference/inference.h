@@ -15,6 +15,13 @@ typedef struct inference {
 /* Opens the configuration of CONFIG or of a run directory, with --weights and --checkpoint: the job with its weights.
  * *weights: where they were asked for; NULL: nowhere, the job's count. */
 int inference_job(inference *in, tool *t, const char **weights);
+/* Is the word the file of a model, by its name? */
+bool inference_is_model(const char *path);
+/* Opens the configuration that the file of a model carries, with the overrides. The exit code. */
+int inference_model(tool *t, tdm_config **out);
+/* The path of the checkpoint that --checkpoint names in a run directory (NULL: there is none), into *out, which the caller
+ * frees; without the flag *out stays. The exit code. */
+int inference_checkpoint(const tool *t, const char *run, char **out);
 /* Where samples come from. */
 typedef enum inference_data {
     INFERENCE_SPLIT, /* --split of the configuration */

@@ -87,6 +87,9 @@ TDM_API tdm_status tdm_model_decode_picture(tdm_model *model, const void *bytes,
  * about what was written, free it with tdm_free; it may be NULL. TDM_E_CHECKPOINT if the checkpoint does not carry its
  * model, as those of earlier versions do not. */
 TDM_API tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *to, char **report);
+/* Reads the model's text, YAML, from a path as above, into *out; free it with tdm_free. tdm_config_parse takes it, after
+ * tdm_config_predicts. */
+TDM_API tdm_status tdm_model_text(const tdm_host *host, const char *path, char **out);
 
 TDM_END_DECLS
 #endif
