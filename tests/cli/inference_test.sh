@@ -182,3 +182,37 @@ same "$(cat e-single-eval.batch=7/metrics.jsonl | grep -o '"kind":"eval".*')" \
 code 0 "$tandem" eval batch.yaml --weights e-single-eval.batch=7 -o a.json eval.batch=7
 code 0 "$tandem" eval batch.yaml --weights e-single-eval.batch=7 -o b.json eval.batch=8
 [ "$(json a.json loss)" != "$(json b.json loss)" ] || fail "eval.batch changes nothing"
+
+# export: one file that is the model
+code 0 "$tandem" export a -o m.tandem
+has "$out" "m.tandem: "
+has "$out" "step 40"
+code 0 "$tandem" export $step --out m.safetensors
+cmp -s m.tandem m.safetensors || fail "export of a run is not that of its newest checkpoint"
+code 0 "$tandem" export m.tandem -o again.tandem
+code 0 "$tandem" ckpt diff m.tandem again.tandem
+has "$out" "every bit"
+code 0 "$tandem" ckpt verify m.tandem
+code 0 "$tandem" show m.tandem loss.type
+same "$(cat "$out")" cross_entropy loss.type
+code 0 "$tandem" predict toy.yaml --weights m.tandem
+cmp -s "$out" predicted.csv || fail "predict --weights m.tandem is not that of its run"
+code 2 "$tandem" export a
+has "$err" "-o model.tandem"
+code 2 "$tandem" export a -o model.bin
+has "$err" "must end in .tandem or .safetensors"
+code 2 "$tandem" export a -o m.tandem
+has "$err" "m.tandem already exists"
+code 8 "$tandem" export a --checkpoint 7 -o none.tandem
+code 2 "$tandem" export m.tandem --checkpoint best -o none.tandem
+code 8 "$tandem" export above -o none.tandem
+has "$err" "the newest run in it is above/deep/new"
+code 2 "$tandem" predict m.tandem
+has "$err" "m.tandem is a model and has no data"
+head -c 300 m.tandem >cut.tandem
+code 8 "$tandem" predict cut.tandem x.npy
+has "$err" "cut.tandem: cut short"
+code 0 "$tandem" ckpt convert m.tandem plain.pt
+code 0 "$tandem" ckpt convert plain.pt plain.safetensors
+code 8 "$tandem" predict plain.safetensors x.npy
+has "$err" "does not carry its model"

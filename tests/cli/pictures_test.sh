@@ -48,6 +48,11 @@ cmp -s single/evaluation.json ddp/evaluation.json || fail "evaluation.json diffe
 # Predictions need the run alone: no data, and other names of files.
 mkdir new && cp digits/four/* new/ && mv digits away
 code 0 "$tandem" predict ddp new "away/two" -o rows.csv
+# one file that is the model: the same rows, without the run
+code 0 "$tandem" export ddp -o digits.tandem
+cp digits.tandem "$work/away-from-all.tandem"
+code 0 "$tandem" predict "$work/away-from-all.tandem" new "away/two" -o model.csv
+cmp -s rows.csv model.csv || fail "predict of a model is not that of its run"
 same "$(head -1 rows.csv)" "file,class,probability,eight,five,four,nine,one,seven,six,three,two,zero" header
 same "$(wc -l <rows.csv)" $((1 + $(ls new away/two | grep -c png))) rows
 code 0 "$tandem" predict ddp away/zero/*.png --out rows.jsonl

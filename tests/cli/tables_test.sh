@@ -52,6 +52,9 @@ same "$(wc -l <"$out")" 3 "rows of predictions"
 has "$err" "tandem: warning: column 'city' has categories that the data trained on does not have, in 1 row; the first is 'Atlantis', index 1; they count as unknown"
 same "$(wc -l <"$err")" 1 "lines about unknown categories"
 code 0 "$tandem" predict single new.csv -o new.jsonl
+code 0 "$tandem" export single -o homes.tandem
+code 0 "$tandem" predict homes.tandem new.csv -o model.jsonl
+cmp -s new.jsonl model.jsonl || fail "predict of a model is not that of its run"
 has new.jsonl '{"index":0,"price":'
 same "$(grep -o '"unseen":.*' new.jsonl)" '"unseen":{"city":"Atlantis"}}' "unknown categories of rows"
 printf 'rooms,city,size\n3,Bern,100\n,Xanadu,1\n,,1\n3,Atlantis,1\n3,Xanadu,1\n' >five.csv
