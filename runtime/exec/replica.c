@@ -113,7 +113,7 @@ static tdm_status open_stages(tdm_replica *replica, const tdm_replica_options *o
 static tdm_status open_all(tdm_replica *replica, const tdm_replica_options *options) {
     TDM_TRY(open_stages(replica, options));
     TDM_TRY(open_arenas(replica, options));
-    if (replica->plan->options.training) TDM_TRY(open_ranges(replica, options->takes_norms));
+    TDM_TRY(open_ranges(replica, options->takes_norms));
     TDM_TRY(open_loss_weight(replica, options->loss_weight));
     TDM_TRY(tdm__mirror_open(replica));
     TDM_TRY(tdm__recorder_open(replica, options->untimed));

@@ -35,7 +35,7 @@ static tdm_status open_parts(tdm_model *model, const void *bytes, size_t count) 
     TDM_TRY(tdm__model_read(model));
     compute.kernels = model->job.parallel.kernels;
     TDM_TRY(tdm__compute_open(&model->compute, model->host, &compute));
-    TDM_TRY(tdm__model_plan(model, 0, &plan));
+    TDM_TRY(tdm__model_fault(model, tdm__model_plan(model, 0, &plan)));
     TDM_TRY(tdm__model_bind(model));
     TDM_TRY(tdm__workspace_take(model, 0, &first));
     tdm__workspace_give(model, 0, first);

@@ -8,6 +8,12 @@
 #include "runtime/graph/graph.h"
 #include "runtime/model/model.h"
 
+tdm_status tdm__model_fault(const tdm_model *model, tdm_status status) {
+    if (status != TDM_E_CONFIG && status != TDM_E_UNSUPPORTED) return status;
+    TDM_FAIL(status == TDM_E_CONFIG ? TDM_E_CHECKPOINT : status, "%s: tandem.model in its metadata: %s", model->path,
+             tdm_error_message());
+}
+
 static tdm_status read_text(tdm_model *model) {
     const char *text = tdm__tensor_file_note(model->file, TDM_NOTE_MODEL);
     if (text == NULL)
@@ -20,25 +26,23 @@ static tdm_status read_text(tdm_model *model) {
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: tandem.model in its metadata has '${', which no model needs", model->path);
     TDM_TRY(tdm_config_parse(&model->config, model->host, text, strlen(text), "tandem.model", NULL));
     TDM_TRY(tdm_config_predicts(model->config));
-    const tdm_status status = tdm_config_check(model->config);
-    if (status == TDM_E_CONFIG || status == TDM_E_UNSUPPORTED)
-        TDM_FAIL(status == TDM_E_CONFIG ? TDM_E_CHECKPOINT : status, "%s: tandem.model in its metadata: %s",
-                 model->path, tdm_error_message());
-    return status;
+    return tdm__model_fault(model, tdm_config_check(model->config));
 }
 
-/* Neither data nor devices of whoever wrote the file. A precision that this processor lacks becomes f32: the numbers are
- * more exact then. */
-static void take_job(tdm_model *model) {
-    const tdm_job *job = tdm_config_job(model->config);
-    const bool is_ref = job->parallel.kernels == TDM_KERNELS_REF;
-    model->job = *job;
-    tdm_job_predicts(&model->job);
-    model->job.weights = NULL;
-    model->job.data.train.format = model->job.data.eval.format = TDM_DATA_NONE;
-    if (job->train.precision == TDM_TF32 || (job->train.precision == TDM_BF16 && !is_ref && !tdm__has_amx_bf16()))
-        model->job.train.precision = TDM_F32;
+/* Only what predictions need: not the data, devices, stages or paths of whoever wrote the file. A precision that this
+ * processor lacks becomes f32: the numbers are more exact then. */
+static tdm_status take_job(tdm_model *model) {
+    const tdm_job *from = tdm_config_job(model->config);
+    const int precision = from->train.precision;
+    const bool lacks_bf16 = from->parallel.kernels != TDM_KERNELS_REF && !tdm__has_amx_bf16();
+    TDM_TRY(tdm_job_init(&model->job));
+    model->job.name = from->name;
+    model->job.data.transform = from->data.transform;
+    model->job.loss = from->loss;
+    model->job.parallel.kernels = from->parallel.kernels;
+    model->job.train.precision = precision == TDM_BF16 && !lacks_bf16 ? TDM_BF16 : TDM_F32;
     model->graph = tdm_config_graph(model->config);
+    return TDM_OK;
 }
 
 static tdm_status check_rows(const tdm_model *model) {
@@ -67,12 +71,12 @@ static tdm_status read_transform(tdm_model *model) {
     const tdm_transform_spec *spec = &model->job.data.transform;
     const tdm_dataset like = {.x_shape = model->graph->values[model->graph->input].shape, .x_is_bytes = true};
     model->transforms_floats = spec->mean.count > 0;
-    return tdm__transform_init(&model->transform, model->host, spec, &like);
+    return tdm__model_fault(model, tdm__transform_init(&model->transform, model->host, spec, &like));
 }
 
 tdm_status tdm__model_read(tdm_model *model) {
     TDM_TRY(read_text(model));
-    take_job(model);
+    TDM_TRY(take_job(model));
     TDM_TRY(check_rows(model));
     TDM_TRY(read_classes(model));
     return read_transform(model);

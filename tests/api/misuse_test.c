@@ -585,6 +585,5 @@ TEST(burn_in) {
 
 TEST_MAIN(graph = api_graph(NULL); api_job(&job); if (tdm_run_open(&run, &job, graph, NULL) != TDM_OK) return 1;
           RUN(status_and_host); RUN(graphs); RUN(jobs_and_opening); RUN(scale); RUN(sources); RUN(running);
-          RUN(evaluation_without_data); RUN(configs); RUN(checkpoints); RUN(data_sets); RUN(models);
-          RUN(communicators);
+          RUN(evaluation_without_data); RUN(configs); RUN(checkpoints); RUN(data_sets); RUN(models); RUN(communicators);
           RUN(launching); RUN(burn_in); tdm_run_close(run); tdm_graph_free(graph);)

@@ -49,12 +49,16 @@ static size_t make_file(const uint8_t *data, size_t size, uint8_t *out) {
 }
 
 static void open_one(int fd, const char *path, const uint8_t *bytes, size_t size) {
-    tdm_tensor_file *file;
+    tdm_tensor_file *file, *in_memory;
     int stripped;
     MUST(ftruncate(fd, (off_t)size) == 0 && pwrite(fd, bytes, size, 0) == (ssize_t)size);
     tdm_status status = tdm__tensor_file_open(&file, tdm_host_default(), NULL, path);
     MUST(status == TDM_OK || status == TDM_E_CHECKPOINT);
     MUST((status == TDM_OK) == (file != NULL));
+    /* In memory it is the same file. */
+    MUST(tdm__tensor_file_open_memory(&in_memory, tdm_host_default(), bytes, size, path) == status);
+    if (in_memory != NULL) check_accepted(in_memory, size);
+    tdm__tensor_file_close(in_memory);
     if (file == NULL) return;
     check_accepted(file, size);
     tdm__tensor_file_strip(file, &stripped);

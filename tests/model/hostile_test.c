@@ -77,12 +77,30 @@ TEST(texts_that_are_no_model) {
 /* Neither is looked at: files that the text names, and settings of training. */
 TEST(texts_lead_nowhere) {
     tdm_model *model = NULL;
-    write_file(tensors, 2,
-               "tandem: 1\nmodel: {input: [2], weights: /dev/zero, layers: [{linear: {name: fc, out: 3}}]}\n"
-               "data: {train: {format: idx, images: /dev/zero, labels: /dev/zero}}\n"
-               "parallel: {mode: ddp, device: cuda, device_ids: [0, 1]}\nrun: {dir: /proc/none}\n",
-               NULL);
+    const float x[2] = {1, 2};
+    float y[2];
+    const tdm_tensor two[] = {
+        tensors[0],
+        tensors[1],
+        {.name = "fd.weight", .dtype = TDM_ST_F32, .ndim = 2, .dim = {2, 3}, .bytes = 24, .data = weight},
+        {.name = "fd.bias", .dtype = TDM_ST_F32, .ndim = 1, .dim = {2}, .bytes = 8, .data = weight},
+    };
+    write_file(
+        tensors, 2,
+        "tandem: 1\nmodel: {input: [2], weights: /dev/zero, layers: [{linear: {name: fc, out: 3}}]}\n"
+        "data: {train: {format: idx, images: /dev/zero, labels: /dev/zero}}\n"
+        "parallel: {mode: ddp, device: cuda, device_ids: [0, 1]}\ntrain: {accumulate: 2, batch: {global: 8}}\n"
+        "run: {dir: /proc/none}\n",
+        NULL);
     CHECK_OK(tdm_model_open(&model, path, NULL));
+    tdm_model_close(model);
+    /* A stage needs a device of its own, and here is one. */
+    write_file(two, 4,
+               HEAD "  input: [2]\n  layers: [{linear: {name: fc, out: 3}}, {linear: {name: fd, out: 2}}]\n"
+                    "parallel: {device_ids: [0, 1], stages: 2}\n",
+               NULL);
+    REQUIRE_OK(tdm_model_open(&model, path, NULL));
+    CHECK_OK(tdm_model_predict(model, TDM_INPUT_FLOATS, x, 1, y));
     tdm_model_close(model);
 }
 
