@@ -32,23 +32,6 @@ static unsigned char *at(void *base, size_t offset) {
     return (unsigned char *)base + offset;
 }
 
-/* The ranks from `first` on. */
-static bool are_reachable(const tdm_group *group, int first, int count) {
-    for (int r = first; r < first + count; r++) {
-        if (tdm__group_entry(group, r)->address.region == 0) return false;
-    }
-    return true;
-}
-
-static bool all_reachable(const tdm_group *group) {
-    return are_reachable(group, 0, group->comm.world);
-}
-
-/* Member r's span, from the entry of the current round. Must be called before the next round. */
-static void *peer_span(const tdm_group *group, int r) {
-    return tdm__group_reach(group, r, tdm__group_entry(group, r)->address);
-}
-
 /* The first element of segment r. Segments are about equal and begin on cache lines, so two ranks never write the same
  * line. */
 static size_t segment_start(size_t count, size_t width, int r, int world) {
@@ -185,66 +168,8 @@ static tdm_status reduce(tdm_group *group, const reduction *how) {
     TDM_TRY(tdm__group_meet(group, named, NULL, 0));
     if (small && gets_result(how, group->comm.rank)) reduce_entries(group, how);
     if (small) return TDM_OK;
-    return few && all_reachable(group) ? reduce_in_place(group, how) : reduce_staged(group, how);
-}
-
-/* ---- broadcast ---- */
-
-static tdm_status broadcast(tdm_group *group, tdm_span io, int root) {
-    size_t bytes = span_bytes(io);
-    bool is_root = group->comm.rank == root;
-    TDM_TRY(tdm__group_meet(group, io, is_root ? io.data : NULL, bytes));
-    if (bytes <= TDM_ENTRY_BYTES) {
-        if (!is_root && bytes > 0) memcpy(io.data, tdm__group_entry(group, root)->data, bytes);
-        return TDM_OK;
-    }
-    if (tdm__group_entry(group, root)->address.region != 0) {
-        TDM_TRY(tdm__group_touch(group));
-        if (!is_root) memcpy(io.data, peer_span(group, root), bytes);
-        tdm__group_untouch(group);
-        return tdm__group_round(group);
-    }
-    TDM_TRY(tdm__group_stage(group));
-    for (size_t done = 0; done < bytes;) {
-        size_t n = bytes - done < TDM_STAGING_BYTES ? bytes - done : TDM_STAGING_BYTES;
-        if (is_root) memcpy(tdm__group_own_stage(group), at(io.data, done), n);
-        TDM_TRY(tdm__group_round(group));
-        if (!is_root) memcpy(at(io.data, done), tdm__group_peer_stage(group, root), n);
-        done += n;
-    }
-    return TDM_OK;
-}
-
-/* ---- gather and all_gather ---- */
-
-tdm_status tdm__group_gather(tdm_group *group, tdm_span in, void *out, bool gets) {
-    size_t bytes = span_bytes(in);
-    int world = group->comm.world;
-    TDM_TRY(tdm__group_meet(group, in, in.data, bytes));
-    if (bytes <= TDM_ENTRY_BYTES) {
-        for (int r = 0; gets && bytes > 0 && r < world; r++)
-            memcpy(at(out, (size_t)r * bytes), tdm__group_entry(group, r)->data, bytes);
-        return TDM_OK;
-    }
-    if (all_reachable(group)) {
-        TDM_TRY(tdm__group_touch(group));
-        for (int r = 0; gets && r < world; r++) {
-            const unsigned char *from = peer_span(group, r);
-            if (at(out, (size_t)r * bytes) != from) memcpy(at(out, (size_t)r * bytes), from, bytes);
-        }
-        tdm__group_untouch(group);
-        return tdm__group_round(group);
-    }
-    TDM_TRY(tdm__group_stage(group));
-    for (size_t done = 0; done < bytes;) {
-        size_t n = bytes - done < TDM_STAGING_BYTES ? bytes - done : TDM_STAGING_BYTES;
-        memcpy(tdm__group_own_stage(group), at(in.data, done), n);
-        TDM_TRY(tdm__group_round(group));
-        for (int r = 0; gets && r < world; r++)
-            memcpy(at(out, (size_t)r * bytes + done), tdm__group_peer_stage(group, r), n);
-        done += n;
-    }
-    return TDM_OK;
+    return few && tdm__group_reaches(group, 0, group->comm.world) ? reduce_in_place(group, how)
+                                                                  : reduce_staged(group, how);
 }
 
 /* ---- reduce_scatter ---- */
@@ -280,54 +205,10 @@ static tdm_status reduce_scatter(tdm_group *group, tdm_span in, tdm_span out, co
         if (bytes > 0) reduce_blocks(span, world, out.count, &to, 1, how);
         return TDM_OK;
     }
-    if (!all_reachable(group)) return reduce_scatter_staged(group, in, out, how);
+    if (!tdm__group_reaches(group, 0, group->comm.world)) return reduce_scatter_staged(group, in, out, how);
     TDM_TRY(tdm__group_touch(group));
-    for (int r = 0; r < world; r++) span[r] = at(peer_span(group, r), own);
+    for (int r = 0; r < world; r++) span[r] = at(tdm__group_peer_span(group, r), own);
     reduce_blocks(span, world, out.count, &to, 1, how);
-    tdm__group_untouch(group);
-    return tdm__group_round(group);
-}
-
-/* ---- scatter and all_to_all ---- */
-
-/* The ranks whose `in` is distributed: the root, or (root < 0) all. */
-typedef struct senders {
-    int first, count;
-} senders;
-
-/* A chunk is the same range of every part, one range after another. */
-static tdm_status distribute_staged(tdm_group *group, const void *in, unsigned char *out, size_t bytes, senders from) {
-    const size_t world = (size_t)group->comm.world, rank = (size_t)group->comm.rank;
-    const size_t most = TDM_STAGING_BYTES / world / TDM_LINE * TDM_LINE;
-    TDM_TRY(tdm__group_stage(group));
-    for (size_t done = 0; done < bytes;) {
-        const size_t n = bytes - done < most ? bytes - done : most;
-        for (size_t r = 0; in != NULL && r < world; r++)
-            memcpy(tdm__group_own_stage(group) + r * n, (const unsigned char *)in + r * bytes + done, n);
-        TDM_TRY(tdm__group_round(group));
-        for (int i = 0; i < from.count; i++)
-            memcpy(out + (size_t)i * bytes + done, tdm__group_peer_stage(group, from.first + i) + rank * n, n);
-        done += n;
-    }
-    return TDM_OK;
-}
-
-/* `bytes` is the size of a part. `in` of a rank that sends nothing is not used. */
-static tdm_status distribute(tdm_group *group, tdm_span in, tdm_span out, size_t bytes, int root) {
-    const size_t world = (size_t)group->comm.world, own = (size_t)group->comm.rank * bytes;
-    const senders from = root < 0 ? (senders){0, group->comm.world} : (senders){root, 1};
-    const bool sends = root < 0 || root == group->comm.rank;
-    TDM_TRY(tdm__group_meet(group, sends ? in : out, sends ? in.data : NULL, bytes * world));
-    if (bytes * world <= TDM_ENTRY_BYTES) {
-        for (int i = 0; bytes > 0 && i < from.count; i++)
-            memcpy(at(out.data, (size_t)i * bytes), tdm__group_entry(group, from.first + i)->data + own, bytes);
-        return TDM_OK;
-    }
-    if (!are_reachable(group, from.first, from.count))
-        return distribute_staged(group, sends ? in.data : NULL, out.data, bytes, from);
-    TDM_TRY(tdm__group_touch(group));
-    for (int i = 0; i < from.count; i++)
-        memcpy(at(out.data, (size_t)i * bytes), at(peer_span(group, from.first + i), own), bytes);
     tdm__group_untouch(group);
     return tdm__group_round(group);
 }
@@ -343,16 +224,16 @@ static tdm_status run(tdm_group *group, const tdm_comm_call *call) {
     case TDM_COMM_ALL_REDUCE_COALESCED:
         return reduce(group, &(reduction){call->spans, call->span_count, in.count, in.dtype, call->op, -1});
     case TDM_COMM_BROADCAST:
-        return broadcast(group, in, call->rank);
+        return tdm__group_broadcast(group, in, call->rank);
     case TDM_COMM_GATHER:
     case TDM_COMM_ALL_GATHER:
         return tdm__group_gather(group, in, out.data, call->rank < 0 || call->rank == group->comm.rank);
     case TDM_COMM_SCATTER:
-        return distribute(group, in, out, span_bytes(out), call->rank);
+        return tdm__group_distribute(group, in, out, span_bytes(out), call->rank);
     case TDM_COMM_REDUCE_SCATTER:
         return reduce_scatter(group, in, out, &(reduction){.dtype = in.dtype, .op = call->op, .root = -1});
     case TDM_COMM_ALL_TO_ALL:
-        return distribute(group, in, out, span_bytes(out) / (size_t)group->comm.world, -1);
+        return tdm__group_distribute(group, in, out, span_bytes(out) / (size_t)group->comm.world, -1);
     case TDM_COMM_ALL_TO_ALL_V:
         return tdm__group_all_to_all_v(group, call);
     case TDM_COMM_SEND:

@@ -177,6 +177,17 @@ void *tdm__group_reach(const tdm_group *group, int r, tdm_peer_address address) 
     return region->base + (size_t)r * region->stride + address.offset;
 }
 
+bool tdm__group_reaches(const tdm_group *group, int first, int count) {
+    for (int r = first; r < first + count; r++) {
+        if (tdm__group_entry(group, r)->address.region == 0) return false;
+    }
+    return true;
+}
+
+void *tdm__group_peer_span(const tdm_group *group, int r) {
+    return tdm__group_reach(group, r, tdm__group_entry(group, r)->address);
+}
+
 tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out) {
     size_t page = group->site->page, stride, total;
     if (!tdm__add_fits(bytes == 0 ? 1 : bytes, page - 1, &stride) ||

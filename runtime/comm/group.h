@@ -191,6 +191,9 @@ tdm_status tdm__group_meet(tdm_group *group, tdm_span span, const void *data, si
 /* Copies `bytes` (at most TDM_ENTRY_BYTES) of the root's `data` to all members, in one round. */
 tdm_status tdm__group_tell(tdm_group *group, int root, void *data, size_t bytes);
 
+/* Of the spans of the current round: peers can reach those of `count` ranks from `first` on; where member r's is. */
+bool tdm__group_reaches(const tdm_group *group, int first, int count);
+void *tdm__group_peer_span(const tdm_group *group, int r);
 tdm_peer_address tdm__group_address(const tdm_group *group, const void *data, size_t bytes);
 void *tdm__group_reach(const tdm_group *group, int r, tdm_peer_address address);
 /* Every access to peers' spans stands between these two. After the job has ended, touch returns TDM_E_COMM: peers may
@@ -209,8 +212,11 @@ unsigned char *tdm__group_peer_stage(const tdm_group *group, int r);
 /* ---- the operations behind both vtables ---- */
 
 tdm_status tdm__group_run(tdm_comm *comm, const tdm_comm_call *call);
+tdm_status tdm__group_broadcast(tdm_group *group, tdm_span io, int root);
 /* `gets`: this rank gets the result. */
 tdm_status tdm__group_gather(tdm_group *group, tdm_span in, void *out, bool gets);
+/* scatter, and (root < 0) all_to_all. `bytes` is the size of a part. `in` of a rank that sends nothing is not used. */
+tdm_status tdm__group_distribute(tdm_group *group, tdm_span in, tdm_span out, size_t bytes, int root);
 tdm_status tdm__group_all_to_all_v(tdm_group *group, const tdm_comm_call *call);
 tdm_status tdm__group_send(tdm_group *group, tdm_span in);
 tdm_status tdm__group_receive(tdm_group *group, tdm_span out, int *sender);

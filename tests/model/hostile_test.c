@@ -85,13 +85,12 @@ TEST(texts_lead_nowhere) {
         {.name = "fd.weight", .dtype = TDM_ST_F32, .ndim = 2, .dim = {2, 3}, .bytes = 24, .data = weight},
         {.name = "fd.bias", .dtype = TDM_ST_F32, .ndim = 1, .dim = {2}, .bytes = 8, .data = weight},
     };
-    write_file(
-        tensors, 2,
-        "tandem: 1\nmodel: {input: [2], weights: /dev/zero, layers: [{linear: {name: fc, out: 3}}]}\n"
-        "data: {train: {format: idx, images: /dev/zero, labels: /dev/zero}}\n"
-        "parallel: {mode: ddp, device: cuda, device_ids: [0, 1]}\ntrain: {accumulate: 2, batch: {global: 8}}\n"
-        "run: {dir: /proc/none}\n",
-        NULL);
+    write_file(tensors, 2,
+               "tandem: 1\nmodel: {input: [2], weights: /dev/zero, layers: [{linear: {name: fc, out: 3}}]}\n"
+               "data: {train: {format: idx, images: /dev/zero, labels: /dev/zero}}\n"
+               "parallel: {mode: ddp, device: cuda, device_ids: [0, 1]}\ntrain: {accumulate: 2, batch: {global: 8}}\n"
+               "run: {dir: /proc/none}\n",
+               NULL);
     CHECK_OK(tdm_model_open(&model, path, NULL));
     tdm_model_close(model);
     /* A stage needs a device of its own, and here is one. */
