@@ -53,32 +53,6 @@ TEST(not_finite) {
     }
 }
 
-/* The same file as memory: tensors lie in it, and no shorter part of it is a file. */
-static void check_in_memory(const char *bytes, size_t size, const tdm_tensor *tensors, int count) {
-    const tdm_host *host = tdm_host_default();
-    tdm_tensor_file *file;
-    REQUIRE_OK(tdm__tensor_file_open_memory(&file, host, bytes, size, "memory"));
-    CHECK_INT(tdm__tensor_file_count(file), count);
-    for (int i = 0; i < count; i++) {
-        char got[64];
-        const tdm_tensor *tensor = tdm__tensor_file_find(file, tensors[i].name);
-        REQUIRE(tensor != NULL && tensor->bytes == tensors[i].bytes);
-        CHECK((const char *)tensor->data == bytes + tensor->file_offset);
-        CHECK(tensor->bytes == 0 || memcmp(tensor->data, tensors[i].data, tensor->bytes) == 0);
-        CHECK_OK(tdm__tensor_file_read(file, tensor, got));
-        CHECK(tensor->bytes == 0 || memcmp(got, tensors[i].data, tensor->bytes) == 0);
-    }
-    tdm__tensor_file_close(file);
-    for (size_t part = 0; part < size; part++) {
-        char *copy = malloc(part > 0 ? part : 1); /* of its own, so that a sanitizer sees its end */
-        memcpy(copy, bytes, part);
-        CHECK_STATUS(tdm__tensor_file_open_memory(&file, host, copy, part, "memory"), TDM_E_CHECKPOINT);
-        CHECK(file == NULL);
-        free(copy);
-        CHECK_HAS(tdm_error_message(), "memory");
-    }
-}
-
 TEST(round_trip) {
     static const char *const metadata[] = {"format", "pt", "quote", "\"\\\n\xE4\xB8\xAD", NULL};
     float f[6] = {1, -2, 3.5f, -0.0f, FLT_MAX, 1e-40f};
@@ -97,7 +71,6 @@ TEST(round_trip) {
         {.name = "d", .dtype = TDM_ST_F64, .ndim = 1, .dim = {2}, .bytes = 16, .data = d},
         {.name = "line", .dtype = TDM_ST_U8, .ndim = 1, .dim = {64}, .bytes = 64, .data = line},
     };
-    /* First what keeps the next on a cache line, then the larger elements. */
     static const char *const in_file[] = {"empty", "line", "d", "n", "a\"\\\xE5\xB1\x82", "b.weight", "bf", "z.u8"};
     enum { COUNT = sizeof(tensors) / sizeof(tensors[0]) };
     tdm_hash128 hashes[COUNT], file_hash;
@@ -116,7 +89,6 @@ TEST(round_trip) {
     static const char metadata_text[] =
         "{\"__metadata__\":{\"format\":\"pt\",\"quote\":\"\\\"\\\\\\n\xE4\xB8\xAD\"},\"empty\":{";
     CHECK(memcmp(bytes + 8, metadata_text, sizeof(metadata_text) - 1) == 0);
-    check_in_memory(bytes, size, tensors, COUNT);
     free(bytes);
 
     REQUIRE_OK(open_path(&file));

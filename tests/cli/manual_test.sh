@@ -66,7 +66,7 @@ completed "check make" tandem data ""
 completed "step op all_reduce reduce broadcast all_gather gather scatter reduce_scatter all_to_all data" tandem bench ""
 completed "tandem.1 tandem.yaml.5" tandem manual tandem
 completed "exit-codes" tandem help exi
-completed "explain" tandem help exp
+completed "export explain" tandem help exp
 completed "--rtol" tandem ckpt --r
 completed "text json" tandem check job.yaml --format ""
 completed "idx cifar10 npy image_folder" tandem data make there --format ""
