@@ -1,10 +1,7 @@
 #include "modes/compress/compress.h"
 
-#include "modes/reducers/reducer.h"
-#include "runtime/base/memory.h"
+#include "modes/compress/powersgd.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/comm.h"
-#include "runtime/device/device.h"
 
 tdm_dtype tdm__compressed_type(const tdm_job *job, int replicas) {
     const int type = job->parallel.ddp.compress.type;
@@ -34,47 +31,4 @@ size_t tdm__compression_memory(const tdm_plan *plan, const tdm_job *job, int rep
     if (replicas == 1 || settings->type == TDM_COMPRESS_NONE) return 0;
     if (plan->options.ingests && (factors || plan->stage_count > 1)) return 0;
     return factors ? tdm__powersgd_bytes(plan, settings, stage) : plan->stages[stage].trained_floats * sizeof(uint16_t);
-}
-
-/* ---- reducers in host memory ---- */
-
-static tdm_status open_narrow(tdm_reducer *reducer) {
-    const tdm_mode_params *params = reducer->params;
-    const size_t bytes = params->plan->trained_floats * sizeof(uint16_t);
-    void *narrow = NULL;
-    reducer->owns_narrow = params->comm->ops->allocate == NULL;
-    if (reducer->owns_narrow)
-        TDM_TRY(tdm__new_pages(params->host, &narrow, bytes, "gradients of 16 bits"));
-    else
-        TDM_TRY(tdm__comm_allocate(params->comm, bytes, &narrow));
-    reducer->narrow = narrow;
-    return TDM_OK;
-}
-
-tdm_status tdm__compression_open(tdm_reducer *reducer) {
-    const tdm_mode_params *params = reducer->params;
-    for (int k = 0; tdm__device_on_host(params->device) && k < params->plan->stage_count; k++)
-        tdm__replica_lend(reducer->replica->stages[k],
-                          tdm__compression_memory(params->plan, params->job, params->replicas, k));
-    if (params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD)
-        return tdm__powersgd_open(&reducer->power, params);
-    return tdm__compressed_type(params->job, params->replicas) == TDM_DTYPE_F32 ? TDM_OK : open_narrow(reducer);
-}
-
-void tdm__compression_close(tdm_reducer *reducer) {
-    if (reducer->owns_narrow) tdm__delete_pages(reducer->params->host, reducer->narrow);
-    tdm__powersgd_close(reducer->power);
-}
-
-tdm_status tdm__reduce_in_host(tdm_reducer *reducer, tdm_span span, int bucket) {
-    const tdm_mode_params *params = reducer->params;
-    const tdm_flat_kernels *flat = tdm_builtin_flat();
-    if (reducer->power != NULL) return tdm__powersgd_reduce(reducer->power, span.data, bucket, reducer->step);
-    if (reducer->narrow == NULL) return tdm_comm_all_reduce(params->comm, span, TDM_REDUCE_SUM);
-    const tdm_dtype type = tdm__compressed_type(params->job, params->replicas);
-    uint16_t *narrow = reducer->narrow + params->plan->buckets[bucket].offset;
-    (type == TDM_DTYPE_BF16 ? flat->to_bf16 : flat->to_f16)(narrow, span.data, span.count);
-    TDM_TRY(tdm_comm_all_reduce(params->comm, (tdm_span){narrow, span.count, type}, TDM_REDUCE_SUM));
-    (type == TDM_DTYPE_BF16 ? flat->from_bf16 : flat->from_f16)(span.data, narrow, span.count);
-    return TDM_OK;
 }

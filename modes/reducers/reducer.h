@@ -10,7 +10,7 @@
  * A bucket is a range of the gradient arena that is reduced together. Its reduction starts when backward has written
  * the bucket's last gradient, and runs while backward goes on with the layers below.
  *
- * With parallel.ddp.compress less is sent (compress/): in host memory the same bits by every reducer; NCCL rounds sums
+ * With parallel.ddp.compress less is sent (compress/, reducer_compress.c): in host memory the same bits by every reducer; NCCL rounds sums
  * of 16 bits as it goes. */
 #ifndef TDM_MODES_REDUCER_H
 #define TDM_MODES_REDUCER_H

@@ -11,7 +11,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
-#include "runtime/comm/torch/tcp_store.h"
+#include "runtime/comm/meeting/tcp_store.h"
 
 static bool is_env(const char *init_method) {
     return init_method == NULL || strcmp(init_method, "env") == 0;

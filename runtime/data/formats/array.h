@@ -4,8 +4,8 @@
 #define TDM_DATA_FORMATS_ARRAY_H
 
 #include "runtime/data/formats/cells.h"
-#include "runtime/data/formats/reader.h"
-#include "runtime/data/formats/table.h"
+#include "runtime/data/read/reader.h"
+#include "runtime/data/read/table.h"
 
 enum { TDM_ARRAY_MAX_DIMS = 8 };
 

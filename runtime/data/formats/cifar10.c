@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "runtime/base/status.h"
-#include "runtime/data/formats/reader.h"
-#include "runtime/data/formats/table.h"
+#include "runtime/data/read/reader.h"
+#include "runtime/data/read/table.h"
 
 enum { PIXELS = 3 * 32 * 32, RECORD = 1 + PIXELS, CLASSES = 10 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
-#include "runtime/data/formats/csv_cells.h"
+#include "runtime/data/read/csv_cells.h"
 #include "runtime/data/pictures/picture_list.h"
 
 /* Does the path, taken as text, lead above where it begins? */

@@ -2,8 +2,8 @@
 #ifndef TDM_DATA_TABLES_BUILD_H
 #define TDM_DATA_TABLES_BUILD_H
 
-#include "runtime/data/formats/csv_cells.h"
-#include "runtime/data/formats/table.h"
+#include "runtime/data/read/csv_cells.h"
+#include "runtime/data/read/table.h"
 #include "runtime/data/tables/features.h"
 
 /* What becomes of a column of the file. */

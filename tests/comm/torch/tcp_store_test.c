@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "runtime/base/system/clock.h"
-#include "runtime/comm/torch/tcp_store.h"
+#include "runtime/comm/meeting/tcp_store.h"
 #include "tests/comm/torch/fake_store.h"
 #include "tests/support/tdm_failing_host.h"
 #include "tests/support/tdm_test.h"

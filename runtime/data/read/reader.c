@@ -1,6 +1,6 @@
 /* Reads data files: plain ones with pread, gzip files with zlib through a fixed buffer. So memory is limited by what
  * the header announces and the file can hold, and a small compressed file cannot fill the memory. */
-#include "runtime/data/formats/reader.h"
+#include "runtime/data/read/reader.h"
 
 #include <unistd.h>
 

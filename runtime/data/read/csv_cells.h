@@ -1,9 +1,9 @@
 /* The cells of a CSV text (RFC 4180): separated by commas, semicolons or tabs, perhaps in double quotes. Lines end with
  * LF or CR LF. Empty lines do not count, nor a byte order mark. */
-#ifndef TDM_DATA_FORMATS_CSV_CELLS_H
-#define TDM_DATA_FORMATS_CSV_CELLS_H
+#ifndef TDM_DATA_CSV_CELLS_H
+#define TDM_DATA_CSV_CELLS_H
 
-#include "runtime/data/formats/reader.h"
+#include "runtime/data/read/reader.h"
 
 enum { TDM_CSV_CELL_MAX = 1024 };
 

@@ -1,6 +1,6 @@
 /* The dataset of formats whose samples are all read into memory at open. */
-#ifndef TDM_DATA_FORMATS_TABLE_H
-#define TDM_DATA_FORMATS_TABLE_H
+#ifndef TDM_DATA_TABLE_H
+#define TDM_DATA_TABLE_H
 
 #include "runtime/data/formats.h"
 

@@ -1,5 +1,5 @@
 /* The cells of a CSV text, see csv_cells.h. */
-#include "runtime/data/formats/csv_cells.h"
+#include "runtime/data/read/csv_cells.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* A dataset whose samples are all in memory. */
-#include "runtime/data/formats/table.h"
+#include "runtime/data/read/table.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * A request is a byte that names it, and its arguments: a number is eight bytes in the machine's order, a text its length
  * as a number, then its bytes. There are two dialects. Since PyTorch 2.2 a connection begins with a magic number, and
  * the names of requests are one higher. Nothing says which dialect a store speaks, so both are tried. */
-#include "runtime/comm/torch/tcp_store.h"
+#include "runtime/comm/meeting/tcp_store.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* A data file, read from start to end. Only regular files. Gzip files are decompressed if the format allows them. */
-#ifndef TDM_DATA_FORMATS_READER_H
-#define TDM_DATA_FORMATS_READER_H
+#ifndef TDM_DATA_READER_H
+#define TDM_DATA_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>
