@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that pages name only files, functions and members that exist, that both README list every layer, loss, optimizer,
-schedule and format of data, and that the page of the dnnl module says of every layer what runs. Prints what is wrong;
-exit status 1 if there is something. Names of an example (`lion`, `huber`, `tsv`, `celu`) and patterns
-(noun_verb, VERB) are not looked for."""
+"""Checks that pages name only files, functions and members that exist and have lines of prose of at most 120 columns,
+that both README list every layer, loss, optimizer, schedule and format of data, and that the page of the dnnl module
+says of every layer what runs. Prints what is wrong; exit status 1 if there is something. Names of an example (`lion`,
+`huber`, `tsv`, `celu`) and patterns (noun_verb, VERB) are not looked for."""
 import pathlib
 import re
 import sys
@@ -64,12 +64,24 @@ def check_kernels(page):
             bad.append(f"{page}: the module has {'a' if has_kernel else 'no'} kernel for {name}, the table says otherwise")
 
 
+def check_lines(file, page):
+    """Prose has lines of at most 120 columns, but for tables, code, headings and what cannot be broken."""
+    is_code = False
+    for number, line in enumerate(page.split("\n"), 1):
+        is_code ^= line.lstrip().startswith("```")
+        if len(line) <= 120 or is_code or line.startswith("    ") or re.match(r"\s*(```|[|#<>]|\[[^]]+\]: )", line):
+            continue
+        if len(re.findall(r"(?:`[^`]*`|!?\[[^]]*\]\([^)]*\)|[^\s`])+", re.sub(r"^\s*([-*+]|\d+\.)\s", "", line))) > 1:
+            bad.append(f"{file}:{number}: a line of prose has {len(line)} columns, more than 120")
+
+
 check_lists("README.md", "What is here today")
 check_lists("README.zh-CN.md", "目前具备")
 check_kernels("runtime/backends/dnnl/README.md")
 for file, page in text.items():
     if not file.endswith(".md"):
         continue
+    check_lines(file, page)
     for path in re.findall(r"`([\w/.\-]+)`", page):
         if SOURCE.search(path):
             check_file(file, path)
