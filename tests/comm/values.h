@@ -20,4 +20,17 @@ void fill(int32_t *data, int r, size_t count);
 size_t wrong_marks(const int32_t *data, int r, size_t count);
 tdm_span i32(void *data, size_t count);
 
+/* Between hosts a call is messages to all others, which take long: there each call is tried in memory of one kind, and
+ * large ones of one type and one operator. */
+#ifdef HOSTS_BACKEND
+enum { BETWEEN_HOSTS = 1 };
+#else
+enum { BETWEEN_HOSTS = 0 };
+#endif
+
+static inline bool is_tried(size_t count, int dtype, int op) {
+    const bool is_float = dtype == TDM_DTYPE_F32, is_sum = op == TDM_REDUCE_SUM;
+    return count <= 10000 || (BETWEEN_HOSTS ? is_float && is_sum : is_float || is_sum);
+}
+
 #endif

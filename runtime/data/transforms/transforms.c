@@ -82,13 +82,16 @@ tdm_picture_size tdm__transform_size(const tdm_transform_spec *spec, bool traini
     return size;
 }
 
-static bool has_default(const tdm_field *row, const tdm_transform_step *step, const tdm_transform_step *initial) {
+/* Without memory, nobody knows: `out` fails. */
+static bool has_default(const tdm_field *row, const tdm_transform_step *step, const tdm_transform_step *initial,
+                        tdm_text *out) {
     tdm_text a, b;
     tdm__text_init(&a, tdm_host_default());
     tdm__text_init(&b, tdm_host_default());
     tdm__field_print(row, step, &a);
     tdm__field_print(row, initial, &b);
-    const bool same = row->initial != NULL && !a.failed && !b.failed && strcmp(a.data, b.data) == 0;
+    if (a.failed || b.failed) out->failed = true;
+    const bool same = row->initial != NULL && !out->failed && strcmp(a.data, b.data) == 0;
     tdm__text_deinit(&a);
     tdm__text_deinit(&b);
     return same;
@@ -101,7 +104,7 @@ void tdm__transform_print(const tdm_transform_step *step, bool json, tdm_text *o
     bool open = false;
     if (tdm_transform_init(&initial, step->kind) != TDM_OK) out->failed = true;
     for (const tdm_field *row = def->rows; row != NULL && row->key != NULL && !out->failed; row++) {
-        if (has_default(row, step, &initial)) continue;
+        if (has_default(row, step, &initial, out)) continue;
         if (!open) tdm__text_printf(out, "{%s%s%s: {", mark, def->name, mark);
         tdm__text_printf(out, "%s%s%s%s: ", comma, mark, row->key, mark);
         tdm__field_print(row, step, out);

@@ -64,17 +64,18 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
 tdm_status tdm__planned_open(tdm_planned *out, const tdm_job *job, const tdm_graph *graph, int devices,
                              const tdm_plan_print_options *look) {
     const tdm_host *host = tdm_host_default();
-    tdm_planned p = {.rows = job->train.per_device};
+    tdm_compute *compute = &out->compute;
+    *out = (tdm_planned){.rows = job->train.per_device};
     TDM_TRY(tdm_job_check(job));
-    TDM_TRY(open_compute(&p.compute, host, job, &p.note));
-    if (p.note == NULL && !p.compute.report.usable && p.compute.report.path[0] != '\0') p.note = p.compute.report.text;
-    if (p.rows == TDM_INT_NULL) p.rows = job->train.global_batch / tdm__job_replicas(job);
+    TDM_TRY(open_compute(compute, host, job, &out->note));
+    if (out->note == NULL && !compute->report.usable && compute->report.path[0] != '\0')
+        out->note = compute->report.text;
+    if (out->rows == TDM_INT_NULL) out->rows = job->train.global_batch / tdm__job_replicas(job);
     tdm_plan_options options =
-        tdm__plan_options(job, &p.compute, p.rows, devices, tdm__threads_of(job, &p.compute, devices));
+        tdm__plan_options(job, compute, out->rows, devices, tdm__threads_of(job, compute, devices));
     options.after = look->after;
     options.training = look->predicts == 0;
-    TDM_TRY_ELSE(tdm__plan_build(&p.plan, host, graph, &options), tdm__compute_close(&p.compute, host));
-    *out = p;
+    TDM_TRY_ELSE(tdm__plan_build(&out->plan, host, graph, &options), tdm__compute_close(compute, host));
     return TDM_OK;
 }
 
