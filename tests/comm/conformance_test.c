@@ -43,10 +43,10 @@ static void all_reduce_rank(rank_context *c) {
             for (int n = 0; n < COUNTS && is_reduction(c, (tdm_dtype)dtype, (tdm_reduce_op)op); n++) {
                 if (!is_tried(counts[n], dtype, op)) continue;
                 size_t shift = (size_t)(n + op) % 3;
-                if (!BETWEEN_HOSTS || (n + op) % 2 == 0)
-                    all_reduce_once(c, heap, counts[n], (tdm_dtype)dtype, (tdm_reduce_op)op, shift);
-                if (!BETWEEN_HOSTS || (n + op) % 2 == 1)
-                    all_reduce_once(c, symmetric, counts[n], (tdm_dtype)dtype, (tdm_reduce_op)op, shift);
+                const bool swaps = (n + op) % 2 == 1;
+                all_reduce_once(c, swaps ? symmetric : heap, counts[n], (tdm_dtype)dtype, (tdm_reduce_op)op, shift);
+                if (BETWEEN_HOSTS) continue;
+                all_reduce_once(c, swaps ? heap : symmetric, counts[n], (tdm_dtype)dtype, (tdm_reduce_op)op, shift);
             }
         }
     }
@@ -65,11 +65,8 @@ TEST(all_reduce_is_exact) {
 
 /* More than a chunk between hosts, and a part of one. */
 static void long_rank(rank_context *c) {
-#ifdef HOSTS_BACKEND
-    enum { COUNT = 4 * 1024 * 1024 + 12345 };
-#else /* has no chunks of that size */
-    enum { COUNT = 4 * 1024 * 1024 / TDM_EVERY(4) + 12345 };
-#endif
+    /* only between hosts there are chunks of that size */
+    enum { COUNT = 4 * 1024 * 1024 / (BETWEEN_HOSTS ? 1 : TDM_EVERY(4)) + 12345 };
     float *data = buffer(COUNT * sizeof(*data));
     REQUIRE(data != NULL);
     for (size_t i = 0; i < COUNT; i++) data[i] = (float)input(c->rank, i, TDM_REDUCE_SUM);

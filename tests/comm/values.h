@@ -2,6 +2,8 @@
 #ifndef TEST_COMM_VALUES_H
 #define TEST_COMM_VALUES_H
 
+#include <stdbool.h>
+
 #include <tandem/comm.h>
 
 /* Element i of rank r, so that reductions over all ranks are formulas. */
