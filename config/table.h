@@ -92,4 +92,7 @@ extern const tdm_field tdm__layer_rows[];
  * another number. "0.conv" is not a number. */
 bool tdm__layer_name_fits(const char *name, int index);
 
+/* print/print.c: the list of data.transform, as YAML flow or JSON. */
+void tdm__print_transform(const tdm_transform_spec *transform, bool json, tdm_text *out);
+
 #endif

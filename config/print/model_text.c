@@ -8,7 +8,6 @@
 #include "config/table.h"
 #include "config/yaml.h"
 #include "runtime/base/status.h"
-#include "runtime/data/transforms/transforms.h"
 #include "runtime/graph/graph.h"
 
 /* ---- layers ---- */
@@ -130,35 +129,15 @@ static void put_table(const tdm_settings *settings, tdm_text *out) {
     tdm__text_puts(out, "}\n");
 }
 
-static void put_transform(const tdm_settings *settings, tdm_text *out) {
-    const tdm_transform_spec *transform = &settings->job.data.transform;
-    const char *comma = "";
-    tdm__text_puts(out, "  transform: [");
-    for (int i = 0; i < transform->step_count; i++, comma = ", ") {
-        tdm__text_puts(out, comma);
-        tdm__transform_print(&transform->step[i], false, out);
-    }
-    if (transform->to_float) {
-        tdm__text_printf(out, "%sto_float", comma);
-        comma = ", ";
-    }
-    if (transform->mean.count > 0) {
-        tdm__text_printf(out, "%s{normalize: {", comma);
-        put_key(settings, "data.transform", "mean", out);
-        tdm__text_puts(out, ", ");
-        put_key(settings, "data.transform", "std", out);
-        tdm__text_puts(out, "}}");
-    }
-    tdm__text_puts(out, "]\n");
-}
-
 static void put_job(const tdm_settings *settings, tdm_text *out) {
     static const struct {
         const char *section, *key;
     } keys[] = {{"loss", "type"}, {"train", "precision"}, {"parallel", "kernels"}, {"eval", "batch"}};
     tdm__text_puts(out, "data:\n");
     put_table(settings, out);
-    put_transform(settings, out);
+    tdm__text_puts(out, "  transform: ");
+    tdm__print_transform(&settings->job.data.transform, false, out);
+    tdm__text_puts(out, "\n");
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         tdm__text_printf(out, "%s: {", keys[i].section);
         put_key(settings, keys[i].section, keys[i].key, out);

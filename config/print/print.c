@@ -148,30 +148,32 @@ static void print_layers(printer *to) {
 
 /* ---- sections ---- */
 
-static void print_transform(printer *to, int section) {
-    const tdm_transform_spec *transform = &to->config->settings.job.data.transform;
-    const tdm_section *table = &tdm__sections[section];
-    const char *mark = is_json(to) ? "\"" : "";
-    size_t start = to->out->length;
-    begin_entry(to, "transform");
-    tdm__text_puts(to->out, "[");
-    const char *comma = "";
+void tdm__print_transform(const tdm_transform_spec *transform, bool json, tdm_text *out) {
+    const tdm_field *rows = tdm__sections[tdm__section_find("data.transform")].rows;
+    const char *mark = json ? "\"" : "", *comma = "";
+    tdm__text_puts(out, "[");
     for (int i = 0; i < transform->step_count; i++, comma = ", ") {
-        tdm__text_puts(to->out, comma);
-        tdm__transform_print(&transform->step[i], is_json(to), to->out);
+        tdm__text_puts(out, comma);
+        tdm__transform_print(&transform->step[i], json, out);
     }
     if (transform->to_float) {
-        tdm__text_printf(to->out, "%s%sto_float%s", comma, mark, mark);
+        tdm__text_printf(out, "%s%sto_float%s", comma, mark, mark);
         comma = ", ";
     }
     if (transform->mean.count > 0) {
-        tdm__text_printf(to->out, "%s{%snormalize%s: {%smean%s: ", comma, mark, mark, mark, mark);
-        tdm__field_print(tdm__field_find(table->rows, "mean"), transform, to->out);
-        tdm__text_printf(to->out, ", %sstd%s: ", mark, mark);
-        tdm__field_print(tdm__field_find(table->rows, "std"), transform, to->out);
-        tdm__text_puts(to->out, "}}");
+        tdm__text_printf(out, "%s{%snormalize%s: {%smean%s: ", comma, mark, mark, mark, mark);
+        tdm__field_print(tdm__field_find(rows, "mean"), transform, out);
+        tdm__text_printf(out, ", %sstd%s: ", mark, mark);
+        tdm__field_print(tdm__field_find(rows, "std"), transform, out);
+        tdm__text_puts(out, "}}");
     }
-    tdm__text_puts(to->out, "]");
+    tdm__text_puts(out, "]");
+}
+
+static void print_transform(printer *to, int section) {
+    size_t start = to->out->length;
+    begin_entry(to, "transform");
+    tdm__print_transform(&to->config->settings.job.data.transform, is_json(to), to->out);
     end_entry(to, start, to->config->section_at[section]);
 }
 

@@ -7,7 +7,7 @@
 #include "runtime/scale/scale.h"
 #include "runtime/train/plan/plan_scale.h"
 
-enum { USUAL_DEVICES = 1024, POINTS_MAX = 32 };
+enum { USUAL_DEVICES = 1024 };
 
 typedef struct scale {
     const tdm_job *job;
