@@ -24,6 +24,9 @@ toy
 code 0 "$tandem" plan toy.yaml --scale --hosts 2 --link 1Gb,50us
 has "$out" "measured here"
 has "$out" "4       2"
+code 0 "$tandem" plan toy.yaml --scale --hosts 2 checkpoint.keep_best=loss 'train.stop_early={metric: loss, after: 3}' \
+    'schedule={type: plateau, metric: loss}' 'data.eval={format: synthetic, samples: 16}' "eval.every=1 epoch"
+has "$out" "measured here"
 
 code 4 "$tandem" plan toy.yaml --scale 'data.train={format: npy, x: none.npy, y: none.npy}' data.eval=null
 has "$err" "--device NAME or --times F,B,REST"

@@ -59,7 +59,10 @@ tdm_status tdm__scale_measure(const tdm_job *job, const tdm_graph *graph, const 
     alone.train.steps = WARM_UP + MEASURED;
     alone.run.dir = NULL;
     alone.checkpoint.resume = "never";
-    alone.data.eval.format = TDM_DATA_NONE;
+    alone.data.eval.format = TDM_DATA_NONE; /* so nothing judges evaluations, either */
+    alone.checkpoint.keep_best = TDM_METRIC_NONE;
+    alone.train.stop_after = TDM_INT_NULL;
+    if (alone.schedule.type == TDM_SCHEDULE_PLATEAU) alone.schedule.type = TDM_SCHEDULE_CONSTANT;
     TDM_TRY(tdm_run_open(&run, &alone, graph, &run_options));
     const tdm_status status = tdm_run_step(run, WARM_UP + MEASURED);
     tdm_run_close(run);
