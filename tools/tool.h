@@ -71,6 +71,8 @@ extern const tool_verb args_global; /* its flags are accepted by every verb */
 int args_parse(tool *t);
 /* The value of a flag of this verb, "" for a switch that was given, NULL if absent. */
 const char *args_flag(const tool *t, const char *name);
+/* The first of these flags that is given, or NULL; the list ends with NULL. */
+const char *args_any(const tool *t, const char *const *names);
 bool args_int(const tool *t, const char *name, int64_t min, int64_t *value); /* false after printing the error */
 bool args_number(const tool *t, const char *name, double *value);            /* the same, >= 0 */
 /* The same for a flag with choices, "auto|never": the index of the choice. */

@@ -161,6 +161,11 @@ const char *args_flag(const tool *t, const char *name) {
     return flag ? t->flag_value[flag - t->verb->flags] : NULL;
 }
 
+const char *args_any(const tool *t, const char *const *names) {
+    while (*names && !args_flag(t, *names)) names++;
+    return *names;
+}
+
 bool args_choice(const tool *t, const char *name, int *value) {
     const char *text = args_flag(t, name);
     int choice = text ? choice_of(t, args_find(t->verb, name), text) : *value;

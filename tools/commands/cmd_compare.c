@@ -84,11 +84,8 @@ static int read_hosts(comparison *c) {
     FREED_BY(hosts_free) launch_hosts hosts = {0};
     int ranks;
     c->hosts = args_flag(c->t, "--hosts");
-    for (int i = 0; !c->hosts && of_hosts[i]; i++) {
-        if (args_flag(c->t, of_hosts[i]))
-            return args_wrong(c->t, "`%s` is for `--hosts`, which is missing", of_hosts[i]);
-    }
-    if (!c->hosts) return TDM_OK;
+    const char *alone = args_any(c->t, of_hosts);
+    if (!c->hosts) return alone ? args_wrong(c->t, "`%s` is for `--hosts`, which is missing", alone) : TDM_OK;
     if (hosts_read(c->t, c->hosts, &hosts) != TDM_OK) return TDM_E_USAGE;
     const int code = check_hosts(c, &hosts, &ranks);
     c->devices = text_copy("parallel.device_ids=[0");

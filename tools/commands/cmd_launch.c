@@ -54,17 +54,12 @@ static bool read_nodes(const tool *t, launch_nodes *out) {
     return true;
 }
 
-static bool has_any(const tool *t, const char *const *flag) {
-    while (*flag && !args_flag(t, *flag)) flag++;
-    return *flag != NULL;
-}
-
 static int run_by_hand(tool *t) {
     static const char *const of_nodes[] = {"--nnodes", "--node-rank", "--master-addr", "--master-port", NULL};
     static const char *const of_ssh[] = {"--ssh", "--remote-tandem", NULL};
     launch_nodes nodes = {.count = 0};
-    if (has_any(t, of_ssh)) return args_wrong(t, "`--ssh` and `--remote-tandem` are for `--hosts`, which is missing");
-    const bool has_nodes = has_any(t, of_nodes);
+    if (args_any(t, of_ssh)) return args_wrong(t, "`--ssh` and `--remote-tandem` are for `--hosts`, which is missing");
+    const bool has_nodes = args_any(t, of_nodes) != NULL;
     if (!has_nodes && !args_flag(t, "--nproc-per-node"))
         return args_wrong(t, "nothing says where the ranks run: write `--hosts a:2,b:2`, or `--nproc-per-node 2` for "
                              "this host alone, or `--nnodes` and the others on each host");
