@@ -101,6 +101,7 @@ static tdm_status ddp_open(tdm_mode *mode) {
     d->splits = wants_check(d) || d->reducer->ops->reduce_all != NULL;
     if (!d->splits) mode->depth = tdm__pipeline_depth(d->pipeline);
     mode->gradients = d->reducer->backend;
+    mode->power = d->reducer->power;
     mode->phases = tdm__pipeline_phases(d->pipeline) | 1u << TDM_PHASE_COMM_EXPOSED;
     /* Queued collectives are timed only while the step waits for them. The part that overlaps backward is not
      * measured. */
@@ -389,20 +390,6 @@ static tdm_status ddp_sync(tdm_mode *mode, bool with_state) {
     return wait_for_peers(d, NULL);
 }
 
-/* ---- what compression has kept back ---- */
-
-static tdm_status ddp_list_state(tdm_mode *mode, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count) {
-    return tdm__powersgd_list(((ddp *)mode)->reducer->power, zone, saves, out, count);
-}
-
-static tdm_status ddp_gather_state(tdm_mode *mode) {
-    return tdm__powersgd_gather(((ddp *)mode)->reducer->power);
-}
-
-static tdm_status ddp_share_state(tdm_mode *mode, bool found) {
-    return tdm__powersgd_share(((ddp *)mode)->reducer->power, found);
-}
-
 const tdm_mode_ops tdm_mode_ddp = {
     .name = "ddp",
     .bytes = sizeof(ddp),
@@ -416,7 +403,7 @@ const tdm_mode_ops tdm_mode_ddp = {
     .step_failed = ddp_step_failed,
     .evaluate = ddp_evaluate,
     .sync = ddp_sync,
-    .list_state = ddp_list_state,
-    .gather_state = ddp_gather_state,
-    .share_state = ddp_share_state,
+    .list_state = tdm__powersgd_list,
+    .gather_state = tdm__powersgd_gather,
+    .share_state = tdm__powersgd_share,
 };

@@ -73,8 +73,8 @@ static tdm_status open_peer_gradients(dp *d) {
 
 static tdm_status open_powersgd(dp *d) {
     const tdm_mode_params *params = &d->base.params;
-    TDM_TRY(tdm__powersgd_open_here(&d->power, params, false));
-    for (int i = 0; d->power != NULL && i < d->count; i++) {
+    TDM_TRY(tdm__powersgd_open_here(&d->base.power, params, false));
+    for (int i = 0; d->base.power != NULL && i < d->count; i++) {
         tdm__replica_lend(d->replica[i], tdm__powersgd_here_bytes(params->plan, params->job, d->count, 0));
         tdm__replica_set_captures(d->replica[i], TDM_CAPTURES_NEVER);
     }
@@ -104,7 +104,7 @@ static void dp_close(tdm_mode *mode) {
     dp *d = (dp *)mode;
     const tdm_device_ops *ops = mode->params.device;
     tdm__team_close(&d->team);
-    tdm__powersgd_close(d->power);
+    tdm__powersgd_close(d->base.power);
     if (d->output_replica != NULL) {
         ops->release(d->output_replica->device, d->output);
         ops->release(d->output_replica->device, d->output_gradient);
@@ -266,18 +266,6 @@ static tdm_status dp_sync(tdm_mode *mode, bool with_state) {
     return TDM_OK;
 }
 
-static tdm_status dp_list_state(tdm_mode *mode, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count) {
-    return tdm__powersgd_list(((dp *)mode)->power, zone, saves, out, count);
-}
-
-static tdm_status dp_gather_state(tdm_mode *mode) {
-    return tdm__powersgd_gather(((dp *)mode)->power);
-}
-
-static tdm_status dp_share_state(tdm_mode *mode, bool found) {
-    return tdm__powersgd_share(((dp *)mode)->power, found);
-}
-
 const tdm_mode_ops tdm_mode_dp = {
     .name = "dp",
     .bytes = sizeof(dp),
@@ -290,7 +278,7 @@ const tdm_mode_ops tdm_mode_dp = {
     .collect = dp_collect,
     .evaluate = dp_evaluate,
     .sync = dp_sync,
-    .list_state = dp_list_state,
-    .gather_state = dp_gather_state,
-    .share_state = dp_share_state,
+    .list_state = tdm__powersgd_list,
+    .gather_state = tdm__powersgd_gather,
+    .share_state = tdm__powersgd_share,
 };

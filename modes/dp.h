@@ -16,7 +16,6 @@ typedef struct dp {
     tdm_replica *output_replica;    /* on output_device. It and the next three are NULL with loss: replica */
     char *output, *output_gradient; /* gathered, [rows of all, width] */
     char *target;                   /* targets of the other replicas, gathered; NULL if every device reaches them */
-    tdm_powersgd *power;            /* NULL: none */
     float **peer_gradient; /* of each replica, on its device, if it adds another's gradients to its own and does not
                               reach them; else NULL. All of it NULL if every device reaches them all */
 } dp;

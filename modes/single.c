@@ -45,8 +45,8 @@ static size_t single_compression_memory(const tdm_plan *plan, const tdm_job *job
 
 static tdm_status open_powersgd(single *s) {
     const tdm_mode_params *params = &s->base.params;
-    TDM_TRY(tdm__powersgd_open_here(&s->power, params, true));
-    if (s->power == NULL) return TDM_OK;
+    TDM_TRY(tdm__powersgd_open_here(&s->base.power, params, true));
+    if (s->base.power == NULL) return TDM_OK;
     tdm__replica_set_captures(s->replica, TDM_CAPTURES_NEVER);
     for (int k = 0; k < params->plan->stage_count; k++)
         tdm__replica_lend(s->replica->stages[k],
@@ -74,7 +74,7 @@ static void single_close(tdm_mode *mode) {
     if (s->replica == NULL) return;
     tdm__pipeline_close(s->pipeline);
     tdm__single_close_stretches(s);
-    tdm__powersgd_close(s->power);
+    tdm__powersgd_close(s->base.power);
     for (int k = 0; s->kept != NULL && k < mode->params.plan->stage_count; k++) {
         tdm_device *device = s->replica->stages[k]->device;
         for (int i = 0; i < TDM_TREE_ROOM; i++) device->ops->release(device, s->kept[k].sum[i]);
@@ -119,7 +119,7 @@ static tdm_status add_part(const single_step *step, int part, int parts) {
         TDM_TRY(tdm__compress_round(stage, type, stage->grad, tdm__replica_trained(stage)));
         TDM_TRY(add_gradients(stage, &s->kept[k], part, parts));
     }
-    return step->approximates ? tdm__powersgd_take(s->power, part, s->replica) : TDM_OK;
+    return step->approximates ? tdm__powersgd_take(s->base.power, part, s->replica) : TDM_OK;
 }
 
 static tdm_status use_sum(const tdm_replica *stage, const single_kept *from, tdm_dtype type) {
@@ -141,8 +141,8 @@ static tdm_status run_parts(const single_step *step) {
         TDM_TRY(tdm__pipeline_pass(s->pipeline, i, 0, NULL));
         TDM_TRY(add_part(step, i, parts));
     }
-    for (int i = parts; step->approximates && i < step->parts; i++) TDM_TRY(tdm__powersgd_take(s->power, i, NULL));
-    if (step->approximates) TDM_TRY(tdm__powersgd_sum_in_turn(s->power, s->replica));
+    for (int i = parts; step->approximates && i < step->parts; i++) TDM_TRY(tdm__powersgd_take(s->base.power, i, NULL));
+    if (step->approximates) TDM_TRY(tdm__powersgd_sum_in_turn(s->base.power, s->replica));
     for (int k = 0; k < stages; k++) TDM_TRY(use_sum(s->replica->stages[k], &s->kept[k], type));
     return TDM_OK;
 }
@@ -151,7 +151,7 @@ static tdm_status run_parts(const single_step *step) {
 static tdm_status work(void *user) {
     const single_step *step = user;
     single *s = step->single;
-    if (step->approximates) tdm__powersgd_begin(s->power, step->update->t);
+    if (step->approximates) tdm__powersgd_begin(s->base.power, step->update->t);
     TDM_TRY(s->part != NULL ? tdm__single_stretches(step) : run_parts(step));
     TDM_TRY(tdm__pipeline_update(s->pipeline, step->update));
     return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
@@ -161,7 +161,7 @@ static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const td
                                 tdm_step_result *result) {
     single *s = (single *)mode;
     single_step step = {.single = s, .update = update, .parts = batch->shard_count};
-    step.approximates = tdm__powersgd_is_on(s->power, update->t);
+    step.approximates = tdm__powersgd_is_on(s->base.power, update->t);
     result->denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
     result->bytes_moved = tdm__plan_crossing(mode->params.plan, batch->global_rows);
     tdm_values values = tdm__optim_all_values(update, result->denominator);
@@ -188,18 +188,6 @@ static tdm_status single_evaluate(tdm_mode *mode, const tdm_shard *shards, int c
     return tdm__evaluate(((single *)mode)->replica, &shards[0], &outputs[0]);
 }
 
-static tdm_status single_list_state(tdm_mode *mode, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count) {
-    return tdm__powersgd_list(((single *)mode)->power, zone, saves, out, count);
-}
-
-static tdm_status single_gather_state(tdm_mode *mode) {
-    return tdm__powersgd_gather(((single *)mode)->power);
-}
-
-static tdm_status single_share_state(tdm_mode *mode, bool found) {
-    return tdm__powersgd_share(((single *)mode)->power, found);
-}
-
 const tdm_mode_ops tdm_mode_single = {
     .name = "single",
     .bytes = sizeof(single),
@@ -210,7 +198,7 @@ const tdm_mode_ops tdm_mode_single = {
     .submit = single_submit,
     .collect = single_collect,
     .evaluate = single_evaluate,
-    .list_state = single_list_state,
-    .gather_state = single_gather_state,
-    .share_state = single_share_state,
+    .list_state = tdm__powersgd_list,
+    .gather_state = tdm__powersgd_gather,
+    .share_state = tdm__powersgd_share,
 };

@@ -25,9 +25,8 @@ typedef struct single {
     tdm_mode base;
     tdm_replica *replica;
     tdm_pipeline *pipeline;
-    tdm_powersgd *power; /* NULL: none */
-    single_kept *kept;   /* of each stage; NULL with one part, and with `part` */
-    single_part *part;   /* of each part and stage, where parts go in stretches: the first part has the replica's own
+    single_kept *kept; /* of each stage; NULL with one part, and with `part` */
+    single_part *part; /* of each part and stage, where parts go in stretches: the first part has the replica's own
                           memory; else NULL */
 } single;
 

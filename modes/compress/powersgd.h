@@ -39,11 +39,11 @@ tdm_status tdm__powersgd_give(tdm_powersgd *power, int index, tdm_replica *repli
 /* All that follows the takes, for replicas that take turns: the sum goes to the gradients of `replica`. */
 tdm_status tdm__powersgd_sum_in_turn(tdm_powersgd *power, tdm_replica *replica);
 
-/* ---- its state in a checkpoint: as tdm_mode_ops.list_state, gather_state and share_state; NULL: there is none ---- */
+/* ---- its state in a checkpoint: list_state, gather_state and share_state of every mode ---- */
 
-tdm_status tdm__powersgd_list(tdm_powersgd *power, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count);
-tdm_status tdm__powersgd_gather(tdm_powersgd *power);
-tdm_status tdm__powersgd_share(tdm_powersgd *power, bool found);
+tdm_status tdm__powersgd_list(tdm_mode *mode, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count);
+tdm_status tdm__powersgd_gather(tdm_mode *mode);
+tdm_status tdm__powersgd_share(tdm_mode *mode, bool found);
 
 /* ---- for these files ---- */
 

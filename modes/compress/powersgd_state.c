@@ -82,7 +82,8 @@ static tdm_status list_one(tdm_zone *zone, tdm_mode_tensor *out, const char *wha
     return tdm__zone_printf(zone, &out->name, "%s.%s", what, param->name);
 }
 
-tdm_status tdm__powersgd_list(tdm_powersgd *power, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count) {
+tdm_status tdm__powersgd_list(tdm_mode *mode, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count) {
+    tdm_powersgd *power = mode->power;
     *count = 0;
     if (power == NULL || (saves && !power->is_warm)) return TDM_OK;
     const tdm_plan *plan = power->params->plan;
@@ -123,7 +124,8 @@ static tdm_status move_errors(tdm_powersgd *power, bool to_gathered) {
     return TDM_OK;
 }
 
-tdm_status tdm__powersgd_gather(tdm_powersgd *power) {
+tdm_status tdm__powersgd_gather(tdm_mode *mode) {
+    tdm_powersgd *power = mode->power;
     if (power == NULL || !power->is_warm) return TDM_OK;
     TDM_TRY(open_gathered(power));
     TDM_TRY(move_errors(power, true));
@@ -132,7 +134,8 @@ tdm_status tdm__powersgd_gather(tdm_powersgd *power) {
     return change_forms(power, true);
 }
 
-tdm_status tdm__powersgd_share(tdm_powersgd *power, bool found) {
+tdm_status tdm__powersgd_share(tdm_mode *mode, bool found) {
+    tdm_powersgd *power = mode->power;
     if (power == NULL) return TDM_OK;
     power->is_warm = found;
     for (int i = 0; !found && i < power->count; i++)
