@@ -81,8 +81,16 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
     return tdm__plan_converts(replica->plan) ? loss_in_floats(params, replica, args) : params->loss_run(&args);
 }
 
-tdm_status tdm__pass_exchange(tdm_replica *replica, int step, tdm_phase phase, const tdm_exec_hooks *hooks,
-                              bool *more) {
+tdm_status tdm__loss_of_output(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, int part) {
+    if (rows->rows == 0) return TDM_OK;
+    return tdm__loss(params, replica, tdm__exec_output(replica), rows, tdm__exec_output_gradient(replica), part);
+}
+
+/* ---- a pass ---- */
+
+/* In front of `step`, or at the end: queues the lap of what ran so far, and has replicas exchange statistics. *more: the
+ * pass, forward or backward, has stopped here for that; else it has ended. */
+static tdm_status exchange(tdm_replica *replica, int step, tdm_phase phase, const tdm_exec_hooks *hooks, bool *more) {
     size_t bytes = 0;
     char *blocks = tdm__exec_statistics(replica, step, &bytes);
     TDM_TRY(tdm__replica_lap(replica, phase));
@@ -92,31 +100,32 @@ tdm_status tdm__pass_exchange(tdm_replica *replica, int step, tdm_phase phase, c
     return tdm__replica_lap(replica, TDM_PHASE_COMM_EXPOSED);
 }
 
-static tdm_status forward(tdm_replica *replica, const tdm_rows *rows, const tdm_exec_hooks *hooks) {
-    int step = 0;
+tdm_status tdm__pass_forward(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch,
+                             const tdm_exec_hooks *hooks) {
+    int step = replica->plan->stages[replica->stage].forward;
     for (bool more = true; more;) {
-        TDM_TRY(tdm__exec_forward(replica, rows, &step));
-        TDM_TRY(tdm__pass_exchange(replica, step, TDM_PHASE_FORWARD, hooks, &more));
+        TDM_TRY(tdm__exec_forward(replica, rows, micro_batch, &step));
+        TDM_TRY(exchange(replica, step, TDM_PHASE_FORWARD, hooks, &more));
     }
     return TDM_OK;
 }
 
-static tdm_status backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks) {
-    int step = replica->plan->forward_steps;
+tdm_status tdm__pass_backward(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch,
+                              const tdm_exec_hooks *hooks) {
+    int step = replica->plan->stages[replica->stage].backward;
     for (bool more = true; more;) {
-        TDM_TRY(tdm__exec_backward(replica, rows, first, hooks, &step));
-        TDM_TRY(tdm__pass_exchange(replica, step, TDM_PHASE_BACKWARD, hooks, &more));
+        TDM_TRY(tdm__exec_backward(replica, rows, micro_batch, hooks, &step));
+        TDM_TRY(exchange(replica, step, TDM_PHASE_BACKWARD, hooks, &more));
     }
     return TDM_OK;
 }
 
-tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, bool first, int part,
-                     const tdm_exec_hooks *hooks) {
-    TDM_TRY(forward(replica, rows, hooks));
-    if (rows->rows > 0)
-        TDM_TRY(tdm__loss(params, replica, tdm__exec_output(replica), rows, tdm__exec_output_gradient(replica), part));
+tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch,
+                     int part, const tdm_exec_hooks *hooks) {
+    TDM_TRY(tdm__pass_forward(replica, rows, micro_batch, hooks));
+    TDM_TRY(tdm__loss_of_output(params, replica, rows, part));
     TDM_TRY(tdm__replica_lap(replica, TDM_PHASE_LOSS));
-    return backward(replica, rows, first, hooks);
+    return tdm__pass_backward(replica, rows, micro_batch, hooks);
 }
 
 /* ---- gradients ---- */

@@ -19,13 +19,17 @@ double tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards, 
  * hits to outcome->correct. */
 tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const float *y, const tdm_rows *rows,
                      float *dy, int part);
-/* In front of `step`, or at a pass's end: queues the lap of what ran so far, and has replicas exchange statistics. *more:
- * the pass, forward or backward, has stopped here for that; else it has ended. */
-tdm_status tdm__pass_exchange(tdm_replica *replica, int step, tdm_phase phase, const tdm_exec_hooks *hooks, bool *more);
-/* Forward, loss and backward of one micro-batch, each with its lap; of no rows, what other ranks wait for. hooks may be
- * NULL. */
-tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, bool first, int part,
-                     const tdm_exec_hooks *hooks);
+/* Of the replica's own output; of no rows, nothing. */
+tdm_status tdm__loss_of_output(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, int part);
+/* Forward, loss and backward of one micro-batch, each with its lap; of no rows, what other ranks wait for. Replicas
+ * exchange statistics on the way. hooks may be NULL. */
+tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch,
+                     int part, const tdm_exec_hooks *hooks);
+/* Its two directions, of one stage. */
+tdm_status tdm__pass_forward(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch,
+                             const tdm_exec_hooks *hooks);
+tdm_status tdm__pass_backward(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch,
+                              const tdm_exec_hooks *hooks);
 
 /* Where the gradients of a bucket lie, in the memory of the stage that has them. */
 float *tdm__replica_bucket(const tdm_replica *replica, int bucket);

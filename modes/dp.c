@@ -138,17 +138,14 @@ static tdm_status own_passes_one(void *user, int i) {
     int64_t micro = params->job->train.accumulate;
     for (int64_t k = 0; k < micro; k++) {
         if (!tdm__micro_batch(params, &s->all[i], micro, k, &s->rows[i])) break;
-        TDM_TRY(tdm__pass(params, s->dp->replica[i], &s->rows[i], k == 0, i, NULL));
+        TDM_TRY(tdm__pass(params, s->dp->replica[i], &s->rows[i], k, i, NULL));
     }
     return TDM_OK;
 }
 
 static tdm_status own_loss_one(void *user, int i) {
     dp_step *s = user;
-    tdm_replica *replica = s->dp->replica[i];
-    if (s->rows[i].rows == 0) return TDM_OK;
-    return tdm__loss(&s->dp->base.params, replica, tdm__exec_output(replica), &s->rows[i],
-                     tdm__exec_output_gradient(replica), i);
+    return tdm__loss_of_output(&s->dp->base.params, s->dp->replica[i], &s->rows[i], i);
 }
 
 /* With statistics, which replicas exchange on the way. */

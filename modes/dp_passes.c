@@ -51,11 +51,11 @@ static tdm_status in_stretches(dp_step *s, tdm_replica_fn one, int begin) {
 static tdm_status forward_one(void *user, int i) {
     dp_step *s = user;
     if (s->rows[i].rows == 0) return TDM_OK;
-    return tdm__exec_forward(s->dp->replica[i], &s->rows[i], &s->plan_step[i]);
+    return tdm__exec_forward(s->dp->replica[i], &s->rows[i], s->micro_batch, &s->plan_step[i]);
 }
 
 tdm_status tdm__dp_forward(dp_step *s) {
-    return in_stretches(s, forward_one, 0);
+    return in_stretches(s, forward_one, s->dp->base.params.plan->stages[0].forward);
 }
 
 /* This replica's part of the gathered gradient. */
@@ -72,11 +72,11 @@ static tdm_status backward_one(void *user, int i) {
     dp_step *s = user;
     const dp *d = s->dp;
     if (s->rows[i].rows == 0) return TDM_OK;
-    const bool begins = s->plan_step[i] == d->base.params.plan->forward_steps;
+    const bool begins = s->plan_step[i] == d->base.params.plan->stages[0].backward;
     if (begins && d->output_replica != NULL) TDM_TRY(fetch_gradient(s, i));
-    return tdm__exec_backward(d->replica[i], &s->rows[i], s->micro_batch == 0, NULL, &s->plan_step[i]);
+    return tdm__exec_backward(d->replica[i], &s->rows[i], s->micro_batch, NULL, &s->plan_step[i]);
 }
 
 tdm_status tdm__dp_backward(dp_step *s) {
-    return in_stretches(s, backward_one, s->dp->base.params.plan->forward_steps);
+    return in_stretches(s, backward_one, s->dp->base.params.plan->stages[0].backward);
 }

@@ -186,12 +186,6 @@ static tdm_status wait_for(const stage *s, tdm_device_event **events, int count,
     return device->ops->events->wait(device, events[micro_batch % count], NULL);
 }
 
-static tdm_status loss(const pipeline_work *work, tdm_replica *replica, const tdm_rows *rows) {
-    if (rows->rows == 0) return TDM_OK;
-    return tdm__loss(work->pipeline->params, replica, tdm__exec_output(replica), rows,
-                     tdm__exec_output_gradient(replica), work->part);
-}
-
 /* Of this rank, which may have none where others have some; and which ranks take part in the statistics. */
 static void find_rows(const pipeline_work *work, int index, int64_t micro_batch, tdm_rows *rows) {
     const tdm_mode_params *params = work->pipeline->params;
@@ -218,25 +212,9 @@ static int64_t count_micro_batches(const pipeline_work *work) {
     return count;
 }
 
-static tdm_status run_forward(const pipeline_work *work, tdm_replica *replica, const tdm_rows *rows,
-                              int64_t micro_batch) {
-    int step = replica->plan->stages[replica->stage].forward;
-    for (bool more = true; more;) {
-        TDM_TRY(tdm__stage_forward(replica, rows, micro_batch, &step));
-        TDM_TRY(tdm__pass_exchange(replica, step, TDM_PHASE_FORWARD, work->hooks, &more));
-    }
-    return TDM_OK;
-}
-
-static tdm_status run_backward(const pipeline_work *work, tdm_replica *replica, const tdm_rows *rows,
-                               int64_t micro_batch) {
-    const tdm_exec_hooks *hooks = micro_batch + 1 == work->micro_batches ? work->hooks : &work->early;
-    int step = replica->plan->stages[replica->stage].backward;
-    for (bool more = true; more;) {
-        TDM_TRY(tdm__stage_backward(replica, rows, micro_batch, hooks, &step));
-        TDM_TRY(tdm__pass_exchange(replica, step, TDM_PHASE_BACKWARD, hooks, &more));
-    }
-    return TDM_OK;
+/* Of backward. */
+static const tdm_exec_hooks *hooks_of(const pipeline_work *work, int64_t micro_batch) {
+    return micro_batch + 1 == work->micro_batches ? work->hooks : &work->early;
 }
 
 /* *goes_on: false if another stage has failed. */
@@ -247,7 +225,7 @@ static tdm_status send(const pipeline_work *work, int index, const tdm_rows *row
     *goes_on = tdm__gate_wait(p->gate, counter(index + 1, ENDED), micro_batch + 1 - room);
     if (!*goes_on) return TDM_OK;
     if (micro_batch >= room) TDM_TRY(wait_for(s, next->returned, next->returned_count, micro_batch - room));
-    TDM_TRY(tdm__stage_send(s->replica, rows, micro_batch));
+    TDM_TRY(tdm__exec_send(s->replica, rows, micro_batch));
     TDM_TRY(record(s, s->sent, s->sent_count, micro_batch));
     tdm__gate_raise(p->gate, counter(index + 1, SENT), micro_batch + 1);
     return TDM_OK;
@@ -263,11 +241,11 @@ static tdm_status forward(const pipeline_work *work, int index, int64_t micro_ba
         if (!*goes_on) return TDM_OK;
         TDM_TRY(wait_for(s, before->sent, before->sent_count, micro_batch));
     }
-    TDM_TRY(run_forward(work, s->replica, &rows, micro_batch));
+    TDM_TRY(tdm__pass_forward(s->replica, &rows, micro_batch, work->hooks));
     if (index + 1 < p->count)
         TDM_TRY(send(work, index, &rows, micro_batch, goes_on));
     else
-        TDM_TRY(loss(work, s->replica, &rows));
+        TDM_TRY(tdm__loss_of_output(p->params, s->replica, &rows, work->part));
     return index == 0 ? tdm__replica_lap(s->replica, TDM_PHASE_FORWARD) : TDM_OK;
 }
 
@@ -281,7 +259,7 @@ static tdm_status backward(const pipeline_work *work, int index, int64_t micro_b
         if (!*goes_on) return TDM_OK;
         TDM_TRY(wait_for(s, next->returned, next->returned_count, micro_batch));
     }
-    TDM_TRY(run_backward(work, s->replica, &rows, micro_batch));
+    TDM_TRY(tdm__pass_backward(s->replica, &rows, micro_batch, hooks_of(work, micro_batch)));
     if (index == 0) return TDM_OK;
     TDM_TRY(record(s, s->returned, s->returned_count, micro_batch));
     tdm__gate_raise(p->gate, counter(index, ENDED), micro_batch + 1);
@@ -307,9 +285,8 @@ static tdm_status pass_of_one(const pipeline_work *work) {
     const stage *s = &p->stage[0];
     tdm_rows rows;
     for (int64_t k = 0; k < work->micro_batches; k++) {
-        const bool is_last = k + 1 == work->micro_batches;
         find_rows(work, 0, k, &rows);
-        TDM_TRY(tdm__pass(p->params, s->replica, &rows, k == 0, work->part, is_last ? work->hooks : &work->early));
+        TDM_TRY(tdm__pass(p->params, s->replica, &rows, k, work->part, hooks_of(work, k)));
     }
     return TDM_OK;
 }

@@ -93,8 +93,8 @@ static bool find_rows(micro_batch *m, int stage) {
 /* Goes on with one part's forward or backward: to where it stops, or to its end. */
 static tdm_status go_on(const micro_batch *m, tdm_replica *stage, int part, bool forward, int *plan_step) {
     enter_part(m->single, part);
-    return forward ? tdm__stage_forward(stage, &m->rows[part], m->index, plan_step)
-                   : tdm__stage_backward(stage, &m->rows[part], m->index, NULL, plan_step);
+    return forward ? tdm__exec_forward(stage, &m->rows[part], m->index, plan_step)
+                   : tdm__exec_backward(stage, &m->rows[part], m->index, NULL, plan_step);
 }
 
 /* All parts stop at the same places. */
@@ -119,7 +119,7 @@ static tdm_status send(const micro_batch *m, tdm_replica *stage) {
     for (int i = 0; i < m->parts; i++) {
         if (m->rows[i].rows == 0) continue;
         enter_part(m->single, i);
-        TDM_TRY(tdm__stage_send(stage, &m->rows[i], m->index));
+        TDM_TRY(tdm__exec_send(stage, &m->rows[i], m->index));
     }
     return TDM_OK;
 }
@@ -127,10 +127,8 @@ static tdm_status send(const micro_batch *m, tdm_replica *stage) {
 static tdm_status losses(const micro_batch *m, tdm_replica *last) {
     const single *s = m->single;
     for (int i = 0; i < m->parts; i++) {
-        if (m->rows[i].rows == 0) continue;
         enter_part(s, i);
-        TDM_TRY(
-            tdm__loss(&s->base.params, last, tdm__exec_output(last), &m->rows[i], tdm__exec_output_gradient(last), i));
+        TDM_TRY(tdm__loss_of_output(&s->base.params, last, &m->rows[i], i));
     }
     return TDM_OK;
 }

@@ -154,8 +154,16 @@ static tdm_status forward_from(tdm_replica *replica, const tdm_rows *rows, bool 
     return TDM_OK;
 }
 
-tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, int *step) {
-    return forward_from(replica, rows, true, step, replica->plan->forward_steps);
+tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch, int *step) {
+    replica->micro_batch = micro_batch;
+    return forward_from(replica, rows, true, step, replica->plan->stages[replica->stage].send);
+}
+
+tdm_status tdm__exec_send(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch) {
+    const tdm_plan_stage *of = &replica->plan->stages[replica->stage];
+    int step = of->send;
+    replica->micro_batch = micro_batch;
+    return forward_from(replica, rows, true, &step, of->forward_end);
 }
 
 /* One stage after another, each when the stage before it has ended. */
@@ -270,48 +278,23 @@ static tdm_status backward_step(tdm_replica *replica, const tdm_plan_step *step,
     return backward_node(replica, step->index, rows, prepared, first);
 }
 
-static tdm_status backward_from(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks,
-                                int *step, int end) {
+tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch,
+                              const tdm_exec_hooks *hooks, int *step) {
     const tdm_plan *plan = replica->plan;
     tdm_prepared *prepared = NULL;
+    replica->micro_batch = micro_batch;
     TDM_TRY(enter(replica));
     if (rows->rows > 0) TDM_TRY(tdm__prepared_find(replica, rows->rows, true, &prepared));
-    while (*step < end) {
+    while (*step < plan->stages[replica->stage].backward_end) {
         const tdm_plan_step *s = &plan->steps[(*step)++];
         if (s->kind == TDM_STEP_READY) {
             if (hooks != NULL && hooks->bucket_ready != NULL) TDM_TRY(hooks->bucket_ready(hooks->user, s->index));
         } else if (rows->rows > 0) {
-            TDM_TRY(backward_step(replica, s, rows, prepared, first));
+            TDM_TRY(backward_step(replica, s, rows, prepared, micro_batch == 0));
         }
         if (s->kind == TDM_STEP_STATISTICS) break;
     }
     return TDM_OK;
-}
-
-tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks,
-                              int *step) {
-    if (*step == replica->plan->forward_steps) ++*step; /* the loss */
-    return backward_from(replica, rows, first, hooks, step, replica->plan->step_count);
-}
-
-/* ---- one stage of several ---- */
-
-tdm_status tdm__stage_forward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch, int *step) {
-    stage->micro_batch = micro_batch;
-    return forward_from(stage, rows, true, step, stage->plan->stages[stage->stage].send);
-}
-
-tdm_status tdm__stage_send(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch) {
-    const tdm_plan_stage *of = &stage->plan->stages[stage->stage];
-    int step = of->send;
-    stage->micro_batch = micro_batch;
-    return forward_from(stage, rows, true, &step, of->forward_end);
-}
-
-tdm_status tdm__stage_backward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch,
-                               const tdm_exec_hooks *hooks, int *step) {
-    stage->micro_batch = micro_batch;
-    return backward_from(stage, rows, micro_batch == 0, hooks, step, stage->plan->stages[stage->stage].backward_end);
 }
 
 /* ---- statistics ---- */

@@ -149,7 +149,7 @@ typedef struct tdm_replica_options {
 const tdm_numbers *tdm__loss_weight(const tdm_job *job);
 
 /* With several stages: opens one of them, the first before the others. The first stands for all where arenas, outputs
- * and feeds are meant, in tdm__exec_forward and tdm__replica_abandon. Steps (take to wait) are those of each stage. */
+ * and feeds are meant, in tdm__exec_evaluate and tdm__replica_abandon. Steps (take to wait) are those of each stage. */
 tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_plan *plan, tdm_device *device,
                              const tdm_replica_options *options);
 void tdm__replica_close(tdm_replica *replica);
@@ -269,14 +269,19 @@ typedef struct tdm_exec_hooks {
     void *user;
 } tdm_exec_hooks;
 
-/* The forward steps of a training pass, from *step on (0 at first), as far as to where replicas exchange statistics, or
- * to the end. *step is where to go on. A replica without rows computes nothing, here and in backward: it stops where the
- * others do, and its buckets become ready. */
-tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, int *step);
-/* The backward steps for the rows of the last training pass, likewise; *step is plan->forward_steps at first. first:
- * gradients are written, else added to. hooks may be NULL. */
-tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks,
-                              int *step);
+/* The forward steps of a training pass, from *step on, as far as to where replicas exchange statistics, or to the end, for
+ * a micro-batch of a step, counted from 0. *step is first the `forward` of the replica's stage in plan->stages, then where
+ * to go on. A replica without rows computes nothing, here and in backward: it stops where the others do, and its buckets
+ * become ready. */
+tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch, int *step);
+/* Of a stage that has a next one, behind forward: what that reads of the micro-batch goes into its memory, which must have
+ * room: it has room for plan->stages[].in_flight micro-batches between send and backward. */
+tdm_status tdm__exec_send(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch);
+/* The backward steps for the rows of that forward pass, likewise; *step is first the stage's `backward`. Gradients of
+ * micro-batch 0 are written, those of others added. In the end the gradients of what the stage before has sent go into
+ * that stage's memory. hooks may be NULL. */
+tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch,
+                              const tdm_exec_hooks *hooks, int *step);
 /* What replicas exchange in front of `step`: blocks of *bytes, one for each replica, in the device's memory, of which
  * this replica has written its own. NULL: nothing, the pass has ended. */
 char *tdm__exec_statistics(const tdm_replica *replica, int step, size_t *bytes);
@@ -286,14 +291,5 @@ tdm_status tdm__exec_evaluate(tdm_replica *replica, const tdm_rows *rows);
  * reads. */
 float *tdm__exec_output(const tdm_replica *replica);
 float *tdm__exec_output_gradient(const tdm_replica *replica);
-
-/* The same of one stage among several, in training, for a micro-batch of a step, counted from 0; *step is first the
- * stage's own `forward` or `backward` in plan->stages. send: what the next stage reads of the micro-batch goes into that
- * stage's memory, which must have room: it has room for plan->stages[].in_flight micro-batches between send and
- * backward. backward: in the end the gradients of what the stage before has sent go into that stage's memory. */
-tdm_status tdm__stage_forward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch, int *step);
-tdm_status tdm__stage_send(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch);
-tdm_status tdm__stage_backward(tdm_replica *stage, const tdm_rows *rows, int64_t micro_batch,
-                               const tdm_exec_hooks *hooks, int *step);
 
 #endif

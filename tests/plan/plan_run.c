@@ -75,44 +75,37 @@ static void fill(const plan_run *run, const tdm_values *values, bool gradients) 
 }
 
 /* One stage after another. */
-static void train_stages(plan_run *run, const plan_pass *pass, const tdm_rows *rows, int64_t micro_batch) {
+static void train(plan_run *run, const plan_pass *pass, const tdm_rows *rows, int64_t micro_batch) {
     const int count = run->plan->stage_count;
     tdm_replica *const *stage = run->replica->stages;
     const size_t bytes = (size_t)(pass->rows * run->plan->output_width) * sizeof(float);
+    int step = 0;
     for (int k = 0; k < count; k++) {
-        int step = stage[k]->plan->stages[k].forward;
-        CHECK_OK(tdm__stage_forward(stage[k], rows, micro_batch, &step));
-        CHECK_OK(tdm__stage_send(stage[k], rows, micro_batch));
+        step = run->plan->stages[k].forward;
+        CHECK_OK(tdm__exec_forward(stage[k], rows, micro_batch, &step));
+        CHECK_OK(tdm__exec_send(stage[k], rows, micro_batch));
     }
     memcpy(run->output, tdm__exec_output(stage[count - 1]), bytes);
     memcpy(tdm__exec_output_gradient(stage[count - 1]), pass->d_output, bytes);
     for (int k = count - 1; k >= 0; k--) {
-        int step = stage[k]->plan->stages[k].backward;
-        CHECK_OK(tdm__stage_backward(stage[k], rows, micro_batch, NULL, &step));
+        step = run->plan->stages[k].backward;
+        CHECK_OK(tdm__exec_backward(stage[k], rows, micro_batch, NULL, &step));
     }
+    CHECK_INT(step, run->plan->step_count);
 }
 
 void plan_run_pass(plan_run *run, const plan_pass *pass, bool first) {
-    tdm_replica *replica = run->replica;
-    const tdm_plan *plan = run->plan;
-    const size_t bytes = (size_t)(pass->rows * plan->output_width) * sizeof(float);
+    const size_t bytes = (size_t)(pass->rows * run->plan->output_width) * sizeof(float);
     const tdm_rows rows = {.rows = pass->rows, .x = pass->x, .position = pass->position};
     const tdm_values values = {.count = 1, .of[0] = *pass->values};
-    int step = 0;
     fill(run, &values, first && pass->training);
-    if (plan->stage_count > 1 && pass->training) {
-        train_stages(run, pass, &rows, first ? 0 : 1);
+    if (pass->training) {
+        train(run, pass, &rows, first ? 0 : 1);
     } else {
-        CHECK_OK(pass->training ? tdm__exec_forward(replica, &rows, &step) : tdm__exec_evaluate(replica, &rows));
-        memcpy(run->output, tdm__exec_output(replica), bytes);
+        CHECK_OK(tdm__exec_evaluate(run->replica, &rows));
+        memcpy(run->output, tdm__exec_output(run->replica), bytes);
     }
-    if (plan->stage_count == 1 && pass->training) {
-        memcpy(tdm__exec_output_gradient(replica), pass->d_output, bytes);
-        step = plan->forward_steps;
-        CHECK_OK(tdm__exec_backward(replica, &rows, first, NULL, &step));
-        CHECK_INT(step, plan->step_count);
-    }
-    tdm__replica_abandon(replica);
+    tdm__replica_abandon(run->replica);
 }
 
 /* ---- batches ---- */
