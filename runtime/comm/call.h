@@ -3,6 +3,7 @@
 #define TDM_COMM_CALL_H
 
 #include "runtime/comm/comm.h"
+#include "runtime/comm/spans.h"
 
 enum { TDM_CALL_TEXT = 128, TDM_CAUSE_TEXT = 400 };
 

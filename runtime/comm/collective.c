@@ -22,15 +22,6 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/group.h"
 #include "runtime/comm/reduce.h"
-#include "runtime/comm/spans.h"
-
-static size_t span_bytes(tdm_span span) {
-    return span.count * tdm_dtype_bytes(span.dtype);
-}
-
-static unsigned char *at(void *base, size_t offset) {
-    return (unsigned char *)base + offset;
-}
 
 /* The first element of segment r. Segments are about equal and begin on cache lines, so two ranks never write the same
  * line. */
@@ -90,7 +81,7 @@ static void reduce_piece(const tdm_group *group, size_t i, size_t first, size_t 
     const int world = group->comm.world;
     for (int r = 0; r < world; r++) {
         const tdm_peer_address *address = (const void *)tdm__group_entry(group, r)->data;
-        piece[r] = to[r] = at(tdm__group_reach(group, r, address[i]), first * tdm_dtype_bytes(how->dtype));
+        piece[r] = to[r] = tdm__bytes_at(tdm__group_reach(group, r, address[i]), first * tdm_dtype_bytes(how->dtype));
     }
     reduce_blocks(piece, world, count, how->root < 0 ? to : &to[how->root], how->root < 0 ? world : 1, how);
 }
@@ -151,7 +142,7 @@ static tdm_span publish_addresses(tdm_group *group, const reduction *how) {
     for (size_t i = 0; i < how->span_count; i++) {
         if (how->spans[i].count == 0) continue;
         last = how->spans[i];
-        address[i] = tdm__group_address(group, last.data, span_bytes(last));
+        address[i] = tdm__group_address(group, last.data, tdm__span_bytes(last));
         if (address[i].region == 0) break;
     }
     return last;
@@ -184,7 +175,8 @@ static tdm_status reduce_scatter_staged(tdm_group *group, tdm_span in, tdm_span 
     for (size_t done = 0; done < out.count;) {
         const size_t n = out.count - done < most ? out.count - done : most;
         for (size_t r = 0; r < world; r++)
-            memcpy(tdm__group_own_stage(group) + r * n * width, at(in.data, (r * out.count + done) * width), n * width);
+            memcpy(tdm__group_own_stage(group) + r * n * width, tdm__bytes_at(in.data, (r * out.count + done) * width),
+                   n * width);
         TDM_TRY(tdm__group_round(group));
         for (size_t r = 0; r < world; r++) span[r] = tdm__group_peer_stage(group, (int)r) + rank * n * width;
         reduce_blocks(span, (int)world, n, &to, 1, how);
@@ -198,7 +190,7 @@ static tdm_status reduce_scatter(tdm_group *group, tdm_span in, tdm_span out, co
     const void *span[TDM_COMM_WORLD_MAX];
     unsigned char *to = out.data;
     const int world = group->comm.world;
-    const size_t bytes = span_bytes(out), own = (size_t)group->comm.rank * bytes;
+    const size_t bytes = tdm__span_bytes(out), own = (size_t)group->comm.rank * bytes;
     TDM_TRY(tdm__group_meet(group, in, in.data, bytes * (size_t)world));
     if (bytes * (size_t)world <= TDM_ENTRY_BYTES) {
         for (int r = 0; r < world; r++) span[r] = tdm__group_entry(group, r)->data + own;
@@ -207,7 +199,7 @@ static tdm_status reduce_scatter(tdm_group *group, tdm_span in, tdm_span out, co
     }
     if (!tdm__group_reaches(group, 0, group->comm.world)) return reduce_scatter_staged(group, in, out, how);
     TDM_TRY(tdm__group_touch(group));
-    for (int r = 0; r < world; r++) span[r] = at(tdm__group_peer_span(group, r), own);
+    for (int r = 0; r < world; r++) span[r] = tdm__bytes_at(tdm__group_peer_span(group, r), own);
     reduce_blocks(span, world, out.count, &to, 1, how);
     tdm__group_untouch(group);
     return tdm__group_round(group);
@@ -229,11 +221,11 @@ static tdm_status run(tdm_group *group, const tdm_comm_call *call) {
     case TDM_COMM_ALL_GATHER:
         return tdm__group_gather(group, in, out.data, call->rank < 0 || call->rank == group->comm.rank);
     case TDM_COMM_SCATTER:
-        return tdm__group_distribute(group, in, out, span_bytes(out), call->rank);
+        return tdm__group_distribute(group, in, out, tdm__span_bytes(out), call->rank);
     case TDM_COMM_REDUCE_SCATTER:
         return reduce_scatter(group, in, out, &(reduction){.dtype = in.dtype, .op = call->op, .root = -1});
     case TDM_COMM_ALL_TO_ALL:
-        return tdm__group_distribute(group, in, out, span_bytes(out) / (size_t)group->comm.world, -1);
+        return tdm__group_distribute(group, in, out, tdm__span_bytes(out) / (size_t)group->comm.world, -1);
     case TDM_COMM_ALL_TO_ALL_V:
         return tdm__group_all_to_all_v(group, call);
     case TDM_COMM_SEND:

@@ -144,7 +144,7 @@ static tdm_status check_calls(tdm_group *group) {
 
 tdm_status tdm__group_meet(tdm_group *group, tdm_span span, const void *data, size_t small) {
     tdm_entry *entry = tdm__group_next_entry(group);
-    entry->address = tdm__group_address(group, span.data, span.count * tdm_dtype_bytes(span.dtype));
+    entry->address = tdm__group_address(group, span.data, tdm__span_bytes(span));
     if (data != NULL && small > 0 && small <= TDM_ENTRY_BYTES) memcpy(entry->data, data, small);
     TDM_TRY(tdm__group_round(group));
     return check_calls(group);

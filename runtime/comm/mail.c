@@ -66,7 +66,7 @@ static bool no_full_half(const tdm_group *group, int r) {
 
 tdm_status tdm__group_send(tdm_group *group, tdm_span in) {
     tdm_mail *mail = mail_of(group, group->comm.rank);
-    size_t bytes = in.count * tdm_dtype_bytes(in.dtype);
+    size_t bytes = tdm__span_bytes(in);
     uint64_t number = message_number(atomic_load(&mail->offer)) + 1;
     mail->count = in.count;
     mail->dtype = (int32_t)in.dtype;
@@ -105,7 +105,7 @@ tdm_status tdm__group_receive(tdm_group *group, tdm_span out, int *sender) {
         TDM_FAIL(TDM_E_USAGE, "receive from rank %d: expected %zu %s, but it sends %llu %s", group->job_rank[from],
                  out.count, tdm_dtype_name(out.dtype), (unsigned long long)mail->count,
                  tdm_dtype_name((tdm_dtype)mail->dtype));
-    size_t bytes = out.count * tdm_dtype_bytes(out.dtype);
+    size_t bytes = tdm__span_bytes(out);
     if (mail->address.region != 0) {
         TDM_TRY(tdm__group_touch(group));
         if (bytes > 0) memcpy(out.data, tdm__group_reach(group, from, mail->address), bytes);

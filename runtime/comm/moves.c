@@ -5,18 +5,10 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/group.h"
 
-static size_t span_bytes(tdm_span span) {
-    return span.count * tdm_dtype_bytes(span.dtype);
-}
-
-static unsigned char *at(void *base, size_t offset) {
-    return (unsigned char *)base + offset;
-}
-
 /* ---- broadcast ---- */
 
 tdm_status tdm__group_broadcast(tdm_group *group, tdm_span io, int root) {
-    size_t bytes = span_bytes(io);
+    size_t bytes = tdm__span_bytes(io);
     bool is_root = group->comm.rank == root;
     TDM_TRY(tdm__group_meet(group, io, is_root ? io.data : NULL, bytes));
     if (bytes <= TDM_ENTRY_BYTES) {
@@ -32,9 +24,9 @@ tdm_status tdm__group_broadcast(tdm_group *group, tdm_span io, int root) {
     TDM_TRY(tdm__group_stage(group));
     for (size_t done = 0; done < bytes;) {
         size_t n = bytes - done < TDM_STAGING_BYTES ? bytes - done : TDM_STAGING_BYTES;
-        if (is_root) memcpy(tdm__group_own_stage(group), at(io.data, done), n);
+        if (is_root) memcpy(tdm__group_own_stage(group), tdm__bytes_at(io.data, done), n);
         TDM_TRY(tdm__group_round(group));
-        if (!is_root) memcpy(at(io.data, done), tdm__group_peer_stage(group, root), n);
+        if (!is_root) memcpy(tdm__bytes_at(io.data, done), tdm__group_peer_stage(group, root), n);
         done += n;
     }
     return TDM_OK;
@@ -43,19 +35,20 @@ tdm_status tdm__group_broadcast(tdm_group *group, tdm_span io, int root) {
 /* ---- gather and all_gather ---- */
 
 tdm_status tdm__group_gather(tdm_group *group, tdm_span in, void *out, bool gets) {
-    size_t bytes = span_bytes(in);
+    size_t bytes = tdm__span_bytes(in);
     int world = group->comm.world;
     TDM_TRY(tdm__group_meet(group, in, in.data, bytes));
     if (bytes <= TDM_ENTRY_BYTES) {
         for (int r = 0; gets && bytes > 0 && r < world; r++)
-            memcpy(at(out, (size_t)r * bytes), tdm__group_entry(group, r)->data, bytes);
+            memcpy(tdm__bytes_at(out, (size_t)r * bytes), tdm__group_entry(group, r)->data, bytes);
         return TDM_OK;
     }
     if (tdm__group_reaches(group, 0, group->comm.world)) {
         TDM_TRY(tdm__group_touch(group));
         for (int r = 0; gets && r < world; r++) {
             const unsigned char *from = tdm__group_peer_span(group, r);
-            if (at(out, (size_t)r * bytes) != from) memcpy(at(out, (size_t)r * bytes), from, bytes);
+            if (tdm__bytes_at(out, (size_t)r * bytes) != from)
+                memcpy(tdm__bytes_at(out, (size_t)r * bytes), from, bytes);
         }
         tdm__group_untouch(group);
         return tdm__group_round(group);
@@ -63,10 +56,10 @@ tdm_status tdm__group_gather(tdm_group *group, tdm_span in, void *out, bool gets
     TDM_TRY(tdm__group_stage(group));
     for (size_t done = 0; done < bytes;) {
         size_t n = bytes - done < TDM_STAGING_BYTES ? bytes - done : TDM_STAGING_BYTES;
-        memcpy(tdm__group_own_stage(group), at(in.data, done), n);
+        memcpy(tdm__group_own_stage(group), tdm__bytes_at(in.data, done), n);
         TDM_TRY(tdm__group_round(group));
         for (int r = 0; gets && r < world; r++)
-            memcpy(at(out, (size_t)r * bytes + done), tdm__group_peer_stage(group, r), n);
+            memcpy(tdm__bytes_at(out, (size_t)r * bytes + done), tdm__group_peer_stage(group, r), n);
         done += n;
     }
     return TDM_OK;
@@ -103,14 +96,16 @@ tdm_status tdm__group_distribute(tdm_group *group, tdm_span in, tdm_span out, si
     TDM_TRY(tdm__group_meet(group, sends ? in : out, sends ? in.data : NULL, bytes * world));
     if (bytes * world <= TDM_ENTRY_BYTES) {
         for (int i = 0; bytes > 0 && i < from.count; i++)
-            memcpy(at(out.data, (size_t)i * bytes), tdm__group_entry(group, from.first + i)->data + own, bytes);
+            memcpy(tdm__bytes_at(out.data, (size_t)i * bytes), tdm__group_entry(group, from.first + i)->data + own,
+                   bytes);
         return TDM_OK;
     }
     if (!tdm__group_reaches(group, from.first, from.count))
         return distribute_staged(group, sends ? in.data : NULL, out.data, bytes, from);
     TDM_TRY(tdm__group_touch(group));
     for (int i = 0; i < from.count; i++)
-        memcpy(at(out.data, (size_t)i * bytes), at(tdm__group_peer_span(group, from.first + i), own), bytes);
+        memcpy(tdm__bytes_at(out.data, (size_t)i * bytes),
+               tdm__bytes_at(tdm__group_peer_span(group, from.first + i), own), bytes);
     tdm__group_untouch(group);
     return tdm__group_round(group);
 }
@@ -135,7 +130,7 @@ static tdm_status exchange_rows(tdm_group *group, const tdm_comm_call *call) {
     if (group->parts == NULL)
         TDM_TRY(tdm__new(group->comm.host, &group->parts, (world + 1) * length, sizeof(*group->parts),
                          "communicator's counts"));
-    if (call->in.count > 0) address = tdm__group_address(group, call->in.data, span_bytes(call->in));
+    if (call->in.count > 0) address = tdm__group_address(group, call->in.data, tdm__span_bytes(call->in));
     group->parts[0] = address.region;
     group->parts[1] = address.offset;
     tdm__parts_write(group->parts + ROW_HEAD, call, group->comm.world);
@@ -153,7 +148,8 @@ static tdm_status exchange_in_place(tdm_group *group, tdm_span out) {
         size_t before = 0;
         if (bytes == 0) continue;
         for (int k = 0; k < group->comm.rank; k++) before += counts[k] * width;
-        memcpy(at(out.data, done), at(tdm__group_reach(group, r, (tdm_peer_address){row[0], row[1]}), before), bytes);
+        memcpy(tdm__bytes_at(out.data, done),
+               tdm__bytes_at(tdm__group_reach(group, r, (tdm_peer_address){row[0], row[1]}), before), bytes);
         done += bytes;
     }
     tdm__group_untouch(group);
@@ -178,12 +174,13 @@ static tdm_status exchange_staged(tdm_group *group, const tdm_comm_call *call) {
     for (size_t done = 0; done < largest; done += most) {
         for (size_t r = 0, start = 0; r < world; start += call->in_counts[r++] * width) {
             const size_t n = in_chunk(call->in_counts[r] * width, done, most);
-            if (n > 0) memcpy(tdm__group_own_stage(group) + r * most, at(call->in.data, start + done), n);
+            if (n > 0) memcpy(tdm__group_own_stage(group) + r * most, tdm__bytes_at(call->in.data, start + done), n);
         }
         TDM_TRY(tdm__group_round(group));
         for (size_t r = 0, start = 0; r < world; start += call->out_counts[r++] * width) {
             const size_t n = in_chunk(call->out_counts[r] * width, done, most);
-            if (n > 0) memcpy(at(call->out.data, start + done), tdm__group_peer_stage(group, (int)r) + own, n);
+            if (n > 0)
+                memcpy(tdm__bytes_at(call->out.data, start + done), tdm__group_peer_stage(group, (int)r) + own, n);
         }
     }
     return TDM_OK;

@@ -8,15 +8,6 @@
 #include "runtime/comm/hosts/hosts.h"
 #include "runtime/comm/hosts/levels.h"
 #include "runtime/comm/reduce.h"
-#include "runtime/comm/spans.h"
-
-static size_t span_bytes(tdm_span span) {
-    return span.count * tdm_dtype_bytes(span.dtype);
-}
-
-static unsigned char *at(void *base, size_t offset) {
-    return (unsigned char *)base + offset;
-}
 
 static bool fits_entry(size_t bytes) {
     return bytes <= TDM_HOSTS_ENTRY_BYTES;
@@ -31,7 +22,7 @@ static bool gets_result(const tdm_hosts_reduction *how, int member) {
 static void reduce_entries(const tdm_hosts_comm *c, const tdm_span *spans, size_t span_count,
                            const tdm_hosts_reduction *how) {
     const void *source[TDM_COMM_WORLD_MAX];
-    for (size_t i = 0, before = 0; i < span_count; before += span_bytes(spans[i++])) {
+    for (size_t i = 0, before = 0; i < span_count; before += tdm__span_bytes(spans[i++])) {
         for (int r = 0; r < c->comm.world; r++) source[r] = c->entry[r].data + before;
         tdm__reduce_sources(spans[i].data, source, c->comm.world, spans[i].count, how->dtype, how->op);
     }
@@ -62,7 +53,7 @@ static tdm_status reduce_copies(tdm_hosts_comm *c, const tdm_span *spans, tdm_sp
 /* `all` is the whole of the spans, or the only one. */
 static tdm_status reduce(tdm_hosts_comm *c, const tdm_span *spans, size_t span_count, tdm_span all,
                          const tdm_hosts_reduction *how) {
-    const bool small = fits_entry(span_bytes(all));
+    const bool small = fits_entry(tdm__span_bytes(all));
     if (small) tdm__spans_read(spans, 0, all.count, c->entry[c->comm.rank].data);
     TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
     if (small && gets_result(how, c->comm.rank)) reduce_entries(c, spans, span_count, how);
@@ -83,15 +74,15 @@ static tdm_status reduce_scatter(tdm_hosts_comm *c, tdm_span in, tdm_span out, c
         const size_t n = out.count - done < most ? out.count - done : most, bytes = n * width;
         int count = 0;
         for (size_t r = 0; r < world; r++) {
-            source[r] = r == rank ? at(in.data, (rank * out.count + done) * width) : c->scratch + r * bytes;
+            source[r] = r == rank ? tdm__bytes_at(in.data, (rank * out.count + done) * width) : c->scratch + r * bytes;
             if (r == rank) continue;
             c->message[count++] =
-                tdm__hosts_send(c, (int)r, TDM_USE_DATA, at(in.data, (r * out.count + done) * width), bytes);
+                tdm__hosts_send(c, (int)r, TDM_USE_DATA, tdm__bytes_at(in.data, (r * out.count + done) * width), bytes);
             c->message[count++] = tdm__hosts_receive(c, (int)r, TDM_USE_DATA, c->scratch + r * bytes, bytes);
         }
         TDM_TRY(tdm__hosts_exchange(c, count));
         tdm__reduce_sources(sum, source, (int)world, n, how->dtype, how->op);
-        memcpy(at(out.data, done * width), sum, bytes);
+        memcpy(tdm__bytes_at(out.data, done * width), sum, bytes);
         done += n;
     }
     return TDM_OK;
@@ -100,7 +91,7 @@ static tdm_status reduce_scatter(tdm_hosts_comm *c, tdm_span in, tdm_span out, c
 /* ---- collectives that only move data ---- */
 
 static tdm_status broadcast(tdm_hosts_comm *c, tdm_span io, int root) {
-    const size_t bytes = span_bytes(io);
+    const size_t bytes = tdm__span_bytes(io);
     TDM_TRY(tdm__hosts_agree_on_call(c, c->comm.rank == root ? io.data : NULL, bytes));
     if (!fits_entry(bytes) && c->column != NULL) return tdm__levels_broadcast(c, io, root);
     if (!fits_entry(bytes)) return tdm__hosts_broadcast_data(c, io.data, bytes, root);
@@ -110,13 +101,13 @@ static tdm_status broadcast(tdm_hosts_comm *c, tdm_span io, int root) {
 
 /* `root` < 0: every member gets the result. */
 static tdm_status gather(tdm_hosts_comm *c, tdm_span in, void *out, int root) {
-    const size_t bytes = span_bytes(in);
+    const size_t bytes = tdm__span_bytes(in);
     const int rank = c->comm.rank;
     const bool gets = root < 0 || root == rank;
     int count = 0;
     TDM_TRY(tdm__hosts_agree_on_call(c, in.data, bytes));
     for (int r = 0; bytes > 0 && r < c->comm.world; r++) {
-        unsigned char *to = gets ? at(out, (size_t)r * bytes) : NULL;
+        unsigned char *to = gets ? tdm__bytes_at(out, (size_t)r * bytes) : NULL;
         if (gets && fits_entry(bytes))
             memcpy(to, c->entry[r].data, bytes);
         else if (gets && r == rank && to != in.data)
@@ -135,11 +126,12 @@ static tdm_status distribute(tdm_hosts_comm *c, tdm_span in, tdm_span out, size_
     int count = 0;
     TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
     for (int r = 0; bytes > 0 && r < c->comm.world; r++) {
-        unsigned char *to = root < 0 ? at(out.data, (size_t)r * bytes) : out.data;
+        unsigned char *to = root < 0 ? tdm__bytes_at(out.data, (size_t)r * bytes) : out.data;
         const bool gets = root < 0 || root == r;
-        if (r == rank && sends) memcpy(to, at(in.data, (size_t)r * bytes), bytes);
+        if (r == rank && sends) memcpy(to, tdm__bytes_at(in.data, (size_t)r * bytes), bytes);
         if (r == rank) continue;
-        if (sends) c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, at(in.data, (size_t)r * bytes), bytes);
+        if (sends)
+            c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, tdm__bytes_at(in.data, (size_t)r * bytes), bytes);
         if (gets) c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, to, bytes);
     }
     return tdm__hosts_exchange(c, count);
@@ -165,11 +157,12 @@ static tdm_status all_to_all_v(tdm_hosts_comm *c, const tdm_comm_call *call) {
     TDM_TRY(exchange_rows(c, call));
     for (int r = 0; r < c->comm.world; r++) {
         const size_t to = call->in_counts[r] * width, from = call->out_counts[r] * width;
-        if (r == c->comm.rank && to > 0) memcpy(at(call->out.data, received), at(call->in.data, sent), to);
+        if (r == c->comm.rank && to > 0)
+            memcpy(tdm__bytes_at(call->out.data, received), tdm__bytes_at(call->in.data, sent), to);
         if (r != c->comm.rank && to > 0)
-            c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, at(call->in.data, sent), to);
+            c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, tdm__bytes_at(call->in.data, sent), to);
         if (r != c->comm.rank && from > 0)
-            c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, at(call->out.data, received), from);
+            c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, tdm__bytes_at(call->out.data, received), from);
         sent += to;
         received += from;
     }
@@ -207,11 +200,11 @@ static tdm_status run(tdm_hosts_comm *c, const tdm_comm_call *call) {
     case TDM_COMM_ALL_GATHER:
         return gather(c, in, out.data, call->rank);
     case TDM_COMM_SCATTER:
-        return distribute(c, in, out, span_bytes(out), call->rank);
+        return distribute(c, in, out, tdm__span_bytes(out), call->rank);
     case TDM_COMM_REDUCE_SCATTER:
         return reduce_scatter(c, in, out, &(tdm_hosts_reduction){in.dtype, call->op, -1});
     case TDM_COMM_ALL_TO_ALL:
-        return distribute(c, in, out, span_bytes(out) / (size_t)c->comm.world, -1);
+        return distribute(c, in, out, tdm__span_bytes(out) / (size_t)c->comm.world, -1);
     case TDM_COMM_ALL_TO_ALL_V:
         return all_to_all_v(c, call);
     case TDM_COMM_SEND:

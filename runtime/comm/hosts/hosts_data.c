@@ -10,10 +10,6 @@
 #include "runtime/comm/hosts/hosts.h"
 #include "runtime/comm/reduce.h"
 
-static unsigned char *at(void *base, size_t offset) {
-    return (unsigned char *)base + offset;
-}
-
 /* ---- all_reduce and reduce ---- */
 
 /* A range of elements that is reduced at a time. */
@@ -34,7 +30,7 @@ static size_t segment_start(size_t count, int member, int world) {
 static chunk segment(const tdm_hosts_comm *c, const chunk *whole, int member, size_t width) {
     const size_t start = segment_start(whole->count, member, c->comm.world);
     const size_t end = segment_start(whole->count, member + 1, c->comm.world);
-    return (chunk){at(whole->data, start * width), end - start};
+    return (chunk){tdm__bytes_at(whole->data, start * width), end - start};
 }
 
 /* Every member's copy of this rank's segment comes into the scratch memory, one behind the other. */
@@ -84,7 +80,7 @@ tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_host
     const void *sum = NULL; /* of this rank's segment of `before` */
     for (size_t done = 0, n = 0;; n++) {
         const size_t left = io.count - done;
-        const chunk now = {at(io.data, done * width), left < most ? left : most};
+        const chunk now = {tdm__bytes_at(io.data, done * width), left < most ? left : most};
         int count = now.count > 0 ? add_contributions(c, 0, &now, width) : 0;
         if (before.count > 0) count = add_results(c, count, &before, how, width, sum);
         TDM_TRY(tdm__hosts_exchange(c, count));

@@ -95,7 +95,7 @@ tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes) {
 
 tdm_status tdm__hosts_send_call(tdm_hosts_comm *c, tdm_span in) {
     const int to = c->call.root;
-    const size_t bytes = in.count * tdm_dtype_bytes(in.dtype);
+    const size_t bytes = tdm__span_bytes(in);
     const tdm_call head = c->call;
     unsigned char taken = 0;
     int count = 0;
@@ -129,7 +129,7 @@ tdm_status tdm__hosts_receive_call(tdm_hosts_comm *c, tdm_span out, int *from) {
     tdm_call head;
     unsigned char taken = 1;
     int count = 0;
-    const size_t bytes = out.count * tdm_dtype_bytes(out.dtype);
+    const size_t bytes = tdm__span_bytes(out);
     TDM_TRY(receive_head(c, &head));
     const int sender = c->call.root;
     if (head.count != out.count || head.dtype != (int32_t)out.dtype)

@@ -86,7 +86,6 @@ tdm_status tdm__levels_all_reduce(tdm_hosts_comm *c, tdm_span io, const tdm_host
 tdm_status tdm__levels_broadcast(tdm_hosts_comm *c, tdm_span io, int root) {
     const int local = root % c->locals, host = root / c->locals;
     if (c->local == local)
-        TDM_TRY(
-            tdm__hosts_broadcast_data(column_in_call(c, host), io.data, io.count * tdm_dtype_bytes(io.dtype), host));
+        TDM_TRY(tdm__hosts_broadcast_data(column_in_call(c, host), io.data, tdm__span_bytes(io), host));
     return call_inside(c, &(tdm_comm_call){.kind = TDM_COMM_BROADCAST, .rank = local, .in = io});
 }
