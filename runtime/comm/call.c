@@ -1,4 +1,4 @@
-/* Calls in messages, and whether ranks make the same one. */
+/* Calls in messages, whether ranks make the same one, and what each kind does. */
 #include "runtime/comm/call.h"
 
 #include "runtime/base/hash.h"
@@ -64,4 +64,36 @@ tdm_status tdm__parts_compare(const tdm_call *call, const uint64_t *rows, size_t
         }
     }
     return TDM_OK;
+}
+
+tdm_status tdm__call_make(const tdm_call_table *table, tdm_comm *comm, const tdm_comm_call *call) {
+    const tdm_span in = call->in, out = call->out;
+    tdm_reduction how = {&in, 1, in.count, in.dtype, call->op, call->rank};
+    if (call->span_count > 0) how.spans = call->spans, how.span_count = call->span_count;
+    switch (call->kind) {
+    case TDM_COMM_ALL_REDUCE:
+    case TDM_COMM_ALL_REDUCE_COALESCED:
+    case TDM_COMM_REDUCE:
+        return table->reduce(comm, &how);
+    case TDM_COMM_REDUCE_SCATTER:
+        return table->reduce_scatter(comm, in, out, &how);
+    case TDM_COMM_BROADCAST:
+    case TDM_COMM_BARRIER: /* a broadcast of nothing */
+        return table->broadcast(comm, in, call->rank);
+    case TDM_COMM_GATHER:
+    case TDM_COMM_ALL_GATHER:
+        return table->gather(comm, in, out.data, call->rank);
+    case TDM_COMM_SCATTER:
+        return table->distribute(comm, in, out, tdm__span_bytes(out), call->rank);
+    case TDM_COMM_ALL_TO_ALL:
+        return table->distribute(comm, in, out, tdm__span_bytes(out) / (size_t)comm->world, call->rank);
+    case TDM_COMM_ALL_TO_ALL_V:
+        return table->all_to_all_v(comm, call);
+    case TDM_COMM_SEND:
+        return table->send(comm, in);
+    case TDM_COMM_RECEIVE:
+        return table->receive(comm, out, call->from);
+    default:
+        TDM_FAIL(TDM_E_INTERNAL, "communicator: '%s' is not a collective", tdm_comm_kind_name(call->kind));
+    }
 }

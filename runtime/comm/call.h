@@ -1,4 +1,4 @@
-/* A call as ranks compare it and as messages show it. */
+/* A call as ranks compare it, as messages show it, and as communicators in host memory make it. */
 #ifndef TDM_COMM_CALL_H
 #define TDM_COMM_CALL_H
 
@@ -29,5 +29,35 @@ void tdm__parts_write(uint64_t *row, const tdm_comm_call *call, int world);
 /* TDM_E_USAGE if a rank does not send what another one expects. Row r is at rows + r * stride. */
 tdm_status tdm__parts_compare(const tdm_call *call, const uint64_t *rows, size_t stride, int world,
                               const int *job_rank);
+
+/* ---- making a call ---- */
+
+/* What is reduced: one span, or those of a coalesced call as if they were one. */
+typedef struct tdm_reduction {
+    const tdm_span *spans;
+    size_t span_count, count; /* count: of the elements of all spans */
+    tdm_dtype dtype;
+    tdm_reduce_op op;
+    int root; /* the only rank that gets the result; -1: all ranks get it */
+} tdm_reduction;
+
+static inline bool tdm__gets_result(const tdm_reduction *how, int rank) {
+    return how->root < 0 || how->root == rank;
+}
+
+/* The work behind the kinds of calls. A root of -1 is every rank. */
+typedef struct tdm_call_table {
+    tdm_status (*reduce)(tdm_comm *comm, const tdm_reduction *how);
+    tdm_status (*reduce_scatter)(tdm_comm *comm, tdm_span in, tdm_span out, const tdm_reduction *how);
+    tdm_status (*broadcast)(tdm_comm *comm, tdm_span io, int root);
+    tdm_status (*gather)(tdm_comm *comm, tdm_span in, void *out, int root);
+    /* `bytes` is the size of a part. `in` of a rank that sends nothing is not used. */
+    tdm_status (*distribute)(tdm_comm *comm, tdm_span in, tdm_span out, size_t bytes, int root);
+    tdm_status (*all_to_all_v)(tdm_comm *comm, const tdm_comm_call *call);
+    tdm_status (*send)(tdm_comm *comm, tdm_span in);
+    tdm_status (*receive)(tdm_comm *comm, tdm_span out, int *from);
+} tdm_call_table;
+
+tdm_status tdm__call_make(const tdm_call_table *table, tdm_comm *comm, const tdm_comm_call *call);
 
 #endif

@@ -33,23 +33,10 @@ static size_t segment_start(size_t count, size_t width, int r, int world) {
 
 /* ---- all_reduce and reduce ---- */
 
-/* The data: one span, or the spans of a coalesced call as if they were one. */
-typedef struct reduction {
-    const tdm_span *spans;
-    size_t span_count, count; /* count: of the elements of all spans */
-    tdm_dtype dtype;
-    tdm_reduce_op op;
-    int root; /* the only rank that gets the result; -1: all ranks get it */
-} reduction;
-
 /* Spans whose addresses an entry holds. */
 enum { IN_PLACE_SPANS = TDM_ENTRY_BYTES / sizeof(tdm_peer_address) };
 
-static bool gets_result(const reduction *how, int r) {
-    return how->root < 0 || how->root == r;
-}
-
-static void reduce_entries(const tdm_group *group, const reduction *how) {
+static void reduce_entries(const tdm_group *group, const tdm_reduction *how) {
     const void *source[TDM_COMM_WORLD_MAX];
     const size_t width = tdm_dtype_bytes(how->dtype);
     for (size_t i = 0, first = 0; i < how->span_count; first += how->spans[i++].count) {
@@ -61,7 +48,7 @@ static void reduce_entries(const tdm_group *group, const reduction *how) {
 /* Reduces `count` elements of every rank's span and copies the result to `tos` places, block by block. A block fits in
  * the cache. So a place may be one of the spans. */
 static void reduce_blocks(const void *const *span, int world, size_t count, unsigned char *const *to, int tos,
-                          const reduction *how) {
+                          const tdm_reduction *how) {
     _Alignas(TDM_LINE) unsigned char block[TDM_REDUCE_BLOCK];
     const void *source[TDM_COMM_WORLD_MAX];
     size_t width = tdm_dtype_bytes(how->dtype);
@@ -75,7 +62,7 @@ static void reduce_blocks(const void *const *span, int world, size_t count, unsi
 }
 
 /* Reduces `count` elements of span number i of all ranks, into those of the ranks that get the result. */
-static void reduce_piece(const tdm_group *group, size_t i, size_t first, size_t count, const reduction *how) {
+static void reduce_piece(const tdm_group *group, size_t i, size_t first, size_t count, const tdm_reduction *how) {
     const void *piece[TDM_COMM_WORLD_MAX];
     unsigned char *to[TDM_COMM_WORLD_MAX];
     const int world = group->comm.world;
@@ -87,7 +74,7 @@ static void reduce_piece(const tdm_group *group, size_t i, size_t first, size_t 
 }
 
 /* Reduces this rank's segment of the whole. */
-static tdm_status reduce_in_place(tdm_group *group, const reduction *how) {
+static tdm_status reduce_in_place(tdm_group *group, const tdm_reduction *how) {
     const size_t width = tdm_dtype_bytes(how->dtype);
     const int world = group->comm.world, rank = group->comm.rank;
     const size_t start = segment_start(how->count, width, rank, world);
@@ -105,7 +92,7 @@ static tdm_status reduce_in_place(tdm_group *group, const reduction *how) {
 /* One chunk, in two rounds. Every rank copies its chunk into its staging half. After the first round it reduces its
  * segment over all ranks' halves and writes the result into its other half. After the second round the ranks that get
  * the result collect segment r from rank r. */
-static tdm_status reduce_chunk(tdm_group *group, size_t first, size_t count, const reduction *how) {
+static tdm_status reduce_chunk(tdm_group *group, size_t first, size_t count, const tdm_reduction *how) {
     const void *source[TDM_COMM_WORLD_MAX];
     int world = group->comm.world, rank = group->comm.rank;
     size_t width = tdm_dtype_bytes(how->dtype);
@@ -115,7 +102,7 @@ static tdm_status reduce_chunk(tdm_group *group, size_t first, size_t count, con
     for (int r = 0; r < world; r++) source[r] = tdm__group_peer_stage(group, r) + start * width;
     tdm__reduce_sources(tdm__group_own_stage(group) + start * width, source, world, end - start, how->dtype, how->op);
     TDM_TRY(tdm__group_round(group));
-    if (!gets_result(how, rank)) return TDM_OK;
+    if (!tdm__gets_result(how, rank)) return TDM_OK;
     for (int r = 0; r < world; r++) {
         start = segment_start(count, width, r, world), end = segment_start(count, width, r + 1, world);
         tdm__spans_write(how->spans, first + start, end - start, tdm__group_peer_stage(group, r) + start * width);
@@ -123,7 +110,7 @@ static tdm_status reduce_chunk(tdm_group *group, size_t first, size_t count, con
     return TDM_OK;
 }
 
-static tdm_status reduce_staged(tdm_group *group, const reduction *how) {
+static tdm_status reduce_staged(tdm_group *group, const tdm_reduction *how) {
     const size_t most = TDM_STAGING_BYTES / tdm_dtype_bytes(how->dtype);
     TDM_TRY(tdm__group_stage(group));
     for (size_t done = 0; done < how->count;) {
@@ -136,7 +123,7 @@ static tdm_status reduce_staged(tdm_group *group, const reduction *how) {
 
 /* The addresses of the spans are the data of this rank's next entry. Returns a span that peers cannot reach, or if they
  * reach all, one of these. */
-static tdm_span publish_addresses(tdm_group *group, const reduction *how) {
+static tdm_span publish_addresses(tdm_group *group, const tdm_reduction *how) {
     tdm_peer_address *address = (void *)tdm__group_next_entry(group)->data;
     tdm_span last = how->spans[0];
     for (size_t i = 0; i < how->span_count; i++) {
@@ -148,7 +135,8 @@ static tdm_span publish_addresses(tdm_group *group, const reduction *how) {
     return last;
 }
 
-static tdm_status reduce(tdm_group *group, const reduction *how) {
+static tdm_status reduce(tdm_comm *comm, const tdm_reduction *how) {
+    tdm_group *group = (tdm_group *)comm;
     const size_t bytes = how->count * tdm_dtype_bytes(how->dtype);
     const bool small = bytes <= TDM_ENTRY_BYTES, few = how->span_count <= IN_PLACE_SPANS;
     tdm_span named = how->spans[0]; /* peers reach all spans if they reach this one */
@@ -157,7 +145,7 @@ static tdm_status reduce(tdm_group *group, const reduction *how) {
     else if (few)
         named = publish_addresses(group, how);
     TDM_TRY(tdm__group_meet(group, named, NULL, 0));
-    if (small && gets_result(how, group->comm.rank)) reduce_entries(group, how);
+    if (small && tdm__gets_result(how, group->comm.rank)) reduce_entries(group, how);
     if (small) return TDM_OK;
     return few && tdm__group_reaches(group, 0, group->comm.world) ? reduce_in_place(group, how)
                                                                   : reduce_staged(group, how);
@@ -166,7 +154,7 @@ static tdm_status reduce(tdm_group *group, const reduction *how) {
 /* ---- reduce_scatter ---- */
 
 /* A chunk is the same range of every part, one range after another. */
-static tdm_status reduce_scatter_staged(tdm_group *group, tdm_span in, tdm_span out, const reduction *how) {
+static tdm_status reduce_scatter_staged(tdm_group *group, tdm_span in, tdm_span out, const tdm_reduction *how) {
     const void *span[TDM_COMM_WORLD_MAX];
     unsigned char *to = out.data;
     const size_t width = tdm_dtype_bytes(out.dtype), world = (size_t)group->comm.world;
@@ -186,7 +174,8 @@ static tdm_status reduce_scatter_staged(tdm_group *group, tdm_span in, tdm_span 
     return TDM_OK;
 }
 
-static tdm_status reduce_scatter(tdm_group *group, tdm_span in, tdm_span out, const reduction *how) {
+static tdm_status reduce_scatter(tdm_comm *comm, tdm_span in, tdm_span out, const tdm_reduction *how) {
+    tdm_group *group = (tdm_group *)comm;
     const void *span[TDM_COMM_WORLD_MAX];
     unsigned char *to = out.data;
     const int world = group->comm.world;
@@ -207,42 +196,19 @@ static tdm_status reduce_scatter(tdm_group *group, tdm_span in, tdm_span out, co
 
 /* ---- the call ---- */
 
-static tdm_status run(tdm_group *group, const tdm_comm_call *call) {
-    const tdm_span in = call->in, out = call->out;
-    switch (call->kind) {
-    case TDM_COMM_ALL_REDUCE:
-    case TDM_COMM_REDUCE:
-        return reduce(group, &(reduction){&in, 1, in.count, in.dtype, call->op, call->rank});
-    case TDM_COMM_ALL_REDUCE_COALESCED:
-        return reduce(group, &(reduction){call->spans, call->span_count, in.count, in.dtype, call->op, -1});
-    case TDM_COMM_BROADCAST:
-        return tdm__group_broadcast(group, in, call->rank);
-    case TDM_COMM_GATHER:
-    case TDM_COMM_ALL_GATHER:
-        return tdm__group_gather(group, in, out.data, call->rank < 0 || call->rank == group->comm.rank);
-    case TDM_COMM_SCATTER:
-        return tdm__group_distribute(group, in, out, tdm__span_bytes(out), call->rank);
-    case TDM_COMM_REDUCE_SCATTER:
-        return reduce_scatter(group, in, out, &(reduction){.dtype = in.dtype, .op = call->op, .root = -1});
-    case TDM_COMM_ALL_TO_ALL:
-        return tdm__group_distribute(group, in, out, tdm__span_bytes(out) / (size_t)group->comm.world, -1);
-    case TDM_COMM_ALL_TO_ALL_V:
-        return tdm__group_all_to_all_v(group, call);
-    case TDM_COMM_SEND:
-        return tdm__group_send(group, in);
-    case TDM_COMM_RECEIVE:
-        return tdm__group_receive(group, out, call->from);
-    case TDM_COMM_BARRIER:
-        return tdm__group_meet(group, in, NULL, 0);
-    default:
-        TDM_FAIL(TDM_E_INTERNAL, "communicator: '%s' is not a collective", tdm_comm_kind_name(call->kind));
-    }
-}
+static const tdm_call_table table = {reduce,
+                                     reduce_scatter,
+                                     tdm__group_broadcast,
+                                     tdm__group_gather,
+                                     tdm__group_distribute,
+                                     tdm__group_all_to_all_v,
+                                     tdm__group_send,
+                                     tdm__group_receive};
 
 tdm_status tdm__group_run(tdm_comm *comm, const tdm_comm_call *call) {
     tdm_group *group = (tdm_group *)comm;
     const tdm_call noted = tdm__call_of(call);
     tdm_status status = tdm__group_enter(group, &noted);
-    if (status == TDM_OK) status = run(group, call);
+    if (status == TDM_OK) status = tdm__call_make(&table, comm, call);
     return tdm__group_leave(group, status);
 }

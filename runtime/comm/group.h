@@ -212,14 +212,13 @@ unsigned char *tdm__group_peer_stage(const tdm_group *group, int r);
 /* ---- the operations behind both vtables ---- */
 
 tdm_status tdm__group_run(tdm_comm *comm, const tdm_comm_call *call);
-tdm_status tdm__group_broadcast(tdm_group *group, tdm_span io, int root);
-/* `gets`: this rank gets the result. */
-tdm_status tdm__group_gather(tdm_group *group, tdm_span in, void *out, bool gets);
-/* scatter, and (root < 0) all_to_all. `bytes` is the size of a part. `in` of a rank that sends nothing is not used. */
-tdm_status tdm__group_distribute(tdm_group *group, tdm_span in, tdm_span out, size_t bytes, int root);
-tdm_status tdm__group_all_to_all_v(tdm_group *group, const tdm_comm_call *call);
-tdm_status tdm__group_send(tdm_group *group, tdm_span in);
-tdm_status tdm__group_receive(tdm_group *group, tdm_span out, int *sender);
+/* For its tdm_call_table. */
+tdm_status tdm__group_broadcast(tdm_comm *comm, tdm_span io, int root);
+tdm_status tdm__group_gather(tdm_comm *comm, tdm_span in, void *out, int root);
+tdm_status tdm__group_distribute(tdm_comm *comm, tdm_span in, tdm_span out, size_t bytes, int root);
+tdm_status tdm__group_all_to_all_v(tdm_comm *comm, const tdm_comm_call *call);
+tdm_status tdm__group_send(tdm_comm *comm, tdm_span in);
+tdm_status tdm__group_receive(tdm_comm *comm, tdm_span out, int *from);
 tdm_status tdm__group_allocate(tdm_comm *comm, size_t bytes, void **out);
 tdm_status tdm__group_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
 void tdm__group_abort(tdm_comm *comm, const char *why);

@@ -64,7 +64,8 @@ static bool no_full_half(const tdm_group *group, int r) {
 
 /* ---- the two ends ---- */
 
-tdm_status tdm__group_send(tdm_group *group, tdm_span in) {
+tdm_status tdm__group_send(tdm_comm *comm, tdm_span in) {
+    tdm_group *group = (tdm_group *)comm;
     tdm_mail *mail = mail_of(group, group->comm.rank);
     size_t bytes = tdm__span_bytes(in);
     uint64_t number = message_number(atomic_load(&mail->offer)) + 1;
@@ -95,7 +96,8 @@ static tdm_status choose_sender(tdm_group *group) {
     TDM_FAIL(TDM_E_INTERNAL, "receive: the wait ended without a message");
 }
 
-tdm_status tdm__group_receive(tdm_group *group, tdm_span out, int *sender) {
+tdm_status tdm__group_receive(tdm_comm *comm, tdm_span out, int *sender) {
+    tdm_group *group = (tdm_group *)comm;
     if (group->call.root == TDM_COMM_ANY) TDM_TRY(choose_sender(group));
     const int from = group->call.root;
     tdm_mail *mail = mail_of(group, from);

@@ -7,7 +7,8 @@
 
 /* ---- broadcast ---- */
 
-tdm_status tdm__group_broadcast(tdm_group *group, tdm_span io, int root) {
+tdm_status tdm__group_broadcast(tdm_comm *comm, tdm_span io, int root) {
+    tdm_group *group = (tdm_group *)comm;
     size_t bytes = tdm__span_bytes(io);
     bool is_root = group->comm.rank == root;
     TDM_TRY(tdm__group_meet(group, io, is_root ? io.data : NULL, bytes));
@@ -34,7 +35,9 @@ tdm_status tdm__group_broadcast(tdm_group *group, tdm_span io, int root) {
 
 /* ---- gather and all_gather ---- */
 
-tdm_status tdm__group_gather(tdm_group *group, tdm_span in, void *out, bool gets) {
+tdm_status tdm__group_gather(tdm_comm *comm, tdm_span in, void *out, int root) {
+    tdm_group *group = (tdm_group *)comm;
+    const bool gets = root < 0 || root == comm->rank;
     size_t bytes = tdm__span_bytes(in);
     int world = group->comm.world;
     TDM_TRY(tdm__group_meet(group, in, in.data, bytes));
@@ -89,7 +92,8 @@ static tdm_status distribute_staged(tdm_group *group, const void *in, unsigned c
     return TDM_OK;
 }
 
-tdm_status tdm__group_distribute(tdm_group *group, tdm_span in, tdm_span out, size_t bytes, int root) {
+tdm_status tdm__group_distribute(tdm_comm *comm, tdm_span in, tdm_span out, size_t bytes, int root) {
+    tdm_group *group = (tdm_group *)comm;
     const size_t world = (size_t)group->comm.world, own = (size_t)group->comm.rank * bytes;
     const senders from = root < 0 ? (senders){0, group->comm.world} : (senders){root, 1};
     const bool sends = root < 0 || root == group->comm.rank;
@@ -134,7 +138,8 @@ static tdm_status exchange_rows(tdm_group *group, const tdm_comm_call *call) {
     group->parts[0] = address.region;
     group->parts[1] = address.offset;
     tdm__parts_write(group->parts + ROW_HEAD, call, group->comm.world);
-    TDM_TRY(tdm__group_gather(group, (tdm_span){group->parts, length, TDM_DTYPE_I64}, group->parts + length, true));
+    TDM_TRY(
+        tdm__group_gather(&group->comm, (tdm_span){group->parts, length, TDM_DTYPE_I64}, group->parts + length, -1));
     return tdm__parts_compare(&group->call, row_of(group, 0) + ROW_HEAD, length, group->comm.world, group->job_rank);
 }
 
@@ -186,7 +191,8 @@ static tdm_status exchange_staged(tdm_group *group, const tdm_comm_call *call) {
     return TDM_OK;
 }
 
-tdm_status tdm__group_all_to_all_v(tdm_group *group, const tdm_comm_call *call) {
+tdm_status tdm__group_all_to_all_v(tdm_comm *comm, const tdm_comm_call *call) {
+    tdm_group *group = (tdm_group *)comm;
     bool reachable = true;
     TDM_TRY(exchange_rows(group, call));
     for (int r = 0; r < group->comm.world; r++) reachable = reachable && row_of(group, r)[0] != 0;

@@ -79,8 +79,8 @@ tdm_status tdm__hosts_settle(const tdm_hosts_comm *c);
 tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes); /* makes room for so many */
 /* TDM_OK, or how the job has ended. */
 tdm_status tdm__hosts_check(const tdm_hosts_comm *c);
-tdm_status tdm__hosts_send_call(tdm_hosts_comm *c, tdm_span in);
-tdm_status tdm__hosts_receive_call(tdm_hosts_comm *c, tdm_span out, int *from);
+tdm_status tdm__hosts_send_call(tdm_comm *comm, tdm_span in);
+tdm_status tdm__hosts_receive_call(tdm_comm *comm, tdm_span out, int *from);
 
 /* ---- hosts_agree.c ---- */
 
@@ -89,14 +89,8 @@ tdm_status tdm__hosts_agree_on_call(tdm_hosts_comm *c, const void *data, size_t 
 
 /* ---- hosts_data.c ---- */
 
-typedef struct tdm_hosts_reduction {
-    tdm_dtype dtype;
-    tdm_reduce_op op;
-    int root; /* the only member that gets the result; -1: all get it */
-} tdm_hosts_reduction;
-
 /* The data of an all_reduce or reduce, and of a broadcast, after the ranks have agreed on the call. */
-tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how);
+tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how);
 tdm_status tdm__hosts_broadcast_data(tdm_hosts_comm *c, void *data, size_t bytes, int root);
 
 /* ---- hosts_call.c ---- */

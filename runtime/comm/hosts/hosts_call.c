@@ -15,55 +15,51 @@ static bool fits_entry(size_t bytes) {
 
 /* ---- all_reduce and reduce ---- */
 
-static bool gets_result(const tdm_hosts_reduction *how, int member) {
-    return how->root < 0 || how->root == member;
-}
-
-static void reduce_entries(const tdm_hosts_comm *c, const tdm_span *spans, size_t span_count,
-                           const tdm_hosts_reduction *how) {
+static void reduce_entries(const tdm_hosts_comm *c, const tdm_reduction *how) {
+    const tdm_span *spans = how->spans;
     const void *source[TDM_COMM_WORLD_MAX];
-    for (size_t i = 0, before = 0; i < span_count; before += tdm__span_bytes(spans[i++])) {
+    for (size_t i = 0, before = 0; i < how->span_count; before += tdm__span_bytes(spans[i++])) {
         for (int r = 0; r < c->comm.world; r++) source[r] = c->entry[r].data + before;
         tdm__reduce_sources(spans[i].data, source, c->comm.world, spans[i].count, how->dtype, how->op);
     }
 }
 
-static tdm_status reduce_span(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how) {
+static tdm_status reduce_span(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
     return tdm__levels_can_reduce(c, how) ? tdm__levels_all_reduce(c, io, how) : tdm__hosts_reduce_data(c, io, how);
 }
 
 /* Copies a chunk of all spans to one place and back, which costs less than messages for each span. */
-static tdm_status reduce_copies(tdm_hosts_comm *c, const tdm_span *spans, tdm_span all,
-                                const tdm_hosts_reduction *how) {
-    const size_t width = tdm_dtype_bytes(all.dtype), chunk = TDM_HOSTS_CHUNK_BYTES / width;
-    const size_t most = all.count < chunk ? all.count : chunk;
+static tdm_status reduce_copies(tdm_hosts_comm *c, const tdm_reduction *how) {
+    const size_t width = tdm_dtype_bytes(how->dtype), chunk = TDM_HOSTS_CHUNK_BYTES / width;
+    const size_t most = how->count < chunk ? how->count : chunk;
     tdm_status status = TDM_OK;
-    TDM_TRY(tdm__new(c->comm.host, &all.data, most, width, "communicator's buffer"));
-    for (size_t done = 0; done < all.count && status == TDM_OK;) {
-        const size_t n = all.count - done < most ? all.count - done : most;
-        tdm__spans_read(spans, done, n, all.data);
-        status = reduce_span(c, (tdm_span){all.data, n, all.dtype}, how);
-        if (status == TDM_OK) tdm__spans_write(spans, done, n, all.data);
+    void *data = NULL;
+    TDM_TRY(tdm__new(c->comm.host, &data, most, width, "communicator's buffer"));
+    for (size_t done = 0; done < how->count && status == TDM_OK;) {
+        const size_t n = how->count - done < most ? how->count - done : most;
+        tdm__spans_read(how->spans, done, n, data);
+        status = reduce_span(c, (tdm_span){data, n, how->dtype}, how);
+        if (status == TDM_OK) tdm__spans_write(how->spans, done, n, data);
         done += n;
     }
-    tdm__delete(c->comm.host, all.data);
+    tdm__delete(c->comm.host, data);
     return status;
 }
 
-/* `all` is the whole of the spans, or the only one. */
-static tdm_status reduce(tdm_hosts_comm *c, const tdm_span *spans, size_t span_count, tdm_span all,
-                         const tdm_hosts_reduction *how) {
-    const bool small = fits_entry(tdm__span_bytes(all));
-    if (small) tdm__spans_read(spans, 0, all.count, c->entry[c->comm.rank].data);
+static tdm_status reduce(tdm_comm *comm, const tdm_reduction *how) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
+    const bool small = fits_entry(how->count * tdm_dtype_bytes(how->dtype));
+    if (small) tdm__spans_read(how->spans, 0, how->count, c->entry[comm->rank].data);
     TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
-    if (small && gets_result(how, c->comm.rank)) reduce_entries(c, spans, span_count, how);
+    if (small && tdm__gets_result(how, comm->rank)) reduce_entries(c, how);
     if (small) return TDM_OK;
-    return span_count == 1 ? reduce_span(c, spans[0], how) : reduce_copies(c, spans, all, how);
+    return how->span_count == 1 ? reduce_span(c, how->spans[0], how) : reduce_copies(c, how);
 }
 
 /* ---- reduce_scatter ---- */
 
-static tdm_status reduce_scatter(tdm_hosts_comm *c, tdm_span in, tdm_span out, const tdm_hosts_reduction *how) {
+static tdm_status reduce_scatter(tdm_comm *comm, tdm_span in, tdm_span out, const tdm_reduction *how) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     const void *source[TDM_COMM_WORLD_MAX];
     const size_t width = tdm_dtype_bytes(out.dtype), world = (size_t)c->comm.world, rank = (size_t)c->comm.rank;
     const size_t most = TDM_HOSTS_CHUNK_BYTES / width / world + 1;
@@ -90,7 +86,8 @@ static tdm_status reduce_scatter(tdm_hosts_comm *c, tdm_span in, tdm_span out, c
 
 /* ---- collectives that only move data ---- */
 
-static tdm_status broadcast(tdm_hosts_comm *c, tdm_span io, int root) {
+static tdm_status broadcast(tdm_comm *comm, tdm_span io, int root) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     const size_t bytes = tdm__span_bytes(io);
     TDM_TRY(tdm__hosts_agree_on_call(c, c->comm.rank == root ? io.data : NULL, bytes));
     if (!fits_entry(bytes) && c->column != NULL) return tdm__levels_broadcast(c, io, root);
@@ -100,7 +97,8 @@ static tdm_status broadcast(tdm_hosts_comm *c, tdm_span io, int root) {
 }
 
 /* `root` < 0: every member gets the result. */
-static tdm_status gather(tdm_hosts_comm *c, tdm_span in, void *out, int root) {
+static tdm_status gather(tdm_comm *comm, tdm_span in, void *out, int root) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     const size_t bytes = tdm__span_bytes(in);
     const int rank = c->comm.rank;
     const bool gets = root < 0 || root == rank;
@@ -120,7 +118,8 @@ static tdm_status gather(tdm_hosts_comm *c, tdm_span in, void *out, int root) {
 }
 
 /* Scatter, and with root < 0 all_to_all. `bytes` is the size of a part. */
-static tdm_status distribute(tdm_hosts_comm *c, tdm_span in, tdm_span out, size_t bytes, int root) {
+static tdm_status distribute(tdm_comm *comm, tdm_span in, tdm_span out, size_t bytes, int root) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     const int rank = c->comm.rank;
     const bool sends = root < 0 || root == rank;
     int count = 0;
@@ -143,14 +142,15 @@ static tdm_status exchange_rows(tdm_hosts_comm *c, const tdm_comm_call *call) {
     const size_t length = 2 * (size_t)c->comm.world;
     TDM_TRY(tdm__hosts_scratch(c, (size_t)c->comm.world * length * sizeof(*row)));
     tdm__parts_write(row, call, c->comm.world);
-    TDM_TRY(gather(c, (tdm_span){row, length, TDM_DTYPE_I64}, c->scratch, -1));
+    TDM_TRY(gather(&c->comm, (tdm_span){row, length, TDM_DTYPE_I64}, c->scratch, -1));
     const uint64_t *rows = (const void *)c->scratch;
     const tdm_status status = tdm__parts_compare(&c->call, rows, length, c->comm.world, c->job_rank);
     if (status != TDM_OK) tdm__hub_end(c->job->hub, status, tdm_error_message());
     return status;
 }
 
-static tdm_status all_to_all_v(tdm_hosts_comm *c, const tdm_comm_call *call) {
+static tdm_status all_to_all_v(tdm_comm *comm, const tdm_comm_call *call) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     const size_t width = tdm_dtype_bytes(call->in.dtype);
     size_t sent = 0, received = 0;
     int count = 0;
@@ -186,41 +186,12 @@ tdm_status tdm__hosts_leave(tdm_hosts_comm *c, tdm_status status) {
     return status;
 }
 
-static tdm_status run(tdm_hosts_comm *c, const tdm_comm_call *call) {
-    const tdm_span in = call->in, out = call->out;
-    switch (call->kind) {
-    case TDM_COMM_ALL_REDUCE:
-    case TDM_COMM_REDUCE:
-        return reduce(c, &in, 1, in, &(tdm_hosts_reduction){in.dtype, call->op, call->rank});
-    case TDM_COMM_ALL_REDUCE_COALESCED:
-        return reduce(c, call->spans, call->span_count, in, &(tdm_hosts_reduction){in.dtype, call->op, -1});
-    case TDM_COMM_BROADCAST:
-        return broadcast(c, in, call->rank);
-    case TDM_COMM_GATHER:
-    case TDM_COMM_ALL_GATHER:
-        return gather(c, in, out.data, call->rank);
-    case TDM_COMM_SCATTER:
-        return distribute(c, in, out, tdm__span_bytes(out), call->rank);
-    case TDM_COMM_REDUCE_SCATTER:
-        return reduce_scatter(c, in, out, &(tdm_hosts_reduction){in.dtype, call->op, -1});
-    case TDM_COMM_ALL_TO_ALL:
-        return distribute(c, in, out, tdm__span_bytes(out) / (size_t)c->comm.world, -1);
-    case TDM_COMM_ALL_TO_ALL_V:
-        return all_to_all_v(c, call);
-    case TDM_COMM_SEND:
-        return tdm__hosts_send_call(c, in);
-    case TDM_COMM_RECEIVE:
-        return tdm__hosts_receive_call(c, out, call->from);
-    case TDM_COMM_BARRIER:
-        return tdm__hosts_agree_on_call(c, NULL, 0);
-    default:
-        TDM_FAIL(TDM_E_INTERNAL, "communicator: '%s' is not a collective", tdm_comm_kind_name(call->kind));
-    }
-}
+static const tdm_call_table table = {
+    reduce, reduce_scatter, broadcast, gather, distribute, all_to_all_v, tdm__hosts_send_call, tdm__hosts_receive_call};
 
 tdm_status tdm__hosts_run(tdm_comm *comm, const tdm_comm_call *call) {
     tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     const tdm_call noted = tdm__call_of(call);
     tdm__hosts_enter(c, &noted);
-    return tdm__hosts_leave(c, run(c, call));
+    return tdm__hosts_leave(c, tdm__call_make(&table, comm, call));
 }

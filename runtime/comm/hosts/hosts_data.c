@@ -18,10 +18,6 @@ typedef struct chunk {
     size_t count;
 } chunk;
 
-static bool gets_result(const tdm_hosts_reduction *how, int member) {
-    return how->root < 0 || how->root == member;
-}
-
 static size_t segment_start(size_t count, int member, int world) {
     return count / (size_t)world * (size_t)member + count % (size_t)world * (size_t)member / (size_t)world;
 }
@@ -46,32 +42,33 @@ static int add_contributions(tdm_hosts_comm *c, int count, const chunk *whole, s
     return count;
 }
 
-static int add_results(tdm_hosts_comm *c, int count, const chunk *whole, const tdm_hosts_reduction *how, size_t width,
+static int add_results(tdm_hosts_comm *c, int count, const chunk *whole, const tdm_reduction *how, size_t width,
                        const void *own_sum) {
     const size_t own = segment(c, whole, c->comm.rank, width).count * width;
     for (int r = 0; r < c->comm.world; r++) {
         const chunk theirs = segment(c, whole, r, width);
         if (r == c->comm.rank) continue;
-        if (gets_result(how, r) && own > 0) c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, own_sum, own);
-        if (gets_result(how, c->comm.rank) && theirs.count > 0)
+        if (tdm__gets_result(how, r) && own > 0)
+            c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, own_sum, own);
+        if (tdm__gets_result(how, c->comm.rank) && theirs.count > 0)
             c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, theirs.data, theirs.count * width);
     }
     return count;
 }
 
 /* Sums this rank's segment. Returns where the sum is: in its place if this rank gets the result, else in `room`. */
-static const void *reduce_own(const tdm_hosts_comm *c, const chunk *whole, const tdm_hosts_reduction *how, size_t width,
+static const void *reduce_own(const tdm_hosts_comm *c, const chunk *whole, const tdm_reduction *how, size_t width,
                               void *room) {
     const void *source[TDM_COMM_WORLD_MAX];
     const chunk own = segment(c, whole, c->comm.rank, width);
     for (int r = 0; r < c->comm.world; r++)
         source[r] = r == c->comm.rank ? own.data : c->scratch + (size_t)r * own.count * width;
-    void *sum = gets_result(how, c->comm.rank) ? own.data : room;
+    void *sum = tdm__gets_result(how, c->comm.rank) ? own.data : room;
     tdm__reduce_sources(sum, source, c->comm.world, own.count, how->dtype, how->op);
     return sum;
 }
 
-tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how) {
+tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
     const size_t width = tdm_dtype_bytes(io.dtype), most = TDM_HOSTS_CHUNK_BYTES / width;
     const size_t world = (size_t)c->comm.world, part = ((io.count < most ? io.count : most) / world + 1) * width;
     /* Contributions, then the sums of two chunks: one travels while the next is made. */

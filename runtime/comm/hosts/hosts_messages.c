@@ -93,7 +93,8 @@ tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes) {
 
 /* ---- send and receive: a head, which says what comes, the data, and the receiver's word that it has it ---- */
 
-tdm_status tdm__hosts_send_call(tdm_hosts_comm *c, tdm_span in) {
+tdm_status tdm__hosts_send_call(tdm_comm *comm, tdm_span in) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     const int to = c->call.root;
     const size_t bytes = tdm__span_bytes(in);
     const tdm_call head = c->call;
@@ -125,7 +126,8 @@ static tdm_status receive_head(tdm_hosts_comm *c, tdm_call *head) {
     return TDM_OK;
 }
 
-tdm_status tdm__hosts_receive_call(tdm_hosts_comm *c, tdm_span out, int *from) {
+tdm_status tdm__hosts_receive_call(tdm_comm *comm, tdm_span out, int *from) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     tdm_call head;
     unsigned char taken = 1;
     int count = 0;

@@ -55,13 +55,13 @@ tdm_status tdm__levels_exchange_entries(tdm_hosts_comm *c) {
 }
 
 /* Partial sums of 16 bits would be rounded, and those of an average divided, before they are whole. */
-bool tdm__levels_can_reduce(const tdm_hosts_comm *c, const tdm_hosts_reduction *how) {
+bool tdm__levels_can_reduce(const tdm_hosts_comm *c, const tdm_reduction *how) {
     const bool is_narrow = how->dtype == TDM_DTYPE_BF16 || how->dtype == TDM_DTYPE_F16;
     return c->column != NULL && how->root < 0 && !is_narrow && how->op != TDM_REDUCE_AVG;
 }
 
 /* `whole` divides among the ranks of a host. */
-static tdm_status reduce_through_levels(tdm_hosts_comm *c, tdm_span whole, const tdm_hosts_reduction *how) {
+static tdm_status reduce_through_levels(tdm_hosts_comm *c, tdm_span whole, const tdm_reduction *how) {
     const size_t part = whole.count / (size_t)c->locals, width = tdm_dtype_bytes(whole.dtype);
     const tdm_span own = {(char *)whole.data + (size_t)c->local * part * width, part, whole.dtype};
     TDM_TRY(call_inside(
@@ -70,7 +70,7 @@ static tdm_status reduce_through_levels(tdm_hosts_comm *c, tdm_span whole, const
     return call_inside(c, &(tdm_comm_call){.kind = TDM_COMM_ALL_GATHER, .rank = -1, .in = own, .out = whole});
 }
 
-tdm_status tdm__levels_all_reduce(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how) {
+tdm_status tdm__levels_all_reduce(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
     const size_t width = tdm_dtype_bytes(io.dtype), locals = (size_t)c->locals;
     const size_t most = CHUNK_BYTES / width / locals * locals, even = io.count / locals * locals;
     for (size_t done = 0; done < even;) {

@@ -17,8 +17,8 @@ tdm_status tdm__levels_open(tdm_hosts_comm *c, const tdm_peer *peer, const char 
 
 /* The first is how ranks agree on the call (hosts.h), the others follow it. */
 tdm_status tdm__levels_exchange_entries(tdm_hosts_comm *c);
-bool tdm__levels_can_reduce(const tdm_hosts_comm *c, const tdm_hosts_reduction *how);
-tdm_status tdm__levels_all_reduce(tdm_hosts_comm *c, tdm_span io, const tdm_hosts_reduction *how);
+bool tdm__levels_can_reduce(const tdm_hosts_comm *c, const tdm_reduction *how);
+tdm_status tdm__levels_all_reduce(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how);
 tdm_status tdm__levels_broadcast(tdm_hosts_comm *c, tdm_span io, int root);
 
 #endif
