@@ -6,6 +6,7 @@
 #include <tandem/job.h>
 
 #include "runtime/base/field/field.h"
+#include "runtime/base/text/json_write.h"
 
 /* The keys of the model section other than the layers. */
 typedef struct tdm_model_head {
@@ -92,7 +93,12 @@ extern const tdm_field tdm__layer_rows[];
  * another number. "0.conv" is not a number. */
 bool tdm__layer_name_fits(const char *name, int index);
 
-/* print/print.c: the list of data.transform, as YAML flow or JSON. */
+/* ---- print/print.c ---- */
+
+/* The list of data.transform, as YAML flow or JSON. */
 void tdm__print_transform(const tdm_transform_spec *transform, bool json, tdm_text *out);
+/* The keys of a layer, but for a null that is also the default, such as `in`, a pooling stride, or the keys that every
+ * layer has; in YAML (json is NULL) in braces that stay open, behind the *count keys that it has so far. */
+void tdm__print_layer_keys(const tdm_field *rows, const void *object, tdm_json_out *json, int *count, tdm_text *out);
 
 #endif

@@ -49,28 +49,15 @@ static void put_inputs(const tdm_graph *graph, const tdm_graph_node *node, tdm_t
     tdm__text_puts(out, "]");
 }
 
-/* A null that is the default says nothing. */
-static void put_attr(const tdm_field *row, const void *attrs, int *count, tdm_text *out) {
-    tdm_text words;
-    tdm__text_init(&words, out->host);
-    tdm__field_print(row, attrs, &words);
-    out->failed = out->failed || words.failed;
-    const bool can_be_null = row->initial != NULL && strcmp(row->initial, "null") == 0;
-    if (!words.failed && !(can_be_null && strcmp(words.data, "null") == 0)) {
-        begin_key(row->key, count, out);
-        tdm__text_puts(out, words.data);
-    }
-    tdm__text_deinit(&words);
-}
-
 static void put_layer(const tdm_graph *graph, size_t index, bool is_named, tdm_text *out) {
     const tdm_graph_node *node = &graph->nodes[index];
-    const tdm_layer_head head = {.name = node->name};
+    tdm_layer_head head = {.stage = TDM_INT_NULL};
     char number[24];
     int count = 0;
     snprintf(number, sizeof(number), "%zu", index);
     tdm__text_printf(out, "    - %s", node->op->name);
-    if (strcmp(node->name, number) != 0) put_attr(tdm__field_find(tdm__layer_rows, "name"), &head, &count, out);
+    if (strcmp(node->name, number) != 0) head.name = node->name;
+    tdm__print_layer_keys(tdm__layer_rows, &head, NULL, &count, out);
     if (is_named) {
         begin_key("id", &count, out);
         put_value(graph, node->output, out);
@@ -79,8 +66,7 @@ static void put_layer(const tdm_graph *graph, size_t index, bool is_named, tdm_t
         begin_key("input", &count, out);
         put_inputs(graph, node, out);
     }
-    for (const tdm_field *row = node->op->attrs; row != NULL && row->key != NULL; row++)
-        put_attr(row, node->attrs, &count, out);
+    tdm__print_layer_keys(node->op->attrs, node->attrs, NULL, &count, out);
     tdm__text_puts(out, count > 0 ? "}\n" : "\n");
 }
 

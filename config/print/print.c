@@ -101,28 +101,27 @@ static void put_value(tdm_json_out *to, const char *key, const tdm_field *row, c
 
 /* ---- layers ---- */
 
-/* Prints the keys of a layer, in braces in YAML; leaves out a null that is also the default, such as `in`, a pooling
- * stride, or the keys that every layer has. */
-static void print_layer_keys(printer *to, const tdm_field *rows, const void *object, int *count) {
+void tdm__print_layer_keys(const tdm_field *rows, const void *object, tdm_json_out *json, int *count, tdm_text *out) {
     for (const tdm_field *row = rows; row != NULL && row->key != NULL; row++) {
         tdm_text words;
-        tdm__text_init(&words, to->out->host);
+        tdm__text_init(&words, out->host);
         tdm__field_print(row, object, &words);
-        bool is_default = row->initial != NULL && strcmp(row->initial, "null") == 0;
+        const bool is_default = row->initial != NULL && strcmp(row->initial, "null") == 0;
         if (words.failed) {
-            to->out->failed = true;
+            out->failed = true;
         } else if (is_default && strcmp(words.data, "null") == 0) {
             /* left out */
-        } else if (is_json(to)) {
-            put_value(&to->json, row->key, row, object);
+        } else if (json != NULL) {
+            put_value(json, row->key, row, object);
         } else {
-            tdm__text_printf(to->out, "%s%s: %s", (*count)++ > 0 ? ", " : ": {", row->key, words.data);
+            tdm__text_printf(out, "%s%s: %s", (*count)++ > 0 ? ", " : ": {", row->key, words.data);
         }
         tdm__text_deinit(&words);
     }
 }
 
 static void print_layers(printer *to) {
+    tdm_json_out *json = is_json(to) ? &to->json : NULL;
     if (is_json(to))
         tdm__json_put(&to->json, "layers:[\n");
     else
@@ -135,8 +134,8 @@ static void print_layers(printer *to) {
             tdm__json_put(&to->json, "{ %s:{", layer->op->name);
         else
             tdm__text_printf(to->out, "    - %s", layer->op->name);
-        print_layer_keys(to, tdm__layer_rows, &layer->head, &count);
-        print_layer_keys(to, layer->op->attrs, layer->attrs, &count);
+        tdm__print_layer_keys(tdm__layer_rows, &layer->head, json, &count, to->out);
+        tdm__print_layer_keys(layer->op->attrs, layer->attrs, json, &count, to->out);
         if (is_json(to))
             tdm__json_put(&to->json, "}}");
         else
