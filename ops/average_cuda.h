@@ -98,34 +98,37 @@ template <class Spans> average<Spans> average_of(const tdm_kernel_args *args, co
 static constexpr int64_t WARP_WINDOW = 4 * WARP; /* a window with at least as many points is computed by a warp */
 
 template <class Number, class Spans> tdm_status run_forward(const tdm_kernel_args *args, const Spans &spans) {
-    static constexpr int WIDE = PACK_OF<Number>;
-    tdm_cuda_device *device = tdm__cuda_device(args->device);
     average<Spans> g = average_of(args, spans);
-    const bool packs = has_packs<Number>(g.x) && is_aligned(args->x[0], args->y);
     const Number *x = as<Number>(args->x[0]);
     Number *y = as<Number>(args->y);
-    g.index = plane_index_of(g.y, packs ? WIDE : 1);
-    if (g.x.inner == 1 && spans.most_points() >= WARP_WINDOW) {
-        auto by_warp = average_forward_by_warp<Number, Spans>;
-        TDM_LAUNCH(by_warp, blocks_for(g.index.total, THREADS / WARP), THREADS, device->stream, g, x, y);
-        return TDM_OK;
-    }
-    auto kernel = packs ? average_forward<WIDE, Number, Spans> : average_forward<1, Number, Spans>;
-    TDM_LAUNCH(kernel, blocks_for(g.index.total), THREADS, device->stream, g, x, y);
+    if (g.x.inner > 1 || spans.most_points() < WARP_WINDOW)
+        return each_point<Number>(args->device, g.y, average_forward<PACK_OF<Number>, Number, Spans>,
+                                  average_forward<1, Number, Spans>, g, x, y);
+    auto by_warp = average_forward_by_warp<Number, Spans>;
+    g.index = plane_index_of(g.y, 1);
+    TDM_LAUNCH(by_warp, blocks_for(g.index.total, THREADS / WARP), THREADS, tdm__cuda_device(args->device)->stream, g,
+               x, y);
     return TDM_OK;
 }
 
 template <class Number, class Spans> tdm_status run_backward(const tdm_kernel_args *args, const Spans &spans) {
-    static constexpr int WIDE = PACK_OF<Number>;
-    tdm_cuda_device *device = tdm__cuda_device(args->device);
-    average<Spans> g = average_of(args, spans);
-    const bool packs = has_packs<Number>(g.x) && is_aligned(args->dx[0], args->dy);
-    g.index = plane_index_of(g.x, packs ? WIDE : 1);
-    auto kernel = packs ? average_backward<WIDE, Number, Spans> : average_backward<1, Number, Spans>;
-    TDM_LAUNCH(kernel, blocks_for(g.index.total), THREADS, device->stream, g, as<Number>(args->dy),
-               as<Number>(args->dx[0]));
-    return TDM_OK;
+    const average<Spans> g = average_of(args, spans);
+    return each_point<Number>(args->device, g.x, average_backward<PACK_OF<Number>, Number, Spans>,
+                              average_backward<1, Number, Spans>, g, as<Number>(args->dy), as<Number>(args->dx[0]));
 }
 
 } /* namespace tdm_cuda */
+
+/* The kernel of an op whose windows are spans_of(args). */
+#define TDM_CUDA_AVERAGE(op, spans_of)                                         \
+    namespace {                                                                \
+    template <class Number> tdm_status forward(const tdm_kernel_args *args) {  \
+        return run_forward<Number>(args, spans_of(args));                      \
+    }                                                                          \
+    template <class Number> tdm_status backward(const tdm_kernel_args *args) { \
+        return run_backward<Number>(args, spans_of(args));                     \
+    }                                                                          \
+    }                                                                          \
+    TDM_CUDA_KERNEL(op, keep_layout)
+
 #endif

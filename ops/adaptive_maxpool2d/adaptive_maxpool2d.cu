@@ -71,25 +71,16 @@ pool pool_of(const tdm_kernel_args *args) {
 }
 
 template <class Number> tdm_status forward(const tdm_kernel_args *args) {
-    static constexpr int WIDE = PACK_OF<Number>;
-    pool g = pool_of(args);
-    const bool packs = has_packs<Number>(g.x) && is_aligned(args->x[0], args->y, (const char *)args->saved);
-    g.index = plane_index_of(g.y, packs ? WIDE : 1);
-    auto kernel = packs ? pool_forward<WIDE, Number> : pool_forward<1, Number>;
-    TDM_LAUNCH(kernel, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g,
-               as<Number>(args->x[0]), as<Number>(args->y), args->training ? (int32_t *)args->saved : NULL);
-    return TDM_OK;
+    const pool g = pool_of(args);
+    return each_point<Number>(args->device, g.y, pool_forward<PACK_OF<Number>, Number>, pool_forward<1, Number>, g,
+                              as<Number>(args->x[0]), as<Number>(args->y),
+                              args->training ? (int32_t *)args->saved : NULL);
 }
 
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
-    static constexpr int WIDE = PACK_OF<Number>;
-    pool g = pool_of(args);
-    const bool packs = has_packs<Number>(g.x) && is_aligned(args->dx[0], args->dy, (const char *)args->saved);
-    g.index = plane_index_of(g.x, packs ? WIDE : 1);
-    auto kernel = packs ? pool_backward<WIDE, Number> : pool_backward<1, Number>;
-    TDM_LAUNCH(kernel, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g,
-               as<Number>(args->dy), (const int32_t *)args->saved, as<Number>(args->dx[0]));
-    return TDM_OK;
+    const pool g = pool_of(args);
+    return each_point<Number>(args->device, g.x, pool_backward<PACK_OF<Number>, Number>, pool_backward<1, Number>, g,
+                              as<Number>(args->dy), (const int32_t *)args->saved, as<Number>(args->dx[0]));
 }
 
 } /* namespace */

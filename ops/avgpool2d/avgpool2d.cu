@@ -29,14 +29,6 @@ pool_spans spans_of(const tdm_kernel_args *args) {
     return {sliding_of(window, args->desc), attrs->count_include_pad};
 }
 
-template <class Number> tdm_status forward(const tdm_kernel_args *args) {
-    return run_forward<Number>(args, spans_of(args));
-}
-
-template <class Number> tdm_status backward(const tdm_kernel_args *args) {
-    return run_backward<Number>(args, spans_of(args));
-}
-
 } /* namespace */
 
-TDM_CUDA_KERNEL(avgpool2d, keep_layout);
+TDM_CUDA_AVERAGE(avgpool2d, spans_of);

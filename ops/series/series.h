@@ -54,6 +54,19 @@ static inline tdm_kernel_desc tdm__series_desc(const tdm_kernel_desc *series, co
         return run(args, (kernel).backward);                                                          \
     }
 
+/* A kernel on CUDA that needs no more: it is op `image`'s. */
+#define TDM_SERIES_CUDA(name, image)                                  \
+    extern const tdm_kernel tdm__##image##_cuda;                      \
+    TDM_SERIES_PASSES(name, tdm_##image##_attrs, tdm__##image##_cuda) \
+    const tdm_kernel tdm__##name##_cuda = {                           \
+        .op = #name,                                                  \
+        .variant = "cuda",                                            \
+        .fits = fits,                                                 \
+        .forward = forward,                                           \
+        .backward = backward,                                         \
+        .takes_bf16 = true,                                           \
+    }
+
 /* And open_state and close_state, of a kernel that has a state. */
 #define TDM_SERIES_STATE(name, image_attrs, kernel)                                                            \
     static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training, \

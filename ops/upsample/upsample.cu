@@ -83,25 +83,15 @@ grid grid_of(const tdm_kernel_args *args) {
 }
 
 template <class Number> tdm_status forward(const tdm_kernel_args *args) {
-    static constexpr int WIDE = PACK_OF<Number>;
-    grid g = grid_of(args);
-    const bool packs = has_packs<Number>(g.x) && is_aligned(args->x[0], args->y);
-    g.index = plane_index_of(g.y, packs ? WIDE : 1);
-    auto kernel = packs ? upsample_forward<WIDE, Number> : upsample_forward<1, Number>;
-    TDM_LAUNCH(kernel, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g,
-               as<Number>(args->x[0]), as<Number>(args->y));
-    return TDM_OK;
+    const grid g = grid_of(args);
+    return each_point<Number>(args->device, g.y, upsample_forward<PACK_OF<Number>, Number>, upsample_forward<1, Number>,
+                              g, as<Number>(args->x[0]), as<Number>(args->y));
 }
 
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
-    static constexpr int WIDE = PACK_OF<Number>;
-    grid g = grid_of(args);
-    const bool packs = has_packs<Number>(g.x) && is_aligned(args->dx[0], args->dy);
-    g.index = plane_index_of(g.x, packs ? WIDE : 1);
-    auto kernel = packs ? upsample_backward<WIDE, Number> : upsample_backward<1, Number>;
-    TDM_LAUNCH(kernel, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g,
-               as<Number>(args->dy), as<Number>(args->dx[0]));
-    return TDM_OK;
+    const grid g = grid_of(args);
+    return each_point<Number>(args->device, g.x, upsample_backward<PACK_OF<Number>, Number>,
+                              upsample_backward<1, Number>, g, as<Number>(args->dy), as<Number>(args->dx[0]));
 }
 
 } /* namespace */

@@ -53,6 +53,18 @@ __device__ inline Index pack_at(const tdm_planes &planes, Index packs, Index pla
     return ((plane * (Index)planes.height + row) * (Index)planes.width + column) * packs + inner;
 }
 
+/* Launches a kernel on all points of `planes`: `packed`, which moves packs, if all pointers and the planes allow it, else
+ * `plain`. It gets `grid`, whose index this sets, and the pointers. */
+template <class Number, class Grid, class... Pointers>
+tdm_status each_point(tdm_device *device, const tdm_planes &planes, void (*packed)(Grid, Pointers...),
+                      void (*plain)(Grid, Pointers...), Grid grid, Pointers... pointers) {
+    const bool packs = has_packs<Number>(planes) && is_aligned(pointers...);
+    auto kernel = packs ? packed : plain;
+    grid.index = plane_index_of(planes, packs ? PACK_OF<Number> : 1);
+    TDM_LAUNCH(kernel, blocks_for(grid.index.total), THREADS, tdm__cuda_device(device)->stream, grid, pointers...);
+    return TDM_OK;
+}
+
 /* The windows that contain a point, along one axis: from `first` up to `end`. */
 template <class Index> struct reach { Index first, end; };
 
