@@ -1,6 +1,12 @@
 /* What the infer functions of all ops share. */
 #include "ops/ops.h"
 
+tdm_status tdm__infer_elementwise(tdm_infer *infer) {
+    infer->output = infer->input[0];
+    infer->flops = (double)tdm__shape_count(&infer->output);
+    return TDM_OK;
+}
+
 tdm_status tdm__infer_check_in(tdm_infer *infer, int64_t expected, int64_t found, const char *what) {
     if (expected != TDM_INT_NULL && expected != found)
         TDM_INFER_FAIL(infer, "%s: `in` says %lld %s, but its input %s has %lld; correct it or leave it out",

@@ -42,6 +42,8 @@ enum {
         .statistics = (statistics_function),                          \
     }
 
+/* The infer of an op that computes each number of y from the one of x. */
+tdm_status tdm__infer_elementwise(tdm_infer *infer);
 /* Checks the attribute `in`, which may be left out: `expected` is its value, or TDM_INT_NULL. */
 tdm_status tdm__infer_check_in(tdm_infer *infer, int64_t expected, int64_t found, const char *what);
 /* Checks that the groups of a convolution divide its channels. */

@@ -10,12 +10,6 @@ static const tdm_field fields[] = {
     {0},
 };
 
-static tdm_status infer(tdm_infer *infer) {
-    infer->output = infer->input[0];
-    infer->flops = (double)tdm__shape_count(&infer->output);
-    return TDM_OK;
-}
-
 const tdm_op_def tdm__dropout_op = {
     .name = "dropout",
     .doc = "drops elements at random in training and scales up the others (torch.nn.Dropout)",
@@ -25,5 +19,5 @@ const tdm_op_def tdm__dropout_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_dropout_attrs),
     .flags = TDM_OP_IN_PLACE,
-    .infer = infer,
+    .infer = tdm__infer_elementwise,
 };

@@ -11,12 +11,6 @@ static const tdm_field fields[] = {
     {0},
 };
 
-static tdm_status infer(tdm_infer *infer) {
-    infer->output = infer->input[0];
-    infer->flops = (double)tdm__shape_count(&infer->output);
-    return TDM_OK;
-}
-
 const tdm_op_def tdm__gelu_op = {
     .name = "gelu",
     .doc = "y = x P(X <= x) for a normal X (torch.nn.GELU)",
@@ -26,5 +20,5 @@ const tdm_op_def tdm__gelu_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_gelu_attrs),
     .flags = TDM_OP_READS_X,
-    .infer = infer,
+    .infer = tdm__infer_elementwise,
 };

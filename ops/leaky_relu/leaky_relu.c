@@ -10,12 +10,6 @@ static const tdm_field fields[] = {
     {0},
 };
 
-static tdm_status infer(tdm_infer *infer) {
-    infer->output = infer->input[0];
-    infer->flops = (double)tdm__shape_count(&infer->output);
-    return TDM_OK;
-}
-
 const tdm_op_def tdm__leaky_relu_op = {
     .name = "leaky_relu",
     .also_called = "leakyrelu lrelu",
@@ -26,5 +20,5 @@ const tdm_op_def tdm__leaky_relu_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_leaky_relu_attrs),
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
-    .infer = infer,
+    .infer = tdm__infer_elementwise,
 };

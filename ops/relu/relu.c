@@ -1,12 +1,6 @@
 /* relu: definition. torch.nn.ReLU. */
 #include "ops/ops.h"
 
-static tdm_status infer(tdm_infer *infer) {
-    infer->output = infer->input[0];
-    infer->flops = (double)tdm__shape_count(&infer->output);
-    return TDM_OK;
-}
-
 const tdm_op_def tdm__relu_op = {
     .name = "relu",
     .doc = "y = max(0, x) (torch.nn.ReLU)",
@@ -14,5 +8,5 @@ const tdm_op_def tdm__relu_op = {
     .min_inputs = 1,
     .max_inputs = 1,
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
-    .infer = infer,
+    .infer = tdm__infer_elementwise,
 };

@@ -1,12 +1,6 @@
 /* relu6: definition. torch.nn.ReLU6. */
 #include "ops/ops.h"
 
-static tdm_status infer(tdm_infer *infer) {
-    infer->output = infer->input[0];
-    infer->flops = (double)tdm__shape_count(&infer->output);
-    return TDM_OK;
-}
-
 const tdm_op_def tdm__relu6_op = {
     .name = "relu6",
     .doc = "y = min(max(0, x), 6) (torch.nn.ReLU6)",
@@ -14,5 +8,5 @@ const tdm_op_def tdm__relu6_op = {
     .min_inputs = 1,
     .max_inputs = 1,
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
-    .infer = infer,
+    .infer = tdm__infer_elementwise,
 };

@@ -1,12 +1,6 @@
 /* sigmoid: definition. torch.nn.Sigmoid. */
 #include "ops/ops.h"
 
-static tdm_status infer(tdm_infer *infer) {
-    infer->output = infer->input[0];
-    infer->flops = (double)tdm__shape_count(&infer->output);
-    return TDM_OK;
-}
-
 const tdm_op_def tdm__sigmoid_op = {
     .name = "sigmoid",
     .also_called = "logistic",
@@ -15,5 +9,5 @@ const tdm_op_def tdm__sigmoid_op = {
     .min_inputs = 1,
     .max_inputs = 1,
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
-    .infer = infer,
+    .infer = tdm__infer_elementwise,
 };

@@ -1,12 +1,6 @@
 /* silu: definition. torch.nn.SiLU. */
 #include "ops/ops.h"
 
-static tdm_status infer(tdm_infer *infer) {
-    infer->output = infer->input[0];
-    infer->flops = (double)tdm__shape_count(&infer->output);
-    return TDM_OK;
-}
-
 const tdm_op_def tdm__silu_op = {
     .name = "silu",
     .also_called = "swish",
@@ -15,5 +9,5 @@ const tdm_op_def tdm__silu_op = {
     .min_inputs = 1,
     .max_inputs = 1,
     .flags = TDM_OP_READS_X,
-    .infer = infer,
+    .infer = tdm__infer_elementwise,
 };
