@@ -84,14 +84,10 @@ tdm_status tdm__classes_take(tdm_dataset *dataset, const char *source, const cha
     return TDM_OK;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The different ones of `count` texts, sorted. */
 static tdm_status take_different(tdm_dataset *dataset, const char *source, const char **name, int64_t count) {
     int64_t different = 0;
-    qsort(name, (size_t)count, sizeof(*name), by_name);
+    qsort(name, (size_t)count, sizeof(*name), tdm__text_order);
     for (int64_t i = 0; i < count; i++) {
         if (different == 0 || strcmp(name[different - 1], name[i]) != 0) name[different++] = name[i];
     }

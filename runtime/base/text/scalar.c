@@ -129,6 +129,10 @@ static int min_int(int a, int b) {
     return a < b ? a : b;
 }
 
+int tdm__text_order(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 bool tdm__text_ends_in(const char *text, const char *ending) {
     const size_t length = strlen(text), tail = strlen(ending);
     return length > tail && strcmp(text + length - tail, ending) == 0;

@@ -40,6 +40,8 @@ int tdm__format(char *out, size_t bytes, const char *format, va_list arguments) 
 static inline bool tdm__text_same(const char *a, const char *b) {
     return a[0] == b[0] && strcmp(a, b) == 0;
 }
+/* The order of texts, for qsort. */
+int tdm__text_order(const void *a, const void *b);
 /* Is `ending` behind something else? */
 bool tdm__text_ends_in(const char *text, const char *ending);
 /* The number of edits (insert, delete, replace, swap neighbours) between two short words; for "did you mean". */

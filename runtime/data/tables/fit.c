@@ -42,10 +42,6 @@ static void learn_number(const tdm_table_build *b, const float *from, int64_t st
     out->stdev = stdev > 0.0 ? stdev : 1.0; /* a column with one value becomes 0 */
 }
 
-static int by_text(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static const char *category_at(const tdm_table_build *b, int64_t row, int64_t which) {
     return b->texts.data + b->category_at[row * b->categories + which];
 }
@@ -60,7 +56,7 @@ static tdm_status learn_category(tdm_table_build *b, int64_t which, tdm_feature 
         const char *at = category_at(b, row_of(b, i), which);
         if (at[0] != '\0') text[given++] = at;
     }
-    qsort(text, (size_t)given, sizeof(*text), by_text);
+    qsort(text, (size_t)given, sizeof(*text), tdm__text_order);
     for (int64_t i = 0; i < given; i++) {
         if (different > 0 && strcmp(text[different - 1], text[i]) == 0) continue;
         *bytes += strlen(text[i]) + 3; /* quotes and a comma */

@@ -129,10 +129,6 @@ static tdm_status roles_of_spec(tdm_table_build *b) {
     return TDM_OK;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Tables to come are matched by these names. */
 static tdm_status check_names(tdm_table_build *b) {
     const char **name;
@@ -142,7 +138,7 @@ static tdm_status check_names(tdm_table_build *b) {
     for (int64_t i = 0; i < b->columns; i++) {
         if (b->column[i].role != TDM_ROLE_IGNORED) name[count++] = b->column[i].name;
     }
-    qsort(name, (size_t)count, sizeof(*name), by_name);
+    qsort(name, (size_t)count, sizeof(*name), tdm__text_order);
     for (int64_t i = 1; i < count; i++) {
         if (tdm__text_same(name[i - 1], name[i]))
             TDM_FAIL_TABLE(b, "two columns are called '%.64s'; rename one, or put its number into `ignore`", name[i]);
