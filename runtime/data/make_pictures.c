@@ -12,23 +12,13 @@ enum { SIDE = 32, DIGITS = 10, MOST = 1000000 };
 static const char *const names[DIGITS] = {"zero", "one", "two",   "three", "four",
                                           "five", "six", "seven", "eight", "nine"};
 
-static tdm_status put(void *file, const void *bytes, size_t count) {
-    return tdm__out_write(file, bytes, count);
-}
-
 static tdm_status write_picture(const tdm_host *host, const tdm_image_ops *codec, const char *folder, int64_t index,
                                 int64_t label, const tdm_pixels *pixels) {
-    tdm_out_file file = {.fd = -1};
     tdm_zone zone;
     const char *path;
-    tdm_status status;
     tdm__zone_init(&zone, host);
-    TDM_TRY_DONE(tdm__zone_printf(&zone, &path, "%s/%s/%06lld.png", folder, names[label], (long long)index));
-    TDM_TRY_DONE(tdm__out_open(&file, &tdm__file_system, NULL, path, 0, NULL));
-    TDM_TRY_DONE(codec->encode(pixels, put, &file));
-    TDM_TRY_DONE(tdm__out_finish(&file));
-done:
-    tdm__out_discard(&file);
+    tdm_status status = tdm__zone_printf(&zone, &path, "%s/%s/%06lld.png", folder, names[label], (long long)index);
+    if (status == TDM_OK) status = tdm__codec_write(codec, pixels, path);
     tdm__zone_deinit(&zone);
     return status;
 }

@@ -49,19 +49,8 @@ tdm_picture_key tdm__sample_key(const tdm_sample_reader *reader, int64_t row) {
 
 /* Draws a sample that another format has as bytes. */
 static tdm_status draw_raw(const tdm_sample_reader *reader, int64_t index, void *target) {
-    const tdm_dataset *dataset = reader->dataset;
-    tdm_host host = *dataset->host;
-    tdm_pixels *now = &reader->canvas->now;
-    TDM_TRY(dataset->ops->read(reader, index, reader->raw, target));
-    now->channels = (int)dataset->raw_shape.dim[0];
-    now->height = (int)dataset->raw_shape.dim[1];
-    now->width = (int)dataset->raw_shape.dim[2];
-    const size_t channels = (size_t)now->channels, plane = (size_t)now->width * (size_t)now->height;
-    TDM_TRY(tdm__pixels_room(&host, now, plane * channels));
-    for (size_t c = 0; c < channels; c++) {
-        for (size_t i = 0; i < plane; i++) now->data[i * channels + c] = reader->raw[c * plane + i];
-    }
-    return TDM_OK;
+    TDM_TRY(reader->dataset->ops->read(reader, index, reader->raw, target));
+    return tdm__canvas_take_planes(reader->canvas, reader->dataset->raw_shape.dim, reader->raw);
 }
 
 static tdm_status check_size(const tdm_dataset *dataset, const tdm_canvas *canvas, int64_t row) {

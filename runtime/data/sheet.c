@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
-#include "runtime/base/system/file.h"
 #include "runtime/data/wanted.h"
 #include "runtime/image/codec.h"
 
@@ -42,10 +41,6 @@ done:
     return status;
 }
 
-static tdm_status put(void *file, const void *bytes, size_t count) {
-    return tdm__out_write(file, bytes, count);
-}
-
 static tdm_status write_sheet(const tdm_dataset *dataset, const tdm_image_ops *codec, const char *path) {
     const tdm_shape *shape = &dataset->x_shape;
     const int64_t count = dataset->count < COLUMNS * ROWS ? dataset->count : COLUMNS * ROWS;
@@ -54,16 +49,12 @@ static tdm_status write_sheet(const tdm_dataset *dataset, const tdm_image_ops *c
                         .height = (int)(GAP + rows * (shape->dim[1] + GAP)),
                         .channels = 3};
     const size_t bytes = (size_t)sheet.width * (size_t)sheet.height * 3;
-    tdm_out_file file = {.fd = -1};
     tdm_status status;
     TDM_TRY_DONE(tdm__new(dataset->host, &sheet.data, bytes, 1, "contact sheet"));
     memset(sheet.data, 255, bytes);
     TDM_TRY_DONE(fill(dataset, count, &sheet));
-    TDM_TRY_DONE(tdm__out_open(&file, &tdm__file_system, NULL, path, 0, NULL));
-    TDM_TRY_DONE(codec->encode(&sheet, put, &file));
-    TDM_TRY_DONE(tdm__out_finish(&file));
+    TDM_TRY_DONE(tdm__codec_write(codec, &sheet, path));
 done:
-    tdm__out_discard(&file);
     tdm__delete(dataset->host, sheet.data);
     return status;
 }

@@ -32,6 +32,20 @@ tdm_status tdm__pixels_room(void *user, tdm_pixels *pixels, size_t bytes) {
     return TDM_OK;
 }
 
+tdm_status tdm__canvas_take_planes(tdm_canvas *canvas, const int64_t size[3], const unsigned char *planes) {
+    tdm_host host = *canvas->host;
+    tdm_pixels *now = &canvas->now;
+    now->channels = (int)size[0];
+    now->height = (int)size[1];
+    now->width = (int)size[2];
+    const size_t channels = (size_t)now->channels, plane = (size_t)now->width * (size_t)now->height;
+    TDM_TRY(tdm__pixels_room(&host, now, plane * channels));
+    for (size_t c = 0; c < channels; c++) {
+        for (size_t i = 0; i < plane; i++) now->data[i * channels + c] = planes[c * plane + i];
+    }
+    return TDM_OK;
+}
+
 tdm_status tdm__canvas_other(tdm_canvas *canvas, int64_t width, int64_t height) {
     tdm_host host = *canvas->host;
     size_t bytes;

@@ -11,5 +11,7 @@
 /* *out belongs to the module, which is never closed. `module_path` as for tdm__module_find. TDM_E_UNSUPPORTED says why
  * there is none, and what to install. */
 tdm_status tdm__codec_open(const tdm_image_ops **out, const tdm_host *host, const char *module_path);
+/* Writes a picture to a new file. */
+tdm_status tdm__codec_write(const tdm_image_ops *codec, const tdm_pixels *pixels, const char *path);
 
 #endif

@@ -25,22 +25,6 @@ static tdm_status put(void *user, const void *bytes, size_t count) {
     return TDM_OK;
 }
 
-/* The canvas's picture is set to planes of bytes. */
-static tdm_status take_planes(thumbnails *t) {
-    const tdm_shape *shape = &t->dataset->x_shape;
-    tdm_host host = *t->dataset->host;
-    tdm_pixels *now = &t->canvas.now;
-    now->channels = (int)shape->dim[0];
-    now->height = (int)shape->dim[1];
-    now->width = (int)shape->dim[2];
-    const size_t channels = (size_t)now->channels, plane = (size_t)now->width * (size_t)now->height;
-    TDM_TRY(tdm__pixels_room(&host, now, plane * channels));
-    for (size_t i = 0; i < plane; i++) {
-        for (size_t c = 0; c < channels; c++) now->data[i * channels + c] = t->planes[c * plane + i];
-    }
-    return TDM_OK;
-}
-
 static tdm_status shrink(thumbnails *t) {
     const int64_t width = t->canvas.now.width, height = t->canvas.now.height, longer = width > height ? width : height;
     if (longer <= t->side) return TDM_OK;
@@ -54,7 +38,7 @@ static tdm_status make_one(thumbnails *t, int64_t index) {
         TDM_FAIL(TDM_E_DATA, "the data has %lld samples, and no sample %lld", (long long)t->dataset->count,
                  (long long)index);
     TDM_TRY(tdm__sample_read(&t->reader, index, t->planes, &label));
-    TDM_TRY(take_planes(t));
+    TDM_TRY(tdm__canvas_take_planes(&t->canvas, t->dataset->x_shape.dim, t->planes));
     TDM_TRY(shrink(t));
     t->png.length = 0;
     return t->codec->encode(&t->canvas.now, put, &t->png);
