@@ -2,20 +2,5 @@
 #include "ops/groupnorm/groupnorm.h"
 #include "ops/ops.h"
 
-static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    const tdm_segments of = tdm__groupnorm_segments(desc, desc->y.dim[0]);
-    return tdm__segments_fits(desc, fit, &of);
-}
-
-static tdm_status forward(const tdm_kernel_args *args) {
-    const tdm_groupnorm_attrs *attrs = args->desc->attrs;
-    const tdm_segments of = tdm__groupnorm_segments(args->desc, args->rows);
-    return tdm__segments_forward(args, &of, attrs->eps);
-}
-
-static tdm_status backward(const tdm_kernel_args *args) {
-    const tdm_segments of = tdm__groupnorm_segments(args->desc, args->rows);
-    return tdm__segments_backward(args, &of);
-}
-
+TDM_SEGMENTS_PASSES(groupnorm, tdm__segments)
 TDM_REF_KERNEL(groupnorm, fits);

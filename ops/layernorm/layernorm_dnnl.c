@@ -38,7 +38,8 @@ static int64_t sums_count(const tdm_segments *of) {
     return (parts > FEW_PARTS ? parts : FEW_PARTS) * of->groups * of->channels;
 }
 
-bool tdm__segments_dnnl_fits(tdm_kernel_fit *fit, const tdm_segments *of) {
+bool tdm__segments_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, const tdm_segments *of) {
+    (void)desc;
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
     fit->saved_bytes = tdm__segments_saved(of);
     fit->scratch_bytes = (size_t)sums_count(of) * 2 * sizeof(double);
@@ -239,21 +240,7 @@ tdm_status tdm__segments_dnnl_backward(const tdm_kernel_args *args, const tdm_se
 
 /* ---- layernorm ---- */
 
-static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    const tdm_segments of = tdm__layernorm_segments(desc, desc->y.dim[0]);
-    return tdm__segments_dnnl_fits(fit, &of);
-}
-
-static tdm_status forward(const tdm_kernel_args *args) {
-    const tdm_layernorm_attrs *attrs = args->desc->attrs;
-    const tdm_segments of = tdm__layernorm_segments(args->desc, args->rows);
-    return tdm__segments_dnnl_forward(args, &of, attrs->eps);
-}
-
-static tdm_status backward(const tdm_kernel_args *args) {
-    const tdm_segments of = tdm__layernorm_segments(args->desc, args->rows);
-    return tdm__segments_dnnl_backward(args, &of);
-}
+TDM_SEGMENTS_PASSES(layernorm, tdm__segments_dnnl)
 
 const tdm_kernel tdm__layernorm_dnnl = {
     .op = "layernorm", .variant = "dnnl", .fits = fits, .forward = forward, .backward = backward};

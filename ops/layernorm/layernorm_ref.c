@@ -85,20 +85,5 @@ tdm_status tdm__segments_backward(const tdm_kernel_args *args, const tdm_segment
     return TDM_OK;
 }
 
-static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    const tdm_segments of = tdm__layernorm_segments(desc, desc->y.dim[0]);
-    return tdm__segments_fits(desc, fit, &of);
-}
-
-static tdm_status forward(const tdm_kernel_args *args) {
-    const tdm_layernorm_attrs *attrs = args->desc->attrs;
-    const tdm_segments of = tdm__layernorm_segments(args->desc, args->rows);
-    return tdm__segments_forward(args, &of, attrs->eps);
-}
-
-static tdm_status backward(const tdm_kernel_args *args) {
-    const tdm_segments of = tdm__layernorm_segments(args->desc, args->rows);
-    return tdm__segments_backward(args, &of);
-}
-
+TDM_SEGMENTS_PASSES(layernorm, tdm__segments)
 TDM_REF_KERNEL(layernorm, fits);

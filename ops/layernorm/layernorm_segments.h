@@ -29,4 +29,19 @@ bool tdm__segments_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, const 
 tdm_status tdm__segments_forward(const tdm_kernel_args *args, const tdm_segments *of, double eps);
 tdm_status tdm__segments_backward(const tdm_kernel_args *args, const tdm_segments *of);
 
+/* fits, forward and backward of op `name`, by those of `segments`. tdm__<name>_segments gives its segments. */
+#define TDM_SEGMENTS_PASSES(name, segments)                                                         \
+    static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {                            \
+        const tdm_segments of = tdm__##name##_segments(desc, desc->y.dim[0]);                       \
+        return segments##_fits(desc, fit, &of);                                                     \
+    }                                                                                               \
+    static tdm_status forward(const tdm_kernel_args *args) {                                        \
+        const tdm_segments of = tdm__##name##_segments(args->desc, args->rows);                     \
+        return segments##_forward(args, &of, ((const tdm_##name##_attrs *)args->desc->attrs)->eps); \
+    }                                                                                               \
+    static tdm_status backward(const tdm_kernel_args *args) {                                       \
+        const tdm_segments of = tdm__##name##_segments(args->desc, args->rows);                     \
+        return segments##_backward(args, &of);                                                      \
+    }
+
 #endif

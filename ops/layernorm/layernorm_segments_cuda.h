@@ -210,4 +210,22 @@ template <class Number> tdm_status run_segments_backward(const tdm_kernel_args *
 }
 
 } /* namespace tdm_cuda */
+
+/* The kernel of op `name`, whose segments tdm__<name>_segments gives. */
+#define TDM_CUDA_SEGMENTS(name)                                                                         \
+    namespace {                                                                                         \
+    using namespace tdm_cuda;                                                                           \
+    bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {                                       \
+        return segments_fit(desc, fit, tdm__##name##_segments(desc, desc->y.dim[0]));                   \
+    }                                                                                                   \
+    template <class Number> tdm_status forward(const tdm_kernel_args *args) {                           \
+        const double eps = ((const tdm_##name##_attrs *)args->desc->attrs)->eps;                        \
+        return run_segments_forward<Number>(args, tdm__##name##_segments(args->desc, args->rows), eps); \
+    }                                                                                                   \
+    template <class Number> tdm_status backward(const tdm_kernel_args *args) {                          \
+        return run_segments_backward<Number>(args, tdm__##name##_segments(args->desc, args->rows));     \
+    }                                                                                                   \
+    }                                                                                                   \
+    TDM_CUDA_KERNEL(name, fits)
+
 #endif
