@@ -9,6 +9,13 @@ typedef struct tdm_average_range {
     int64_t begin, end, divisor;
 } tdm_average_range;
 
+/* The window of output `at` in adaptive pooling: [floor(at * in / out), ceil((at + 1) * in / out)). */
+static inline tdm_average_range tdm__adaptive_range(int64_t at, int64_t in, int64_t out) {
+    const int64_t begin = at * in / out, end = ((at + 1) * in + out - 1) / out;
+    const tdm_average_range range = {begin, end, end - begin};
+    return range;
+}
+
 /* Returns the window of output `at`. axis 0: height, 1: width; `in` and `out` are the sizes along the axis. */
 typedef tdm_average_range (*tdm_span_fn)(const void *attrs, int axis, int64_t at, int64_t in, int64_t out);
 

@@ -2,11 +2,9 @@
 #include "ops/average.h"
 #include "ops/ops.h"
 
-/* [floor(at * in / out), ceil((at + 1) * in / out)) */
 static tdm_average_range span(const void *attrs, int axis, int64_t at, int64_t in, int64_t out) {
     (void)attrs, (void)axis;
-    int64_t begin = at * in / out, end = ((at + 1) * in + out - 1) / out;
-    return (tdm_average_range){begin, end, end - begin};
+    return tdm__adaptive_range(at, in, out);
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {

@@ -2,20 +2,18 @@
 #ifndef TDM_OPS_ADAPTIVE_MAXPOOL2D_H
 #define TDM_OPS_ADAPTIVE_MAXPOOL2D_H
 
-#include <stdint.h>
+#include "ops/average.h"
 
 typedef struct tdm_adaptive_maxpool2d_attrs {
     int64_t out[2];
 } tdm_adaptive_maxpool2d_attrs;
 
-/* Along one axis: the points [begin, end) of a window. */
-typedef struct tdm_adaptive_span {
-    int64_t begin, end;
-} tdm_adaptive_span;
-
-/* That of output `at`. */
-static inline tdm_adaptive_span tdm__adaptive_span_of(int64_t at, int64_t in, int64_t out) {
-    return (tdm_adaptive_span){at * in / out, ((at + 1) * in + out - 1) / out};
+/* For every layout; the winners are saved. */
+static inline bool tdm__adaptive_maxpool2d_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    const int64_t *y = desc->y.dim;
+    fit->x_layout[0] = fit->y_layout = desc->x_layout[0];
+    fit->saved_bytes = (size_t)(y[0] * y[1] * y[2] * y[3]) * sizeof(int32_t);
+    return true;
 }
 
 #endif

@@ -11,13 +11,6 @@ typedef struct {
     const tdm_adaptive_maxpool2d_lanes *lanes;
 } call;
 
-static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    const int64_t *y = desc->y.dim;
-    fit->x_layout[0] = fit->y_layout = desc->x_layout[0];
-    fit->saved_bytes = (size_t)(y[0] * y[1] * y[2] * y[3]) * sizeof(int32_t);
-    return true;
-}
-
 static int64_t numbers(const tdm_planes *of) {
     return of->height * of->width * of->inner;
 }
@@ -63,5 +56,8 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return share(args, backward_planes);
 }
 
-const tdm_kernel tdm__adaptive_maxpool2d_dnnl = {
-    .op = "adaptive_maxpool2d", .variant = "dnnl", .fits = fits, .forward = forward, .backward = backward};
+const tdm_kernel tdm__adaptive_maxpool2d_dnnl = {.op = "adaptive_maxpool2d",
+                                                 .variant = "dnnl",
+                                                 .fits = tdm__adaptive_maxpool2d_fits,
+                                                 .forward = forward,
+                                                 .backward = backward};

@@ -13,7 +13,7 @@
 typedef struct {
     const float *plane;
     int64_t inner, width; /* of the plane */
-    tdm_adaptive_span rows, columns;
+    tdm_average_range rows, columns;
 } window;
 
 typedef struct {
@@ -119,9 +119,9 @@ static void of_channels(const window *w, float *to, int32_t *winner) {
 static void forward(const tdm_planes *x, const tdm_planes *y, const float *from, float *to, int32_t *winner) {
     window w = {.plane = from, .inner = x->inner, .width = x->width};
     for (int64_t p = 0; p < y->height; p++) {
-        w.rows = tdm__adaptive_span_of(p, x->height, y->height);
+        w.rows = tdm__adaptive_range(p, x->height, y->height);
         for (int64_t q = 0; q < y->width; q++, to += y->inner) {
-            w.columns = tdm__adaptive_span_of(q, x->width, y->width);
+            w.columns = tdm__adaptive_range(q, x->width, y->width);
             if (x->inner == 1)
                 of_points(&w, to, winner);
             else

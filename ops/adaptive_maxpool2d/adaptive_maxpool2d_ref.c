@@ -6,15 +6,8 @@
 #include "ops/ops.h"
 #include "runtime/base/planes.h"
 
-static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    const int64_t *y = desc->y.dim;
-    fit->x_layout[0] = fit->y_layout = desc->x_layout[0];
-    fit->saved_bytes = (size_t)(y[0] * y[1] * y[2] * y[3]) * sizeof(int32_t);
-    return true;
-}
-
 /* The maxima of the window in the plane `from`, of all its channels. */
-static void find_largest(const tdm_planes *x, tdm_adaptive_span rows, tdm_adaptive_span columns, const float *from,
+static void find_largest(const tdm_planes *x, tdm_average_range rows, tdm_average_range columns, const float *from,
                          float *best, int32_t *winner) {
     const int64_t first = rows.begin * x->width + columns.begin;
     for (int64_t j = 0; j < x->inner; j++) {
@@ -43,8 +36,8 @@ static tdm_status forward(const tdm_kernel_args *args) {
     for (int64_t plane = 0; plane < y.count; plane++, from += x.height * x.width * x.inner) {
         for (int64_t p = 0; p < y.height; p++) {
             for (int64_t q = 0; q < y.width; q++, to += y.inner) {
-                find_largest(&x, tdm__adaptive_span_of(p, x.height, y.height),
-                             tdm__adaptive_span_of(q, x.width, y.width), from, to, winner);
+                find_largest(&x, tdm__adaptive_range(p, x.height, y.height), tdm__adaptive_range(q, x.width, y.width),
+                             from, to, winner);
                 if (winner != NULL) winner += y.inner;
             }
         }
@@ -68,4 +61,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-TDM_REF_KERNEL(adaptive_maxpool2d, fits);
+TDM_REF_KERNEL(adaptive_maxpool2d, tdm__adaptive_maxpool2d_fits);
