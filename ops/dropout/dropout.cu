@@ -82,13 +82,6 @@ template <class Number> tdm_status apply(const tdm_kernel_args *args, const Numb
     return TDM_OK;
 }
 
-/* The mask is defined on the plain layout. */
-bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    (void)desc;
-    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
-    return true;
-}
-
 template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     if (args->training) return apply(args, as<Number>(args->x[0]), as<Number>(args->y));
     if (args->y == args->x[0]) return TDM_OK;
@@ -102,4 +95,4 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL(dropout, fits);
+TDM_CUDA_KERNEL(dropout, tdm__plain_fits); /* the mask is defined on it */

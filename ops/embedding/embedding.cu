@@ -1,22 +1,11 @@
 /* embedding on CUDA. The reference's additions in its order: each thread owns a feature and goes through all numbers. */
+#include "ops/elementwise.h"
 #include "ops/embedding/embedding.h"
 #include "runtime/backends/cuda/kit/kernel.h"
 
 using namespace tdm_cuda;
 
 namespace {
-
-bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    (void)desc;
-    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
-    return true;
-}
-
-int64_t numbers_in(const tdm_kernel_args *args) {
-    int64_t count = args->rows;
-    for (int i = 1; i < args->desc->x[0].ndim; i++) count *= args->desc->x[0].dim[i];
-    return count;
-}
 
 /* A number that asks for no row gives NaN, which the loss shows. */
 template <class Number> struct look_up {
@@ -63,13 +52,13 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     const tdm_embedding_attrs *attrs = (const tdm_embedding_attrs *)args->desc->attrs;
     const look_up<Number> item = {as<Number>(args->x[0]), args->param[0], as<Number>(args->y), attrs->vocabulary,
                                   divider_of(attrs->dim)};
-    return each<1>(tdm__cuda_device(args->device), item, numbers_in(args) * attrs->dim, true);
+    return each<1>(tdm__cuda_device(args->device), item, tdm__embedding_numbers(args) * attrs->dim, true);
 }
 
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
     const tdm_embedding_attrs *attrs = (const tdm_embedding_attrs *)args->desc->attrs;
     tdm_cuda_device *device = tdm__cuda_device(args->device);
-    const int64_t count = numbers_in(args), dim = attrs->dim;
+    const int64_t count = tdm__embedding_numbers(args), dim = attrs->dim;
     if (args->dx[0] != NULL)
         TDM_MODULE_TRY(each<1>(device, zero_dx<Number>{as<Number>(args->dx[0])}, count, true));
     if (args->dparam[0] == NULL) return TDM_OK;
@@ -81,4 +70,4 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL(embedding, fits);
+TDM_CUDA_KERNEL(embedding, tdm__plain_fits);

@@ -3,7 +3,7 @@
 #ifndef TDM_OPS_EMBEDDING_H
 #define TDM_OPS_EMBEDDING_H
 
-#include <stdint.h>
+#include <tandem/sys/op.h>
 
 #include "runtime/base/host_device.h"
 
@@ -17,6 +17,12 @@ TDM_HOST_DEVICE static inline int64_t tdm__embedding_row(float x, int64_t vocabu
     if (!(x >= 0.0f && x < (float)vocabulary)) return -1;
     const int64_t row = (int64_t)x;
     return (float)row == x ? row : -1;
+}
+
+static inline int64_t tdm__embedding_numbers(const tdm_kernel_args *args) {
+    int64_t count = args->rows;
+    for (int i = 1; i < args->desc->x[0].ndim; i++) count *= args->desc->x[0].dim[i];
+    return count;
 }
 
 #endif

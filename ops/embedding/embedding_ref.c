@@ -1,25 +1,14 @@
 /* embedding: reference kernel, also the one that runs on the CPU. */
 #include <string.h>
 
+#include "ops/elementwise.h"
 #include "ops/embedding/embedding.h"
 #include "ops/ops.h"
-
-static int64_t numbers_in(const tdm_kernel_args *args) {
-    int64_t count = args->rows;
-    for (int i = 1; i < args->desc->x[0].ndim; i++) count *= args->desc->x[0].dim[i];
-    return count;
-}
-
-static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    (void)desc;
-    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
-    return true;
-}
 
 /* y[i,:] = w[x[i],:] */
 static tdm_status forward(const tdm_kernel_args *args) {
     const tdm_embedding_attrs *attrs = args->desc->attrs;
-    const int64_t count = numbers_in(args), dim = attrs->dim;
+    const int64_t count = tdm__embedding_numbers(args), dim = attrs->dim;
     for (int64_t i = 0; i < count; i++) {
         const int64_t row = tdm__embedding_row(args->x[0][i], attrs->vocabulary);
         if (row < 0)
@@ -35,7 +24,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
 /* dw[x[i],:] += dy[i,:], in the order of i, which is PyTorch's; a whole number has no gradient. */
 static tdm_status backward(const tdm_kernel_args *args) {
     const tdm_embedding_attrs *attrs = args->desc->attrs;
-    const int64_t count = numbers_in(args), dim = attrs->dim;
+    const int64_t count = tdm__embedding_numbers(args), dim = attrs->dim;
     float *dw = args->dparam[0];
     if (args->dx[0] != NULL) memset(args->dx[0], 0, (size_t)count * sizeof(float));
     if (dw == NULL) return TDM_OK;
@@ -48,4 +37,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-TDM_REF_KERNEL(embedding, fits);
+TDM_REF_KERNEL(embedding, tdm__plain_fits);

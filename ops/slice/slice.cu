@@ -1,17 +1,11 @@
 /* slice on CUDA. */
+#include "ops/elementwise.h"
 #include "ops/slice/slice.h"
 #include "runtime/backends/cuda/kit/kernel.h"
 
 using namespace tdm_cuda;
 
 namespace {
-
-/* In another layout the items of a row do not lie together. */
-bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    (void)desc;
-    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
-    return true;
-}
 
 struct spans {
     divider x, y;   /* numbers of a row of x and of y */
@@ -64,4 +58,4 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL(slice, fits);
+TDM_CUDA_KERNEL(slice, tdm__plain_fits); /* in another the items of a row do not lie together */

@@ -2,14 +2,8 @@
 #include <string.h>
 
 #include "ops/ops.h"
+#include "ops/elementwise.h"
 #include "ops/slice/slice.h"
-
-/* In another layout the items of a row do not lie together. */
-static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    (void)desc;
-    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
-    return true;
-}
 
 /* Numbers of a row of x, of a row of y, and in front of those of y. */
 typedef struct spans {
@@ -46,4 +40,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-TDM_REF_KERNEL(slice, fits);
+TDM_REF_KERNEL(slice, tdm__plain_fits); /* in another the items of a row do not lie together */
