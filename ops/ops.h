@@ -42,6 +42,18 @@ enum {
         .statistics = (statistics_function),                          \
     }
 
+/* That of an op that only hands on its numbers; for ops/elementwise.h. */
+#define TDM_COPY_REF(name)                                                                       \
+    static tdm_status forward(const tdm_kernel_args *args) {                                     \
+        return tdm__copy_to_y(args);                                                             \
+    }                                                                                            \
+    static tdm_status backward(const tdm_kernel_args *args) {                                    \
+        if (args->dx[0] != NULL && args->dx[0] != args->dy)                                      \
+            memcpy(args->dx[0], args->dy, (size_t)tdm__elementwise_count(args) * sizeof(float)); \
+        return TDM_OK;                                                                           \
+    }                                                                                            \
+    TDM_REF_KERNEL(name, NULL)
+
 /* The infer of an op that computes each number of y from the one of x. */
 tdm_status tdm__infer_elementwise(tdm_infer *infer);
 /* Checks the attribute `in`, which may be left out: `expected` is its value, or TDM_INT_NULL. */

@@ -5,7 +5,7 @@
 /* y = x * keep / (1 - p) */
 static tdm_status forward(const tdm_kernel_args *args) {
     const tdm_dropout_attrs *attrs = args->desc->attrs;
-    if (!args->training) return tdm__dropout_keep_all(args);
+    if (!args->training) return tdm__copy_to_y(args);
     tdm__dropout_draw_rows(args, tdm__dropout_width(args->desc));
     tdm__dropout_apply(args->y, args->x[0], args->saved, tdm__elementwise_count(args), tdm__dropout_scale(attrs->p));
     return TDM_OK;

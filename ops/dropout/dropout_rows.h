@@ -49,12 +49,6 @@ static inline void tdm__dropout_draw_rows(const tdm_kernel_args *args, int64_t c
     for (int64_t n = 0; n < args->rows; n++) tdm__dropout_draw_row(args, (uint8_t *)args->saved + n * count, n, count);
 }
 
-/* Outside training: y = x */
-static inline tdm_status tdm__dropout_keep_all(const tdm_kernel_args *args) {
-    if (args->y != args->x[0]) memcpy(args->y, args->x[0], (size_t)tdm__elementwise_count(args) * sizeof(float));
-    return TDM_OK;
-}
-
 /* The factor is 0 or the scale. It is a product so that NaN and infinity show even where they are dropped, as in
  * PyTorch. */
 static inline void tdm__dropout_apply(float *out, const float *in, const uint8_t *keep, int64_t count, float scale) {

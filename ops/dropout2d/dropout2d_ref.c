@@ -21,7 +21,7 @@ static void apply(const tdm_kernel_args *args, float *out, const float *in) {
 
 /* y = x * keep / (1 - p) */
 static tdm_status forward(const tdm_kernel_args *args) {
-    if (!args->training) return tdm__dropout_keep_all(args);
+    if (!args->training) return tdm__copy_to_y(args);
     tdm__dropout_draw_rows(args, args->desc->y.dim[1]);
     apply(args, args->y, args->x[0]);
     return TDM_OK;
