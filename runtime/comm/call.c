@@ -1,6 +1,9 @@
 /* Calls in messages, whether ranks make the same one, and what each kind does. */
 #include "runtime/comm/call.h"
 
+#include <stdarg.h>
+#include <string.h>
+
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 
@@ -20,6 +23,14 @@ void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call, const int *j
     const int root = call->root >= 0 ? job_rank[call->root] : call->root;
     tdm_comm_call_print(out, TDM_CALL_TEXT, (tdm_comm_kind)call->kind, call->sequence, call->count,
                         tdm_dtype_name((tdm_dtype)call->dtype), tdm__reduce_op_name((tdm_reduce_op)call->op), root);
+}
+
+void tdm__cause_add(char cause[TDM_CAUSE_TEXT], const char *format, ...) {
+    const size_t at = strlen(cause);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(cause + at, TDM_CAUSE_TEXT - at, format, arguments);
+    va_end(arguments);
 }
 
 /* The parts of an all_to_all_v are compared by themselves. */

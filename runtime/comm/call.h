@@ -19,6 +19,8 @@ tdm_call tdm__call_of(const tdm_comm_call *call);
 
 /* job_rank[r] is the number of member r in the job: messages name a root or a peer by it. */
 void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call, const int *job_rank);
+/* Adds to the cause of an end, as far as there is room. */
+void tdm__cause_add(char cause[TDM_CAUSE_TEXT], const char *format, ...) TDM_PRINTF(2, 3);
 /* TDM_E_USAGE if two members make different calls; the message names both. */
 tdm_status tdm__call_compare(const tdm_call *first, int first_member, const tdm_call *other, int other_member,
                              const int *job_rank);

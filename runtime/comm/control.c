@@ -1,7 +1,6 @@
 /* The bell that wakes waiting ranks, the wait itself, and the first cause of a job's end. */
 #include <linux/futex.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -108,21 +107,13 @@ void tdm__site_release(tdm_site *site) {
 
 /* ---- waiting ---- */
 
-static void append(char text[TDM_CAUSE_TEXT], const char *format, ...) TDM_PRINTF(2, 3);
-static void append(char text[TDM_CAUSE_TEXT], const char *format, ...) {
-    size_t at = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + at, TDM_CAUSE_TEXT - at, format, arguments);
-    va_end(arguments);
-}
-
 /* "rank 1 (pid 1234)" */
 static void append_rank(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
     const int rank = group->job_rank[r];
     const tdm_process *process = group->site->process != NULL ? &group->site->process[rank] : NULL;
-    append(text, "rank %d", rank);
-    if (process != NULL && atomic_load(&process->state) >= TDM_PROCESS_MEETING) append(text, " (pid %d)", process->pid);
+    tdm__cause_add(text, "rank %d", rank);
+    if (process != NULL && atomic_load(&process->state) >= TDM_PROCESS_MEETING)
+        tdm__cause_add(text, " (pid %d)", process->pid);
 }
 
 static tdm_status end(tdm_group *group, const char *cause) {
@@ -137,7 +128,7 @@ static tdm_status check_for_left(tdm_group *group, tdm_missing_fn missing) {
     for (int r = 0; group->seat != NULL && r < group->comm.world; r++) {
         if (!missing(group, r) || atomic_load(&group->seat[r].left) == 0 || !missing(group, r)) continue;
         append_rank(cause, group, r);
-        append(cause, " has left: it closed its communicator");
+        tdm__cause_add(cause, " has left: it closed its communicator");
         return end(group, cause);
     }
     return TDM_OK;
@@ -151,8 +142,8 @@ bool tdm__group_has_ended(tdm_comm *comm, char *why, size_t bytes) {
 static void append_last_call(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
     uint64_t last = atomic_load(&group->seat[r].last_call);
     if (last == 0 || last >> 8 == group->call.sequence) return;
-    append(text, ", whose last call was %s %llu", tdm_comm_kind_name((tdm_comm_kind)(last & 0xFF)),
-           (unsigned long long)(last >> 8));
+    tdm__cause_add(text, ", whose last call was %s %llu", tdm_comm_kind_name((tdm_comm_kind)(last & 0xFF)),
+                   (unsigned long long)(last >> 8));
 }
 
 /* "rank 1 (pid 12), rank 3 (pid 14)" */
@@ -161,11 +152,11 @@ static void append_missing(char text[TDM_CAUSE_TEXT], const tdm_group *group, td
     int count = 0;
     for (int r = 0; r < group->comm.world; r++) {
         if (!missing(group, r) || count++ >= NAMED) continue;
-        if (count > 1) append(text, ", ");
+        if (count > 1) tdm__cause_add(text, ", ");
         append_rank(text, group, r);
         if (group->seat != NULL && count <= 2) append_last_call(text, group, r);
     }
-    if (count > NAMED) append(text, " and %d more", count - NAMED);
+    if (count > NAMED) tdm__cause_add(text, " and %d more", count - NAMED);
 }
 
 static bool is_absent(const tdm_group *group, int r) {
@@ -185,7 +176,7 @@ static tdm_missing_fn choose_named(const tdm_group *group, tdm_missing_fn missin
 static tdm_status give_up(tdm_group *group, tdm_missing_fn missing) {
     char cause[TDM_CAUSE_TEXT] = "";
     append_rank(cause, group, group->comm.rank);
-    append(cause, " waited %lld ms for ", (long long)group->comm.timeout_ms);
+    tdm__cause_add(cause, " waited %lld ms for ", (long long)group->comm.timeout_ms);
     append_missing(cause, group, choose_named(group, missing));
     return end(group, cause);
 }

@@ -1,5 +1,4 @@
 /* Waits that are in vain: past their deadline, or for a rank that has left. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,19 +32,10 @@ void tdm__hub_wait_end(tdm_hub *hub, tdm_hub_wait *wait) {
     pthread_mutex_unlock(&hub->mutex);
 }
 
-static void append(char text[TDM_CAUSE_TEXT], const char *format, ...) TDM_PRINTF(2, 3);
-static void append(char text[TDM_CAUSE_TEXT], const char *format, ...) {
-    const size_t at = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + at, TDM_CAUSE_TEXT - at, format, arguments);
-    va_end(arguments);
-}
-
 static void append_rank(char text[TDM_CAUSE_TEXT], const tdm_hub *hub, int rank) {
     char name[TDM_NAME_TEXT];
     tdm__hub_name(hub, rank, name);
-    append(text, "%s", name);
+    tdm__cause_add(text, "%s", name);
 }
 
 /* Is the wait for this member? Of a collective, for those that have not made the call. */
@@ -60,22 +50,23 @@ static bool is_waited_for(const tdm_hub *hub, const tdm_hub_wait *wait, int memb
 
 static void append_last_call(char text[TDM_CAUSE_TEXT], uint64_t last) {
     if (last == 0) return;
-    append(text, ", whose last call was %s %llu", tdm_comm_kind_name((tdm_comm_kind)(last & 0xFF)),
-           (unsigned long long)(last >> 8));
+    tdm__cause_add(text, ", whose last call was %s %llu", tdm_comm_kind_name((tdm_comm_kind)(last & 0xFF)),
+                   (unsigned long long)(last >> 8));
 }
 
 /* "rank 0 (...) waited 500 ms for rank 1 (...), whose last call was barrier 3" */
 static void give_up(const tdm_hub *hub, const tdm_hub_wait *wait, char text[TDM_CAUSE_TEXT]) {
     int named = 0;
     append_rank(text, hub, hub->rank);
-    append(text, " waited %lld ms for ", (long long)wait->timeout_ms);
+    tdm__cause_add(text, " waited %lld ms for ", (long long)wait->timeout_ms);
     for (int i = 0; i < wait->world && named < NAMED; i++) {
         if (!is_waited_for(hub, wait, i)) continue;
-        if (named++ > 0) append(text, ", ");
+        if (named++ > 0) tdm__cause_add(text, ", ");
         append_rank(text, hub, wait->job_rank[i]);
         if (named <= 2) append_last_call(text, atomic_load(&hub->last_call[wait->job_rank[i]]));
     }
-    if (named == 0) append(text, "data of ranks that have made the same call: the link between them is slow or cut");
+    if (named == 0)
+        tdm__cause_add(text, "data of ranks that have made the same call: the link between them is slow or cut");
 }
 
 /* The member that has left too early for this wait, or -1. A receive from any rank is for all: it is in vain only when
@@ -101,7 +92,7 @@ bool tdm__hub_find_vain_wait(const tdm_hub *hub, int64_t now_ns, char why[TDM_CA
         const int left = who_left(hub, wait, now_ns);
         if (left >= 0) {
             append_rank(why, hub, left);
-            append(why, " has left: it closed its communicator");
+            tdm__cause_add(why, " has left: it closed its communicator");
             return true;
         }
         if (now_ns < tdm__deadline_ns(wait->start_ns, wait->timeout_ms)) continue;
