@@ -27,10 +27,7 @@ static void print_node(const tdm_graph *graph, const tdm_graph_node *node, size_
     tdm__shape_print(shape, sizeof(shape), &graph->values[node->output].shape);
     tdm__text_printf(text, "%3zu  %-18s %-20s %-10s v%-5d %-14s %10lld %9.3f ", index, node->op->name, node->name,
                      inputs, (int)node->output, shape, (long long)params_of(graph, node), node->flops * 1e-6);
-    for (const tdm_field *row = node->op->attrs; row != NULL && row->key != NULL; row++) {
-        tdm__text_printf(text, " %s=", row->key);
-        tdm__field_print(row, node->attrs, text);
-    }
+    tdm__fields_print(node->op->attrs, node->attrs, text);
     tdm__text_puts(text, "\n");
 }
 

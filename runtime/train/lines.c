@@ -23,10 +23,7 @@ static void add_layers(const tdm_graph *graph, tdm_text *text) {
         const tdm_graph_node *node = &graph->nodes[i];
         tdm__text_printf(text, "model.layers[%zu]: %s %s", i, node->op->name, node->name);
         for (int k = 0; k < node->input_count; k++) tdm__text_printf(text, " v%d", (int)node->input[k]);
-        for (const tdm_field *row = node->op->attrs; row != NULL && row->key != NULL; row++) {
-            tdm__text_printf(text, " %s=", row->key);
-            tdm__field_print(row, node->attrs, text);
-        }
+        tdm__fields_print(node->op->attrs, node->attrs, text);
         tdm__text_puts(text, "\n");
     }
 }

@@ -36,6 +36,8 @@ tdm_status tdm__field_set_initial(const tdm_field *rows, void *object, tdm_zone 
 /* Prints the value in YAML flow style: 64, 1.0e-3, [3, 3], text, null, 1 epoch. Quotes texts that YAML would read as
  * something else. */
 void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out);
+/* Adds " key=value" for each row; rows may be NULL. */
+void tdm__fields_print(const tdm_field *rows, const void *object, tdm_text *out);
 /* Prints what the field accepts: "integer, 1 to 512", "one of sgd, adam, adamw". For `explain` and for messages. */
 void tdm__field_describe(const tdm_field *row, tdm_text *out, bool chinese);
 

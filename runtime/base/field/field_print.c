@@ -170,3 +170,10 @@ void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out) {
         break;
     }
 }
+
+void tdm__fields_print(const tdm_field *rows, const void *object, tdm_text *out) {
+    for (const tdm_field *row = rows; row != NULL && row->key != NULL; row++) {
+        tdm__text_printf(out, " %s=", row->key);
+        tdm__field_print(row, object, out);
+    }
+}
