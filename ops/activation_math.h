@@ -9,22 +9,8 @@
 #define TDM_OPS_ACTIVATION_MATH_H
 
 #include <math.h>
-#include <stdint.h>
-#include <string.h>
 
-#include "runtime/base/host_device.h"
-
-TDM_HOST_DEVICE static inline float tdm__float_of_bits(uint32_t bits) {
-    float out;
-    memcpy(&out, &bits, sizeof(out));
-    return out;
-}
-
-TDM_HOST_DEVICE static inline uint32_t tdm__bits_of_float(float value) {
-    uint32_t out;
-    memcpy(&out, &value, sizeof(out));
-    return out;
-}
+#include "runtime/base/float_bits.h"
 
 /* |x| with the sign of another */
 TDM_HOST_DEVICE static inline float tdm__with_sign(float x, float sign) {

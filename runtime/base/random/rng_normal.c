@@ -6,31 +6,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/base/float_bits.h"
 #include "runtime/base/twin.h"
 
 enum { LANES = TDM_NORMAL_BLOCK / 2 };
 
-TDM_INLINE uint32_t bits_of(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
-TDM_INLINE float float_of(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
 /* Natural logarithm of a normal positive number. */
 TDM_INLINE float cephes_log(float x) {
-    uint32_t bits = bits_of(x);
+    uint32_t bits = tdm__bits_of_float(x);
     float e = (float)((int32_t)(bits >> 23) - 127) + 1.0f;
-    float m = float_of((bits & 0x007FFFFFu) | 0x3F000000u); /* in [0.5, 1) */
+    float m = tdm__float_of_bits((bits & 0x007FFFFFu) | 0x3F000000u); /* in [0.5, 1) */
     uint32_t below =
         0u - (uint32_t)(m < 0.707106781186547524f); /* a mask, because a loop with branches is not vectorised */
-    e = e - float_of(bits_of(1.0f) & below);
-    m = (m - 1.0f) + float_of(bits_of(m) & below);
+    e = e - tdm__float_of_bits(tdm__bits_of_float(1.0f) & below);
+    m = (m - 1.0f) + tdm__float_of_bits(tdm__bits_of_float(m) & below);
     float z = m * m;
     float y = 7.0376836292e-2f;
     y = __builtin_fmaf(y, m, -1.1514610310e-1f);
@@ -67,10 +56,10 @@ TDM_INLINE void cephes_sincos(float x, float *sine, float *cosine) {
     b = __builtin_fmaf(b, z, -1.6666654611e-1f);
     b = b * z;
     b = __builtin_fmaf(b, x, x);
-    uint32_t swap = (bits_of(a) ^ bits_of(b)) & (0u - (octant >> 1 & 1u));
+    uint32_t swap = (tdm__bits_of_float(a) ^ tdm__bits_of_float(b)) & (0u - (octant >> 1 & 1u));
     uint32_t sine_sign = (octant & 4u) << 29, cosine_sign = (~(octant - 2u) & 4u) << 29;
-    *sine = float_of(bits_of(b) ^ swap ^ sine_sign);
-    *cosine = float_of(bits_of(a) ^ swap ^ cosine_sign);
+    *sine = tdm__float_of_bits(tdm__bits_of_float(b) ^ swap ^ sine_sign);
+    *cosine = tdm__float_of_bits(tdm__bits_of_float(a) ^ swap ^ cosine_sign);
 }
 
 TDM_INLINE void cephes_blocks(float *values, size_t blocks, float mean, float std) {
