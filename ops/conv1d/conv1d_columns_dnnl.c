@@ -30,11 +30,6 @@ bool tdm__conv1d_columns_wanted(const tdm_kernel_desc *desc) {
            tdm__dnnl_channel_block() != 16;
 }
 
-/* Numbers: each piece of scratch begins on a cache line. */
-static int64_t lined(int64_t count) {
-    return (int64_t)(tdm__dnnl_round((size_t)count * sizeof(float)) / sizeof(float));
-}
-
 static int64_t tile_of(const call *j) {
     const int64_t fits = TILE_NUMBERS / j->terms / LEAST_TILE * LEAST_TILE;
     const int64_t tile = fits > LEAST_TILE ? fits : LEAST_TILE;
@@ -56,7 +51,8 @@ static call call_of(const tdm_kernel_desc *desc, int64_t rows) {
               .parts = rows < MOST_PARTS ? rows : MOST_PARTS};
     j.terms = j.in * j.kernel;
     j.tile = tile_of(&j);
-    j.each = lined(j.terms * j.tile) + lined(j.out * j.tile) + lined(j.out * j.terms) + lined(j.out);
+    j.each = tdm__dnnl_round_floats(j.terms * j.tile) + tdm__dnnl_round_floats(j.out * j.tile) +
+             tdm__dnnl_round_floats(j.out * j.terms) + tdm__dnnl_round_floats(j.out);
     return j;
 }
 
@@ -64,16 +60,16 @@ static call job_with_scratch(const tdm_kernel_args *args) {
     call j = call_of(args->desc, args->rows);
     j.args = args;
     j.turned = args->scratch;
-    j.columns = j.turned + lined(j.out * j.terms);
-    j.masked = j.columns + lined(j.terms * j.tile);
-    j.dw = j.masked + lined(j.out * j.tile);
-    j.db = j.dw + lined(j.out * j.terms);
+    j.columns = j.turned + tdm__dnnl_round_floats(j.out * j.terms);
+    j.masked = j.columns + tdm__dnnl_round_floats(j.terms * j.tile);
+    j.dw = j.masked + tdm__dnnl_round_floats(j.out * j.tile);
+    j.db = j.dw + tdm__dnnl_round_floats(j.out * j.terms);
     return j;
 }
 
 size_t tdm__conv1d_columns_scratch(const tdm_kernel_desc *desc) {
     const call j = call_of(desc, desc->y.dim[0]);
-    return (size_t)(lined(j.out * j.terms) + j.parts * j.each) * sizeof(float);
+    return (size_t)(tdm__dnnl_round_floats(j.out * j.terms) + j.parts * j.each) * sizeof(float);
 }
 
 static void multiply(call *j, const tdm_dnnl_sgemm *product) {

@@ -28,25 +28,20 @@ typedef struct {
     _Atomic int status; /* dnnl_status_t */
 } call;
 
-/* Numbers: each part of scratch begins on a cache line. */
-static int64_t lined(int64_t count) {
-    return (int64_t)(tdm__dnnl_round((size_t)count * sizeof(float)) / sizeof(float));
-}
-
 /* Of what forward needs for products, and backward for the gradients of weights. */
 static int64_t working(const tdm_recurrent *r) {
-    const int64_t wide = r->gates * r->hidden, products = lined(r->rows * wide);
-    const int64_t room = lined(tdm__dnnl_sgemm_room(wide, r->rows * r->steps));
+    const int64_t wide = r->gates * r->hidden, products = tdm__dnnl_round_floats(r->rows * wide);
+    const int64_t room = tdm__dnnl_round_floats(tdm__dnnl_sgemm_room(wide, r->rows * r->steps));
     return room > products ? room : products;
 }
 
 static int64_t biased(const tdm_recurrent *r) {
-    return lined((r->gates + 1) * r->hidden);
+    return tdm__dnnl_round_floats((r->gates + 1) * r->hidden);
 }
 
 bool tdm__recurrent_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool is_gru) {
     const tdm_recurrent r = tdm__recurrent_of(desc, is_gru, desc->y.dim[0]);
-    return tdm__recurrent_take(desc, fit, &r, biased(&r) + working(&r) + lined(r.rows * 2 * r.hidden));
+    return tdm__recurrent_take(desc, fit, &r, biased(&r) + working(&r) + tdm__dnnl_round_floats(r.rows * 2 * r.hidden));
 }
 
 static call call_of(const tdm_kernel_args *args, bool is_gru) {
@@ -56,7 +51,7 @@ static call call_of(const tdm_kernel_args *args, bool is_gru) {
     j.biases = args->scratch;
     j.products = j.biases + biased(&j.r);
     j.carried = j.products + working(&j.r);
-    j.kept = args->saved != NULL ? args->saved : j.carried + lined(j.r.rows * 2 * j.r.hidden);
+    j.kept = args->saved != NULL ? args->saved : j.carried + tdm__dnnl_round_floats(j.r.rows * 2 * j.r.hidden);
     j.parts = j.r.rows < PART_ROWS ? 1 : j.r.rows / PART_ROWS;
     return j;
 }

@@ -64,4 +64,9 @@ static inline size_t tdm__dnnl_round(size_t bytes) {
     return tdm__round_up(bytes, 64);
 }
 
+/* The same of numbers, floats. */
+static inline int64_t tdm__dnnl_round_floats(int64_t count) {
+    return (int64_t)(tdm__dnnl_round((size_t)count * sizeof(float)) / sizeof(float));
+}
+
 #endif
