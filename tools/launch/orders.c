@@ -186,15 +186,12 @@ static void *follow(void *silence) {
 
 void orders_follow(double silence) {
     pthread_t thread;
-    pthread_attr_t detached;
     sigset_t all, before;
     double *seconds = memory_new(1, sizeof *seconds);
     *seconds = silence;
     sigfillset(&all); /* the signal of a stop is for the thread that waits for it */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_attr_init(&detached) != 0 || pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED) != 0 ||
-        pthread_create(&thread, &detached, follow, seconds) != 0)
-        memory_missing();
+    if (pthread_create(&thread, NULL, follow, seconds) != 0) memory_missing();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&detached);
+    pthread_detach(thread);
 }
