@@ -47,13 +47,6 @@ tdm_status tdm__classes_wrong_label(const char *loss, const tdm_loss_args *args,
              (long long)(is_second ? label.second : label.first), (long long)row);
 }
 
-int64_t tdm__classes_largest(const float *y, int64_t width) {
-    int64_t best = 0;
-    for (int64_t c = 1; c < width; c++)
-        if (y[c] > y[best] || (isnan(y[c]) && !isnan(y[best]))) best = c;
-    return best;
-}
-
 tdm_softmax_row tdm__softmax_row(const float *y, int64_t width, int64_t largest) {
     const float max = y[largest];
     float sum = 0;

@@ -42,8 +42,6 @@ tdm_status tdm__classes_infer(const char *loss, const tdm_loss_section *section,
  * it. */
 double tdm__classes_denominator(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target);
 tdm_status tdm__classes_wrong_label(const char *loss, const tdm_loss_args *args, tdm_label label, int64_t row);
-/* The index of the largest element, as torch.argmax gives it: the first of equal ones, and a NaN before everything. */
-int64_t tdm__classes_largest(const float *y, int64_t width);
 
 /* The values of a row that all of its classes share. */
 typedef struct tdm_softmax_row {

@@ -9,6 +9,7 @@
 
 #include "ops/loss/classes.h"
 #include "ops/ops.h"
+#include "runtime/base/largest.h"
 
 static tdm_status infer(const tdm_loss_section *section, const tdm_shape *output, const tdm_origin *origin,
                         int64_t *classes) {
@@ -76,7 +77,7 @@ static tdm_status run(const tdm_loss_args *args) {
             continue;
         }
         if (!tdm_label_fits(label, args->width)) return tdm__classes_wrong_label("cross_entropy", args, label, n);
-        const int64_t best = tdm__classes_largest(y, args->width);
+        const int64_t best = tdm__largest(y, args->width);
         const tdm_softmax_row row = tdm__softmax_row(y, args->width, best);
         total += (double)row_loss(&e, &row, label);
         correct += best == tdm_label_heavier(label);

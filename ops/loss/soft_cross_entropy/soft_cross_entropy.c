@@ -4,6 +4,7 @@
  * The mean is over the rows, whatever the weights. A row's sums are in double. */
 #include "ops/loss/classes.h"
 #include "ops/ops.h"
+#include "runtime/base/largest.h"
 
 static tdm_status infer(const tdm_loss_section *section, const tdm_shape *output, const tdm_origin *origin,
                         int64_t *classes) {
@@ -24,7 +25,7 @@ static tdm_status run(const tdm_loss_args *args) {
     for (int64_t n = 0; n < args->rows; n++) {
         const float *y = args->y + n * args->width, *t = (const float *)args->target + n * args->width;
         float *dy = args->dy != NULL ? args->dy + n * args->width : NULL;
-        const tdm_softmax_row row = tdm__softmax_row(y, args->width, tdm__classes_largest(y, args->width));
+        const tdm_softmax_row row = tdm__softmax_row(y, args->width, tdm__largest(y, args->width));
         double loss = 0, share = 0;
         for (int64_t c = 0; c < args->width; c++) {
             const double q = (kept * (double)t[c] + spread) * tdm__class_weight(&weights, c);

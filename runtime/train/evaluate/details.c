@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/largest.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
 #include "runtime/train/evaluate/scores.h"
@@ -85,7 +86,7 @@ tdm_status tdm__details_add(tdm_run *run, const tdm_shard *shard, const float *y
         if (details->classes > 0) {
             sample.label = ((const int64_t *)shard->target)[n];
             if (sample.label == run->job->loss.ignore_index) continue;
-            sample.predicted = tdm__highest(y + n * width, width);
+            sample.predicted = tdm__largest(y + n * width, width);
             count_row(details, sample.label, sample.predicted);
         }
         TDM_TRY(loss_of_row(run, shard, y, n, &sample.loss));

@@ -20,13 +20,6 @@ int64_t tdm__top5_hits(const float *y, int64_t rows, int64_t width, const int64_
     return hits;
 }
 
-int64_t tdm__highest(const float *y, int64_t width) {
-    int64_t best = 0;
-    for (int64_t c = 1; c < width; c++)
-        if (y[c] > y[best] || (isnan(y[c]) && !isnan(y[best]))) best = c;
-    return best;
-}
-
 double tdm__rows_that_count(const tdm_loss_def *loss, const tdm_loss_section *section, int64_t rows, int64_t width,
                             const void *target) {
     tdm_loss_section unweighted = *section;

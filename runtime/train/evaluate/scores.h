@@ -17,7 +17,4 @@ int64_t tdm__top5_hits(const float *y, int64_t rows, int64_t width, const int64_
 double tdm__rows_that_count(const tdm_loss_def *loss, const tdm_loss_section *section, int64_t rows, int64_t width,
                             const void *target);
 
-/* The index of the highest of y[width], in that order. */
-int64_t tdm__highest(const float *y, int64_t width);
-
 #endif
