@@ -4,7 +4,7 @@
 #include <csignal>
 #include <cstring>
 #include <cstdio>
-#include <ctime>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -20,6 +20,7 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include "runtime/backends/gloo/gloo_sockets.h"
+#include "runtime/backends/gloo/gloo_thread.h"
 #include "runtime/backends/gloo/gloo_transport.h"
 #include "runtime/backends/kit/module_host.h"
 
@@ -36,14 +37,15 @@ constexpr std::chrono::milliseconds no_deadline = std::chrono::hours(24 * 365 * 
 struct transport : tdm_transport {
     std::shared_ptr<gloo::transport::Device> device;
     std::shared_ptr<gloo::transport::Context> context;
+    std::unique_ptr<gloo_thread> thread;
     int silence_ms = 0; // 0: a connection may be silent for as long as it likes
     std::mutex mutex; // guards all below
     bool is_aborted = false, is_connected = false;
     std::set<UnboundBuffer *> waiting;
 };
 
-/* Blocks signals of this thread. Gloo's own thread must receive none, because they belong to the program; and a write
- * to a closed connection raises SIGPIPE, which this takes back. */
+/* Blocks signals of this thread, and so of those that it starts. Gloo's own thread must receive none: they belong to the
+ * program, and only that thread writes to connections, which raises SIGPIPE when they are closed. */
 class masked_signals {
     sigset_t before;
 
@@ -53,14 +55,7 @@ class masked_signals {
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
     }
-    ~masked_signals() {
-        const timespec none = {0, 0};
-        sigset_t pipe;
-        sigemptyset(&pipe);
-        sigaddset(&pipe, SIGPIPE);
-        if (sigismember(&before, SIGPIPE) == 0) sigtimedwait(&pipe, nullptr, &none);
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    }
+    ~masked_signals() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
     masked_signals(const masked_signals &) = delete;
     masked_signals &operator=(const masked_signals &) = delete;
 };
@@ -109,6 +104,7 @@ tdm_status open_transport(tdm_transport **out, const tdm_host *host, int rank, i
         made->silence_ms = int(std::min<int64_t>(silence_ms, INT32_MAX));
         made->device = gloo::transport::tcp::CreateDevice(attributes);
         made->context = made->device->createContext(rank, world);
+        made->thread = std::make_unique<gloo_thread>(made->device);
         made->context->setTimeout(std::chrono::milliseconds(timeout_ms)); // for connecting; waits have none
         for (int r = 0; r < world; r++)
             if (r != rank) made->context->createPair(r);
@@ -177,10 +173,12 @@ class pending {
         else
             buffer->recv(message.peer, message.tag);
     }
-    void wait(const tdm_message &message) {
-        const bool done = message.sends ? buffer->waitSend(nullptr, no_deadline)
-                                        : buffer->waitRecv(message.from, no_deadline);
-        if (!done) throw gloo::Exception("the job has ended");
+    bool wait(const tdm_message &message) {
+        return message.sends ? buffer->waitSend(nullptr, no_deadline) : buffer->waitRecv(message.from, no_deadline);
+    }
+    void end_wait() {
+        buffer->abortWaitRecv();
+        buffer->abortWaitSend();
     }
 };
 
@@ -188,23 +186,52 @@ int peer_of(const tdm_message &message) {
     return message.any != nullptr ? -1 : message.peer;
 }
 
+/* The messages of one call of `exchange`. */
+class batch : public gloo_work {
+    transport &t;
+    const tdm_message *message;
+    std::vector<std::unique_ptr<pending>> list;
+    std::exception_ptr failure; // of a message that could not be posted; guarded by the mutex of gloo_thread
+    int failed = -1;
+
+    void run() noexcept override {
+        int i = 0;
+        try {
+            for (const bool sends : {false, true}) // what is expected first: then its sender need not wait
+                for (i = 0; i < int(list.size()); i++)
+                    if (message[i].sends == sends) list[size_t(i)]->start(message[i]);
+        } catch (...) {
+            failure = std::current_exception();
+            failed = i;
+            for (const auto &each : list) each->end_wait();
+        }
+    }
+
+  public:
+    batch(transport &own, const tdm_message *messages, int count) : t(own), message(messages) {
+        list.reserve(size_t(count));
+        for (int i = 0; i < count; i++) list.push_back(std::make_unique<pending>(t, message[i]));
+        t.thread->add(this);
+    }
+    ~batch() override { t.thread->remove(this); }
+
+    void wait(int *lost) {
+        for (size_t i = 0; i < list.size(); i++) {
+            *lost = peer_of(message[i]);
+            if (list[i]->wait(message[i])) continue;
+            t.thread->remove(this);
+            if (failure == nullptr) throw gloo::Exception("the job has ended");
+            *lost = peer_of(message[failed]);
+            std::rethrow_exception(failure);
+        }
+    }
+};
+
 tdm_status exchange(tdm_transport *base, const tdm_message *message, int count, int *lost) {
     auto &t = *static_cast<transport *>(base);
     *lost = -1;
     try {
-        const masked_signals masked;
-        std::vector<std::unique_ptr<pending>> list;
-        list.reserve(size_t(count));
-        for (int i = 0; i < count; i++) list.push_back(std::make_unique<pending>(t, message[i]));
-        for (const bool sends : {false, true}) // what is expected first: then it need not be kept elsewhere
-            for (int i = 0; i < count; i++) {
-                *lost = peer_of(message[i]);
-                if (message[i].sends == sends) list[size_t(i)]->start(message[i]);
-            }
-        for (int i = 0; i < count; i++) {
-            *lost = peer_of(message[i]);
-            list[size_t(i)]->wait(message[i]);
-        }
+        batch(t, message, count).wait(lost);
         return TDM_OK;
     } catch (...) {
         return status_of_exception("a message");
@@ -229,12 +256,14 @@ void abort_transport(tdm_transport *base) {
 void close_transport(tdm_transport *base) {
     auto *t = static_cast<transport *>(base);
     if (t == nullptr) return;
+    t->thread->hurry(true);
     try {
         for (int r = 0; r < t->world; r++)
             if (r != t->rank) t->context->getPair(r)->close();
     } catch (...) { // it is closed, or was never connected
     }
     t->context.reset();
+    t->thread.reset();
     t->device.reset();
     delete t;
 }
