@@ -47,7 +47,34 @@ void watch(int fd, int silence_ms) {
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
+int port_of(const sockaddr_storage &address) {
+    sockaddr_in6 in6;
+    std::memcpy(&in6, &address, sizeof(in6)); // the port of IPv4 lies at the same place, and Gloo compares it as it lies
+    return in6.sin6_port;
+}
+
+/* < 0: a is the smaller one */
+int compare(const sockaddr_storage &a, const sockaddr_storage &b) {
+    int order;
+    if (a.ss_family == AF_INET) {
+        sockaddr_in in[2];
+        std::memcpy(&in[0], &a, sizeof(in[0]));
+        std::memcpy(&in[1], &b, sizeof(in[1]));
+        order = std::memcmp(&in[0].sin_addr, &in[1].sin_addr, sizeof(in[0].sin_addr));
+    } else {
+        sockaddr_in6 in6[2];
+        std::memcpy(&in6[0], &a, sizeof(in6[0]));
+        std::memcpy(&in6[1], &b, sizeof(in6[1]));
+        order = std::memcmp(&in6[0].sin6_addr, &in6[1].sin6_addr, sizeof(in6[0].sin6_addr));
+    }
+    return order != 0 ? order : port_of(a) - port_of(b);
+}
+
 } // namespace
+
+bool tdm__gloo_listens(const sockaddr_storage &own, const sockaddr_storage &peer) {
+    return compare(own, peer) < 0;
+}
 
 void tdm__gloo_watch(const std::vector<sockaddr_storage> &own, const std::vector<sockaddr_storage> &peers,
                      int silence_ms) {

@@ -12,4 +12,8 @@
 void tdm__gloo_watch(const std::vector<sockaddr_storage> &own, const std::vector<sockaddr_storage> &peers,
                      int silence_ms);
 
+/* Of two ranks that listen at these addresses the one with the larger address gives up listening and connects to the other
+ * one: does this rank go on listening? That is Gloo's choice; who guesses wrong only waits. */
+bool tdm__gloo_listens(const sockaddr_storage &own, const sockaddr_storage &peer);
+
 #endif

@@ -121,28 +121,48 @@ bool has_ended(transport &t) {
     return t.is_aborted;
 }
 
+/* What rank r's `open` wrote for this rank. */
+std::vector<char> peer_address(const void *addresses, int r) {
+    const auto *from = static_cast<const unsigned char *>(addresses) + size_t(r) * (length_bytes + address_bytes);
+    uint32_t length;
+    std::memcpy(&length, from, length_bytes);
+    if (length > address_bytes) throw gloo::Exception("an address is too long");
+    return std::vector<char>(from + length_bytes, from + length_bytes + length);
+}
+
+/* Of two ranks the one with the larger address connects. Those to which this rank connects come first: their systems answer
+ * whatever they are doing. To wait for a rank before that would hold up those that wait for this one. */
+void connect_pairs(transport &t, const void *addresses, int &connecting_to) {
+    std::vector<sockaddr_storage> own(size_t(t.world)), peers(size_t(t.world));
+    for (int r = 0; r < t.world; r++) {
+        connecting_to = r;
+        if (r == t.rank) continue;
+        own[size_t(r)] = Address(t.context->getPair(r)->address().bytes()).getSockaddr();
+        peers[size_t(r)] = Address(peer_address(addresses, r)).getSockaddr();
+    }
+    for (const bool listens : {false, true}) {
+        t.thread->hurry(!listens);
+        for (int r = 0; r < t.world && !has_ended(t); r++) {
+            connecting_to = r;
+            if (r == t.rank || tdm__gloo_listens(own[size_t(r)], peers[size_t(r)]) != listens) continue;
+            t.context->getPair(r)->connect(peer_address(addresses, r));
+        }
+    }
+    if (t.silence_ms > 0) tdm__gloo_watch(own, peers, t.silence_ms);
+}
+
 tdm_status connect_transport(tdm_transport *base, const void *addresses) {
     auto &t = *static_cast<transport *>(base);
-    char doing[32] = "connecting";
-    std::vector<sockaddr_storage> own, peers;
+    int connecting_to = 0;
     try {
-        for (int r = 0; r < t.world && !has_ended(t); r++) {
-            const auto *from = static_cast<const unsigned char *>(addresses) + size_t(r) * (length_bytes + address_bytes);
-            uint32_t length;
-            std::memcpy(&length, from, length_bytes);
-            if (r == t.rank) continue;
-            if (length > address_bytes) throw gloo::Exception("an address is too long");
-            std::snprintf(doing, sizeof(doing), "connecting to rank %d", r);
-            const std::vector<char> peer(from + length_bytes, from + length_bytes + length);
-            own.push_back(Address(t.context->getPair(r)->address().bytes()).getSockaddr());
-            peers.push_back(Address(peer).getSockaddr());
-            t.context->getPair(r)->connect(peer);
-        }
-        if (t.silence_ms > 0) tdm__gloo_watch(own, peers, t.silence_ms);
+        connect_pairs(t, addresses, connecting_to);
         const std::lock_guard<std::mutex> lock(t.mutex);
         t.is_connected = true;
         return TDM_OK;
     } catch (...) {
+        char doing[32];
+        t.thread->hurry(false);
+        std::snprintf(doing, sizeof(doing), "connecting to rank %d", connecting_to);
         return status_of_exception(doing);
     }
 }
