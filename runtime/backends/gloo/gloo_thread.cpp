@@ -29,11 +29,12 @@ gloo_thread::gloo_thread(const std::shared_ptr<gloo::transport::Device> &of)
 }
 
 gloo_thread::~gloo_thread() {
-    hurry(true);
+    hurry();
     try {
         device->unregisterDescriptor(wake, this);
     } catch (...) { // it is not there
     }
+    device.reset(); // the last that used it: Gloo's thread has ended
     close(wake);
 }
 
@@ -55,10 +56,10 @@ static void ring(int fd) {
     (void)!write(fd, &one, sizeof(one)); // fails only if it is readable for long
 }
 
-void gloo_thread::add(gloo_work *work) {
+void gloo_thread::add(const std::vector<gloo_work *> &work) {
     const std::lock_guard<std::mutex> lock(mutex);
-    queue.push_back(work);
-    if (queue.size() == 1) ring(wake);
+    if (queue.empty() && !work.empty()) ring(wake);
+    queue.insert(queue.end(), work.begin(), work.end());
 }
 
 void gloo_thread::remove(gloo_work *work) {
@@ -66,7 +67,7 @@ void gloo_thread::remove(gloo_work *work) {
     queue.erase(std::remove(queue.begin(), queue.end(), work), queue.end());
 }
 
-void gloo_thread::hurry(bool on) {
-    hurries = on;
-    if (on) ring(wake);
+void gloo_thread::hurry() {
+    hurries = true;
+    ring(wake);
 }

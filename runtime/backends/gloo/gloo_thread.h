@@ -12,6 +12,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include <gloo/transport/tcp/device.h>
 
@@ -37,11 +38,11 @@ class gloo_thread : public gloo::transport::tcp::Handler {
     gloo_thread(const gloo_thread &) = delete;
     gloo_thread &operator=(const gloo_thread &) = delete;
 
-    void add(gloo_work *work);    // it will run soon
-    void remove(gloo_work *work); // when this returns it has run, or never will
-    /* Connecting and closing wait until Gloo's thread has asked epoll once more, which it does a hundred times a second
-     * when nothing happens. While it hurries, it does so some thousand times a second, and no work is done. */
-    void hurry(bool on);
+    void add(const std::vector<gloo_work *> &work); // they will run soon, in this order
+    void remove(gloo_work *work);                   // when this returns it has run, or never will
+    /* To close a connection waits until Gloo's thread has asked epoll once more, which it does a hundred times a second when
+     * nothing happens. From here on it does so some thousand times a second, and no work is done. */
+    void hurry();
 };
 
 #endif

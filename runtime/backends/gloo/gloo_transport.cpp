@@ -5,6 +5,7 @@
 #include <cstring>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -34,14 +35,20 @@ constexpr size_t length_bytes = sizeof(uint32_t);
 /* Gloo's waits end all connections at their deadline. Tandem has deadlines of its own, and ends waits by `abort`. */
 constexpr std::chrono::milliseconds no_deadline = std::chrono::hours(24 * 365 * 10);
 
+class pending;
+class batch;
+
 struct transport : tdm_transport {
+    std::unique_ptr<gloo_thread> thread; // must go last: it ends Gloo's thread, to which its memory is known
     std::shared_ptr<gloo::transport::Device> device;
     std::shared_ptr<gloo::transport::Context> context;
-    std::unique_ptr<gloo_thread> thread;
     int silence_ms = 0; // 0: a connection may be silent for as long as it likes
     std::mutex mutex; // guards all below
     bool is_aborted = false, is_connected = false;
     std::set<UnboundBuffer *> waiting;
+    std::mutex begun_mutex; // guards all below
+    std::exception_ptr begin_failure;
+    std::map<uint32_t, std::vector<std::unique_ptr<pending>>> begun; // by tag
 };
 
 /* Blocks signals of this thread, and so of those that it starts. Gloo's own thread must receive none: they belong to the
@@ -141,7 +148,6 @@ void connect_pairs(transport &t, const void *addresses, int &connecting_to) {
         peers[size_t(r)] = Address(peer_address(addresses, r)).getSockaddr();
     }
     for (const bool listens : {false, true}) {
-        t.thread->hurry(!listens);
         for (int r = 0; r < t.world && !has_ended(t); r++) {
             connecting_to = r;
             if (r == t.rank || tdm__gloo_listens(own[size_t(r)], peers[size_t(r)]) != listens) continue;
@@ -161,7 +167,6 @@ tdm_status connect_transport(tdm_transport *base, const void *addresses) {
         return TDM_OK;
     } catch (...) {
         char doing[32];
-        t.thread->hurry(false);
         std::snprintf(doing, sizeof(doing), "connecting to rank %d", connecting_to);
         return status_of_exception(doing);
     }
@@ -169,83 +174,131 @@ tdm_status connect_transport(tdm_transport *base, const void *addresses) {
 
 /* ---- messages ---- */
 
-/* A message on its way. `abort` can reach it for as long as it lives. */
-class pending {
+/* A message on its way. `abort` can reach it for as long as it lives. Gloo's thread posts it. */
+class pending : public gloo_work {
     transport &t;
+    const tdm_message message;
+    const std::vector<int> any;
     std::unique_ptr<UnboundBuffer> buffer;
+    std::exception_ptr failure; // it could not be posted; written by Gloo's thread
+    batch *owner = nullptr;     // is told of that
+
+    void run() noexcept override;
 
   public:
-    pending(transport &own, const tdm_message &message)
-        : t(own), buffer(own.context->createUnboundBuffer(message.data, message.bytes)) {
+    pending(transport &own, const tdm_message &what, batch *of)
+        : t(own), message(what), any(what.any, what.any + (what.any != nullptr ? what.any_count : 0)),
+          buffer(own.context->createUnboundBuffer(what.data, what.bytes)), owner(of) {
         const std::lock_guard<std::mutex> lock(t.mutex);
         if (t.is_aborted) throw gloo::Exception("the job has ended");
         t.waiting.insert(buffer.get());
     }
-    ~pending() {
+    ~pending() override {
+        t.thread->remove(this);
         const std::lock_guard<std::mutex> lock(t.mutex);
         t.waiting.erase(buffer.get());
     }
-    void start(const tdm_message &message) {
-        if (message.sends)
-            buffer->send(message.peer, message.tag);
-        else if (message.any != nullptr)
-            buffer->recv(std::vector<int>(message.any, message.any + message.any_count), message.tag);
-        else
-            buffer->recv(message.peer, message.tag);
+    bool is(const tdm_message &other) const {
+        return message.sends == other.sends && message.peer == other.peer && message.data == other.data &&
+               message.bytes == other.bytes && other.any == nullptr;
     }
-    bool wait(const tdm_message &message) {
+    bool sends() const { return message.sends; }
+    int peer() const { return message.any != nullptr ? -1 : message.peer; }
+    /* False: `end_wait` was called. */
+    bool wait() {
         return message.sends ? buffer->waitSend(nullptr, no_deadline) : buffer->waitRecv(message.from, no_deadline);
     }
     void end_wait() {
         buffer->abortWaitRecv();
         buffer->abortWaitSend();
     }
+    void rethrow_failure() {
+        t.thread->remove(this);
+        if (failure != nullptr) std::rethrow_exception(failure);
+    }
 };
 
-int peer_of(const tdm_message &message) {
-    return message.any != nullptr ? -1 : message.peer;
+/* Receives first: then what is sent need not wait for them. */
+void post(transport &t, const std::vector<pending *> &list) {
+    std::vector<gloo_work *> work;
+    for (const bool sends : {false, true})
+        for (pending *each : list)
+            if (each->sends() == sends) work.push_back(each);
+    t.thread->add(work);
+}
+
+/* A message that `begin` has begun; NULL: it has not. */
+std::unique_ptr<pending> take_begun(transport &t, const tdm_message &message) {
+    const std::lock_guard<std::mutex> lock(t.begun_mutex);
+    if (t.begin_failure != nullptr) std::rethrow_exception(t.begin_failure);
+    const auto of_tag = t.begun.find(message.tag);
+    if (of_tag == t.begun.end()) return nullptr;
+    const auto found = std::find_if(of_tag->second.begin(), of_tag->second.end(),
+                                    [&](const auto &each) { return each->is(message); });
+    if (found == of_tag->second.end()) return nullptr;
+    std::unique_ptr<pending> taken = std::move(*found);
+    of_tag->second.erase(found);
+    if (of_tag->second.empty()) t.begun.erase(of_tag);
+    return taken;
 }
 
 /* The messages of one call of `exchange`. */
-class batch : public gloo_work {
+class batch {
     transport &t;
-    const tdm_message *message;
     std::vector<std::unique_ptr<pending>> list;
-    std::exception_ptr failure; // of a message that could not be posted; guarded by the mutex of gloo_thread
-    int failed = -1;
-
-    void run() noexcept override {
-        int i = 0;
-        try {
-            for (const bool sends : {false, true}) // what is expected first: then its sender need not wait
-                for (i = 0; i < int(list.size()); i++)
-                    if (message[i].sends == sends) list[size_t(i)]->start(message[i]);
-        } catch (...) {
-            failure = std::current_exception();
-            failed = i;
-            for (const auto &each : list) each->end_wait();
-        }
-    }
+    const pending *failed = nullptr;
 
   public:
-    batch(transport &own, const tdm_message *messages, int count) : t(own), message(messages) {
+    batch(transport &own, const tdm_message *message, int count) : t(own) {
+        std::vector<pending *> fresh;
         list.reserve(size_t(count));
-        for (int i = 0; i < count; i++) list.push_back(std::make_unique<pending>(t, message[i]));
-        t.thread->add(this);
+        for (int i = 0; i < count; i++) {
+            list.push_back(take_begun(t, message[i]));
+            if (list.back() != nullptr) continue;
+            list.back() = std::make_unique<pending>(t, message[i], this);
+            fresh.push_back(list.back().get());
+        }
+        post(t, fresh);
     }
-    ~batch() override { t.thread->remove(this); }
+    ~batch() {
+        for (const auto &each : list) // Gloo's thread may tell this one of a failure until then
+            if (each != nullptr) t.thread->remove(each.get());
+    }
+    batch(const batch &) = delete;
+    batch &operator=(const batch &) = delete;
 
+    void fail(const pending *which) noexcept {
+        if (failed == nullptr) failed = which;
+        for (const auto &each : list) each->end_wait();
+    }
     void wait(int *lost) {
-        for (size_t i = 0; i < list.size(); i++) {
-            *lost = peer_of(message[i]);
-            if (list[i]->wait(message[i])) continue;
-            t.thread->remove(this);
-            if (failure == nullptr) throw gloo::Exception("the job has ended");
-            *lost = peer_of(message[failed]);
-            std::rethrow_exception(failure);
+        for (const auto &each : list) {
+            *lost = each->peer();
+            if (each->wait()) continue;
+            each->rethrow_failure();
+            for (const auto &other : list) {
+                *lost = other->peer();
+                if (other.get() == failed) other->rethrow_failure();
+            }
+            throw gloo::Exception("the job has ended");
         }
     }
 };
+
+void pending::run() noexcept {
+    try {
+        if (message.sends)
+            buffer->send(message.peer, message.tag);
+        else if (message.any != nullptr)
+            buffer->recv(any, message.tag);
+        else
+            buffer->recv(message.peer, message.tag);
+    } catch (...) {
+        failure = std::current_exception();
+        end_wait();
+        if (owner != nullptr) owner->fail(this);
+    }
+}
 
 tdm_status exchange(tdm_transport *base, const tdm_message *message, int count, int *lost) {
     auto &t = *static_cast<transport *>(base);
@@ -256,6 +309,31 @@ tdm_status exchange(tdm_transport *base, const tdm_message *message, int count, 
     } catch (...) {
         return status_of_exception("a message");
     }
+}
+
+/* Gloo sends a message only when its receiver has said that it waits for it; so what is begun early need not wait for that
+ * on its way. */
+void begin(tdm_transport *base, const tdm_message *message, int count) {
+    auto &t = *static_cast<transport *>(base);
+    std::vector<pending *> fresh;
+    try {
+        const std::lock_guard<std::mutex> lock(t.begun_mutex);
+        for (int i = 0; i < count; i++) {
+            auto &of_tag = t.begun[message[i].tag];
+            of_tag.push_back(std::make_unique<pending>(t, message[i], nullptr));
+            fresh.push_back(of_tag.back().get());
+        }
+        post(t, fresh);
+    } catch (...) { // the next call of `exchange` tells it: messages are not in their order any more
+        const std::lock_guard<std::mutex> lock(t.begun_mutex);
+        t.begin_failure = std::current_exception();
+    }
+}
+
+void forget(tdm_transport *base, uint32_t tag) {
+    auto &t = *static_cast<transport *>(base);
+    const std::lock_guard<std::mutex> lock(t.begun_mutex);
+    t.begun.erase(tag);
 }
 
 /* ---- ending ---- */
@@ -276,20 +354,22 @@ void abort_transport(tdm_transport *base) {
 void close_transport(tdm_transport *base) {
     auto *t = static_cast<transport *>(base);
     if (t == nullptr) return;
-    t->thread->hurry(true);
+    t->begun.clear(); // first: a connection that is being closed is locked, and Gloo's thread would wait to post there
+    t->thread->hurry();
     try {
         for (int r = 0; r < t->world; r++)
             if (r != t->rank) t->context->getPair(r)->close();
     } catch (...) { // it is closed, or was never connected
     }
     t->context.reset();
-    t->thread.reset();
     t->device.reset();
+    t->thread.reset();
     delete t;
 }
 
 } // namespace
 
 extern "C" const tdm_transport_ops tdm__gloo_ops = {
-    "gloo", length_bytes + address_bytes, open_transport, connect_transport, exchange, abort_transport, close_transport,
+    "gloo", length_bytes + address_bytes, open_transport, connect_transport, exchange, begin, forget,
+    abort_transport, close_transport,
 };

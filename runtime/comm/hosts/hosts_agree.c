@@ -16,21 +16,11 @@ static tdm_status compare_calls(tdm_hosts_comm *c) {
     return TDM_OK;
 }
 
-static tdm_status exchange_entries(tdm_hosts_comm *c) {
-    const int world = c->comm.world, rank = c->comm.rank;
-    int count = 0;
-    for (int i = 1; i < world; i++) {
-        const int to = (rank + i) % world, from = (rank + world - i) % world;
-        c->message[count++] = tdm__hosts_send(c, to, TDM_USE_ENTRY, &c->entry[rank], sizeof(*c->entry));
-        c->message[count++] = tdm__hosts_receive(c, from, TDM_USE_ENTRY, &c->entry[from], sizeof(*c->entry));
-    }
-    return tdm__hosts_exchange(c, count);
-}
-
 tdm_status tdm__hosts_agree_on_call(tdm_hosts_comm *c, const void *data, size_t small) {
     tdm_hosts_entry *own = &c->entry[c->comm.rank];
     own->call = c->call;
     if (data != NULL && small > 0 && small <= sizeof(own->data)) memcpy(own->data, data, small);
-    TDM_TRY(c->column != NULL ? tdm__levels_exchange_entries(c) : exchange_entries(c));
+    TDM_TRY(c->column != NULL ? tdm__levels_exchange_entries(c)
+                              : tdm__hosts_exchange_blocks(c, c->entry, sizeof(*c->entry)));
     return compare_calls(c);
 }

@@ -24,6 +24,11 @@ static void reduce_entries(const tdm_hosts_comm *c, const tdm_reduction *how) {
     }
 }
 
+static tdm_status begin_span(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
+    return tdm__levels_can_reduce(c, how) ? TDM_OK : tdm__hosts_begin_reduction(c, io, how);
+}
+
+/* begin_span of the same comes before. */
 static tdm_status reduce_span(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
     return tdm__levels_can_reduce(c, how) ? tdm__levels_all_reduce(c, io, how) : tdm__hosts_reduce_data(c, io, how);
 }
@@ -37,11 +42,14 @@ static tdm_status reduce_copies(tdm_hosts_comm *c, const tdm_reduction *how) {
     TDM_TRY(tdm__new(c->comm.host, &data, most, width, "communicator's buffer"));
     for (size_t done = 0; done < how->count && status == TDM_OK;) {
         const size_t n = how->count - done < most ? how->count - done : most;
+        const tdm_span now = {data, n, how->dtype};
+        status = begin_span(c, now, how);
         tdm__spans_read(how->spans, done, n, data);
-        status = reduce_span(c, (tdm_span){data, n, how->dtype}, how);
+        if (status == TDM_OK) status = reduce_span(c, now, how);
         if (status == TDM_OK) tdm__spans_write(how->spans, done, n, data);
         done += n;
     }
+    if (status != TDM_OK) tdm__hosts_forget(c); /* messages that have begun may still come into it */
     tdm__delete(c->comm.host, data);
     return status;
 }
@@ -50,6 +58,7 @@ static tdm_status reduce(tdm_comm *comm, const tdm_reduction *how) {
     tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     const bool small = fits_entry(how->count * tdm_dtype_bytes(how->dtype));
     if (small) tdm__spans_read(how->spans, 0, how->count, c->entry[comm->rank].data);
+    if (!small && how->span_count == 1) TDM_TRY(begin_span(c, how->spans[0], how));
     TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
     if (small && tdm__gets_result(how, comm->rank)) reduce_entries(c, how);
     if (small) return TDM_OK;
@@ -58,25 +67,33 @@ static tdm_status reduce(tdm_comm *comm, const tdm_reduction *how) {
 
 /* ---- reduce_scatter ---- */
 
+/* Adds the messages that bring all members' parts of this rank's elements, from `done` on, into the scratch memory. */
+static int add_parts(tdm_hosts_comm *c, tdm_span in, tdm_span out, size_t done, size_t n) {
+    const size_t width = tdm_dtype_bytes(out.dtype);
+    int count = 0;
+    for (int r = 0; n > 0 && r < c->comm.world; r++) {
+        if (r == c->comm.rank) continue;
+        c->message[count++] = tdm__hosts_send(
+            c, r, TDM_USE_DATA, tdm__bytes_at(in.data, ((size_t)r * out.count + done) * width), n * width);
+        c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, c->scratch + (size_t)r * n * width, n * width);
+    }
+    return count;
+}
+
 static tdm_status reduce_scatter(tdm_comm *comm, tdm_span in, tdm_span out, const tdm_reduction *how) {
     tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     const void *source[TDM_COMM_WORLD_MAX];
     const size_t width = tdm_dtype_bytes(out.dtype), world = (size_t)c->comm.world, rank = (size_t)c->comm.rank;
     const size_t most = TDM_HOSTS_CHUNK_BYTES / width / world + 1;
-    TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
     TDM_TRY(tdm__hosts_scratch(c, (world + 1) * most * width));
     unsigned char *sum = c->scratch + world * most * width;
+    tdm__hosts_begin(c, add_parts(c, in, out, 0, out.count < most ? out.count : most), TDM_RECEIVES);
+    TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
     for (size_t done = 0; done < out.count;) {
         const size_t n = out.count - done < most ? out.count - done : most, bytes = n * width;
-        int count = 0;
-        for (size_t r = 0; r < world; r++) {
+        TDM_TRY(tdm__hosts_exchange(c, add_parts(c, in, out, done, n)));
+        for (size_t r = 0; r < world; r++)
             source[r] = r == rank ? tdm__bytes_at(in.data, (rank * out.count + done) * width) : c->scratch + r * bytes;
-            if (r == rank) continue;
-            c->message[count++] =
-                tdm__hosts_send(c, (int)r, TDM_USE_DATA, tdm__bytes_at(in.data, (r * out.count + done) * width), bytes);
-            c->message[count++] = tdm__hosts_receive(c, (int)r, TDM_USE_DATA, c->scratch + r * bytes, bytes);
-        }
-        TDM_TRY(tdm__hosts_exchange(c, count));
         tdm__reduce_sources(sum, source, (int)world, n, how->dtype, how->op);
         memcpy(tdm__bytes_at(out.data, done * width), sum, bytes);
         done += n;
@@ -89,6 +106,7 @@ static tdm_status reduce_scatter(tdm_comm *comm, tdm_span in, tdm_span out, cons
 static tdm_status broadcast(tdm_comm *comm, tdm_span io, int root) {
     tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     const size_t bytes = tdm__span_bytes(io);
+    if (!fits_entry(bytes) && c->column == NULL) tdm__hosts_begin_broadcast(c, io.data, bytes, root);
     TDM_TRY(tdm__hosts_agree_on_call(c, c->comm.rank == root ? io.data : NULL, bytes));
     if (!fits_entry(bytes) && c->column != NULL) return tdm__levels_broadcast(c, io, root);
     if (!fits_entry(bytes)) return tdm__hosts_broadcast_data(c, io.data, bytes, root);
@@ -97,43 +115,59 @@ static tdm_status broadcast(tdm_comm *comm, tdm_span io, int root) {
 }
 
 /* `root` < 0: every member gets the result. */
+static int add_gather(tdm_hosts_comm *c, tdm_span in, void *out, int root) {
+    const size_t bytes = tdm__span_bytes(in);
+    const int rank = c->comm.rank;
+    int count = 0;
+    for (int r = 0; !fits_entry(bytes) && r < c->comm.world; r++) {
+        if (r == rank) continue;
+        if (root < 0 || r == root) c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, in.data, bytes);
+        if (root < 0 || rank == root)
+            c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, tdm__bytes_at(out, (size_t)r * bytes), bytes);
+    }
+    return count;
+}
+
 static tdm_status gather(tdm_comm *comm, tdm_span in, void *out, int root) {
     tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     const size_t bytes = tdm__span_bytes(in);
-    const int rank = c->comm.rank;
-    const bool gets = root < 0 || root == rank;
-    int count = 0;
+    const bool gets = root < 0 || root == c->comm.rank;
+    tdm__hosts_begin(c, add_gather(c, in, out, root), TDM_RECEIVES);
     TDM_TRY(tdm__hosts_agree_on_call(c, in.data, bytes));
-    for (int r = 0; bytes > 0 && r < c->comm.world; r++) {
-        unsigned char *to = gets ? tdm__bytes_at(out, (size_t)r * bytes) : NULL;
-        if (gets && fits_entry(bytes))
+    for (int r = 0; gets && bytes > 0 && r < c->comm.world; r++) {
+        unsigned char *to = tdm__bytes_at(out, (size_t)r * bytes);
+        if (fits_entry(bytes))
             memcpy(to, c->entry[r].data, bytes);
-        else if (gets && r == rank && to != in.data)
+        else if (r == c->comm.rank && to != in.data)
             memcpy(to, in.data, bytes);
-        if (fits_entry(bytes) || r == rank) continue;
-        if (root < 0 || r == root) c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, in.data, bytes);
-        if (gets) c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, to, bytes);
     }
-    return tdm__hosts_exchange(c, count);
+    return tdm__hosts_exchange(c, add_gather(c, in, out, root));
 }
 
 /* Scatter, and with root < 0 all_to_all. `bytes` is the size of a part. */
-static tdm_status distribute(tdm_comm *comm, tdm_span in, tdm_span out, size_t bytes, int root) {
-    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
+static int add_distribution(tdm_hosts_comm *c, tdm_span in, tdm_span out, size_t bytes, int root) {
     const int rank = c->comm.rank;
-    const bool sends = root < 0 || root == rank;
     int count = 0;
-    TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
     for (int r = 0; bytes > 0 && r < c->comm.world; r++) {
         unsigned char *to = root < 0 ? tdm__bytes_at(out.data, (size_t)r * bytes) : out.data;
-        const bool gets = root < 0 || root == r;
-        if (r == rank && sends) memcpy(to, tdm__bytes_at(in.data, (size_t)r * bytes), bytes);
         if (r == rank) continue;
-        if (sends)
+        if (root < 0 || root == rank)
             c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, tdm__bytes_at(in.data, (size_t)r * bytes), bytes);
-        if (gets) c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, to, bytes);
+        if (root < 0 || root == r) c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, to, bytes);
     }
-    return tdm__hosts_exchange(c, count);
+    return count;
+}
+
+/* The rank's own part is copied while the others' are on their way. */
+static tdm_status distribute(tdm_comm *comm, tdm_span in, tdm_span out, size_t bytes, int root) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
+    const size_t own = (size_t)c->comm.rank * bytes;
+    tdm__hosts_begin(c, add_distribution(c, in, out, bytes, root), TDM_RECEIVES);
+    TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
+    tdm__hosts_begin(c, add_distribution(c, in, out, bytes, root), TDM_SENDS);
+    if (bytes > 0 && root < 0) memcpy(tdm__bytes_at(out.data, own), tdm__bytes_at(in.data, own), bytes);
+    if (bytes > 0 && root == c->comm.rank) memcpy(out.data, tdm__bytes_at(in.data, own), bytes);
+    return tdm__hosts_exchange(c, add_distribution(c, in, out, bytes, root));
 }
 
 /* All members see what each sends to each before data moves: so all find out whether the parts match. */
@@ -149,16 +183,12 @@ static tdm_status exchange_rows(tdm_hosts_comm *c, const tdm_comm_call *call) {
     return status;
 }
 
-static tdm_status all_to_all_v(tdm_comm *comm, const tdm_comm_call *call) {
-    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
+static int add_parts_v(tdm_hosts_comm *c, const tdm_comm_call *call) {
     const size_t width = tdm_dtype_bytes(call->in.dtype);
     size_t sent = 0, received = 0;
     int count = 0;
-    TDM_TRY(exchange_rows(c, call));
     for (int r = 0; r < c->comm.world; r++) {
         const size_t to = call->in_counts[r] * width, from = call->out_counts[r] * width;
-        if (r == c->comm.rank && to > 0)
-            memcpy(tdm__bytes_at(call->out.data, received), tdm__bytes_at(call->in.data, sent), to);
         if (r != c->comm.rank && to > 0)
             c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, tdm__bytes_at(call->in.data, sent), to);
         if (r != c->comm.rank && from > 0)
@@ -166,7 +196,22 @@ static tdm_status all_to_all_v(tdm_comm *comm, const tdm_comm_call *call) {
         sent += to;
         received += from;
     }
-    return tdm__hosts_exchange(c, count);
+    return count;
+}
+
+static tdm_status all_to_all_v(tdm_comm *comm, const tdm_comm_call *call) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
+    const size_t width = tdm_dtype_bytes(call->in.dtype);
+    size_t sent = 0, received = 0;
+    TDM_TRY(exchange_rows(c, call)); /* only then all know that the parts match */
+    tdm__hosts_begin(c, add_parts_v(c, call), TDM_SENDS | TDM_RECEIVES);
+    for (int r = 0; r < c->comm.rank; r++) {
+        sent += call->in_counts[r] * width;
+        received += call->out_counts[r] * width;
+    }
+    const size_t own = call->in_counts[c->comm.rank] * width;
+    if (own > 0) memcpy(tdm__bytes_at(call->out.data, received), tdm__bytes_at(call->in.data, sent), own);
+    return tdm__hosts_exchange(c, add_parts_v(c, call));
 }
 
 /* ---- the call ---- */
@@ -181,6 +226,7 @@ void tdm__hosts_enter(tdm_hosts_comm *c, const tdm_call *call) {
 tdm_status tdm__hosts_leave(tdm_hosts_comm *c, tdm_status status) {
     char cause[TDM_CAUSE_TEXT];
     if (status == TDM_OK) return TDM_OK;
+    tdm__hosts_forget(c);
     snprintf(cause, sizeof(cause), "rank %d: %s", c->job_rank[c->comm.rank], tdm_error_message());
     tdm__hub_end(c->job->hub, TDM_E_COMM, cause); /* counts only if this failure is the first */
     return status;

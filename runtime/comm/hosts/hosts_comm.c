@@ -7,12 +7,6 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/hosts/hosts.h"
 
-/* What `allocate` returns: memory of this process. Spans in it are sent from where they lie, like all others. */
-typedef struct tdm_hosts_block {
-    struct tdm_hosts_block *next;
-    void *data;
-} tdm_hosts_block;
-
 /* ---- the job ---- */
 
 void tdm__hosts_job_release(tdm_hosts_job *job) {
@@ -22,12 +16,7 @@ void tdm__hosts_job_release(tdm_hosts_job *job) {
     tdm__hub_close(job->hub); /* first: its thread uses the transport */
     job->transport->ops->close(job->transport);
     tdm_comm_close(atomic_load(&job->inside));
-    for (tdm_hosts_block *block = atomic_load(&job->blocks); block != NULL;) {
-        tdm_hosts_block *next = block->next;
-        tdm__delete_pages(host, block->data);
-        tdm__delete(host, block);
-        block = next;
-    }
+    tdm__hosts_memory_delete(job); /* messages could come into it until now */
     tdm__delete(host, job);
 }
 
@@ -50,19 +39,11 @@ static void close_comm(tdm_comm *comm) {
 
 /* ---- what a communicator can do ---- */
 
-static tdm_status new_block(const tdm_hosts_comm *c, size_t bytes, tdm_hosts_block **out) {
-    const tdm_host *host = c->comm.host;
-    TDM_TRY(tdm__new(host, out, 1, sizeof(**out), "communicator's memory"));
-    TDM_TRY_ELSE(tdm__new_pages(host, &(*out)->data, bytes > 0 ? bytes : 1, "communicator's memory"),
-                 (tdm__delete(host, *out), *out = NULL));
-    return TDM_OK;
-}
-
-/* All ranks get their memory or none does. */
+/* All ranks get their memory or none does: then the job has ended. */
 static tdm_status allocate_block(tdm_hosts_comm *c, size_t bytes, void **out) {
-    tdm_hosts_block *block = NULL;
+    void *block;
     tdm_hosts_job *job = c->job;
-    const tdm_status own = new_block(c, bytes, &block);
+    const tdm_status own = tdm__hosts_memory_new(job, bytes, &block);
     tdm_status status = tdm__hosts_agree_on_call(c, &own, sizeof(own));
     for (int r = 0; r < c->comm.world && status == TDM_OK; r++) {
         tdm_status theirs;
@@ -72,15 +53,8 @@ static tdm_status allocate_block(tdm_hosts_comm *c, size_t bytes, void **out) {
                            bytes);
         tdm__hub_end(job->hub, status, tdm_error_message()); /* a rank that has not all entries yet returns the same */
     }
-    if (status != TDM_OK) {
-        if (block != NULL) tdm__delete_pages(job->host, block->data);
-        tdm__delete(job->host, block);
-        return status;
-    }
-    block->next = atomic_load(&job->blocks);
-    while (!atomic_compare_exchange_weak(&job->blocks, &block->next, block)) continue;
-    *out = block->data;
-    return TDM_OK;
+    if (status == TDM_OK) *out = block;
+    return status;
 }
 
 static tdm_status allocate(tdm_comm *comm, size_t bytes, void **out) {

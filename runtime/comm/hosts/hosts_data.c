@@ -2,8 +2,8 @@
  *
  * all_reduce and reduce cut the data into chunks, and a chunk into a segment for each rank. Rank r gets segment r of all
  * ranks, adds in the order of every backend (reduce.h), and sends the sum to the ranks that get the result. While a chunk's
- * sums travel, so does the next chunk's data: the network is never idle. Each rank sends 2 (n - 1) / n of the data, the
- * least possible. */
+ * sums are made and travel, so does the data of the next two chunks: the network is never idle. Each rank sends
+ * 2 (n - 1) / n of the data, the least possible. */
 #include <string.h>
 
 #include "runtime/base/status.h"
@@ -29,62 +29,118 @@ static chunk segment(const tdm_hosts_comm *c, const chunk *whole, int member, si
     return (chunk){tdm__bytes_at(whole->data, start * width), end - start};
 }
 
-/* Every member's copy of this rank's segment comes into the scratch memory, one behind the other. */
-static int add_contributions(tdm_hosts_comm *c, int count, const chunk *whole, size_t width) {
-    const size_t own = segment(c, whole, c->comm.rank, width).count * width;
-    for (int r = 0; r < c->comm.world; r++) {
-        const chunk theirs = segment(c, whole, r, width);
-        if (r == c->comm.rank) continue;
+/* A reduction under way. */
+typedef struct reduction {
+    tdm_hosts_comm *c;
+    const tdm_reduction *how;
+    tdm_span io;
+    size_t width, most, part; /* of an element, elements of a chunk, bytes of a segment at most */
+} reduction;
+
+static chunk chunk_of(const reduction *r, size_t n) {
+    const size_t chunks = (r->io.count + r->most - 1) / r->most, done = n * r->most;
+    if (n >= chunks) return (chunk){NULL, 0};
+    return (chunk){tdm__bytes_at(r->io.data, done * r->width),
+                   r->io.count - done < r->most ? r->io.count - done : r->most};
+}
+
+/* Every member's copy of this rank's segment comes into one of two rooms, in turn, one behind the other. */
+static unsigned char *contribution(const reduction *r, size_t n, int member, size_t own) {
+    const size_t world = (size_t)r->c->comm.world;
+    return r->c->scratch + (n % 2) * world * r->part + (size_t)member * own;
+}
+
+/* Adds the messages with which the members' copies of chunk n get to whoever sums them. */
+static int add_contributions(const reduction *r, int count, size_t n) {
+    tdm_hosts_comm *c = r->c;
+    const chunk whole = chunk_of(r, n);
+    const size_t own = segment(c, &whole, c->comm.rank, r->width).count * r->width;
+    for (int i = 0; i < c->comm.world; i++) {
+        const chunk theirs = segment(c, &whole, i, r->width);
+        if (i == c->comm.rank) continue;
         if (theirs.count > 0)
-            c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, theirs.data, theirs.count * width);
-        if (own > 0) c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, c->scratch + (size_t)r * own, own);
+            c->message[count++] = tdm__hosts_send(c, i, TDM_USE_DATA, theirs.data, theirs.count * r->width);
+        if (own > 0) c->message[count++] = tdm__hosts_receive(c, i, TDM_USE_DATA, contribution(r, n, i, own), own);
     }
     return count;
 }
 
-static int add_results(tdm_hosts_comm *c, int count, const chunk *whole, const tdm_reduction *how, size_t width,
-                       const void *own_sum) {
-    const size_t own = segment(c, whole, c->comm.rank, width).count * width;
-    for (int r = 0; r < c->comm.world; r++) {
-        const chunk theirs = segment(c, whole, r, width);
-        if (r == c->comm.rank) continue;
-        if (tdm__gets_result(how, r) && own > 0)
-            c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, own_sum, own);
-        if (tdm__gets_result(how, c->comm.rank) && theirs.count > 0)
-            c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, theirs.data, theirs.count * width);
+/* And those with which the sums of chunk n get to whoever gets the result; `own_sum` NULL: only the receives. A sum comes
+ * only after its sender has this rank's copy, so it may be waited for as soon as that is on its way. */
+static int add_results(const reduction *r, int count, size_t n, const void *own_sum) {
+    tdm_hosts_comm *c = r->c;
+    const chunk whole = chunk_of(r, n);
+    const size_t own = segment(c, &whole, c->comm.rank, r->width).count * r->width;
+    for (int i = 0; i < c->comm.world; i++) {
+        const chunk theirs = segment(c, &whole, i, r->width);
+        if (i == c->comm.rank) continue;
+        if (own_sum != NULL && tdm__gets_result(r->how, i) && own > 0)
+            c->message[count++] = tdm__hosts_send(c, i, TDM_USE_RESULT, own_sum, own);
+        if (tdm__gets_result(r->how, c->comm.rank) && theirs.count > 0)
+            c->message[count++] = tdm__hosts_receive(c, i, TDM_USE_RESULT, theirs.data, theirs.count * r->width);
     }
     return count;
 }
 
-/* Sums this rank's segment. Returns where the sum is: in its place if this rank gets the result, else in `room`. */
-static const void *reduce_own(const tdm_hosts_comm *c, const chunk *whole, const tdm_reduction *how, size_t width,
-                              void *room) {
+/* Sums this rank's segment of chunk n. Returns where the sum is: in its place if this rank gets the result, else in a room
+ * behind the contributions. */
+static const void *reduce_own(const reduction *r, size_t n) {
     const void *source[TDM_COMM_WORLD_MAX];
-    const chunk own = segment(c, whole, c->comm.rank, width);
-    for (int r = 0; r < c->comm.world; r++)
-        source[r] = r == c->comm.rank ? own.data : c->scratch + (size_t)r * own.count * width;
-    void *sum = tdm__gets_result(how, c->comm.rank) ? own.data : room;
-    tdm__reduce_sources(sum, source, c->comm.world, own.count, how->dtype, how->op);
+    const tdm_hosts_comm *c = r->c;
+    const size_t world = (size_t)c->comm.world;
+    const chunk whole = chunk_of(r, n), own = segment(c, &whole, c->comm.rank, r->width);
+    for (int i = 0; i < c->comm.world; i++)
+        source[i] = i == c->comm.rank ? own.data : contribution(r, n, i, own.count * r->width);
+    void *sum = tdm__gets_result(r->how, c->comm.rank) ? own.data : c->scratch + (2 * world + n % 2) * r->part;
+    tdm__reduce_sources(sum, source, c->comm.world, own.count, r->how->dtype, r->how->op);
     return sum;
 }
 
+/* Contributions of two chunks, and the sums of two: one travels while the next is made. */
+static tdm_status prepare(reduction *r, tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
+    const size_t world = (size_t)c->comm.world, width = tdm_dtype_bytes(io.dtype), most = TDM_HOSTS_CHUNK_BYTES / width;
+    *r = (reduction){.c = c, .how = how, .io = io, .width = width, .most = most};
+    r->part = ((io.count < most ? io.count : most) / world + 1) * width;
+    return tdm__hosts_scratch(c, (2 * world + 2) * r->part);
+}
+
+/* Partial sums of 16 bits would be rounded, and those of an average divided, before they are whole. */
+bool tdm__hosts_has_partial_sums(const tdm_reduction *how) {
+    return how->dtype != TDM_DTYPE_BF16 && how->dtype != TDM_DTYPE_F16 && how->op != TDM_REDUCE_AVG;
+}
+
+static bool goes_through_tree(const tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
+    return tdm__hosts_has_partial_sums(how) && tdm__hosts_prefers_tree(c, io.count * tdm_dtype_bytes(io.dtype));
+}
+
+tdm_status tdm__hosts_begin_reduction(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
+    reduction r;
+    if (goes_through_tree(c, io, how)) return TDM_OK;
+    TDM_TRY(prepare(&r, c, io, how));
+    tdm__hosts_begin(c, add_contributions(&r, 0, 0), TDM_RECEIVES);
+    return TDM_OK;
+}
+
+/* The contributions of chunk n, of which the first one's receives have begun before; and the waits for its sums. */
+static void begin_chunk(const reduction *r, size_t n) {
+    tdm__hosts_begin(r->c, add_contributions(r, 0, n), n == 0 ? TDM_SENDS : TDM_SENDS | TDM_RECEIVES);
+    tdm__hosts_begin(r->c, add_results(r, 0, n, NULL), TDM_RECEIVES);
+}
+
 tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
-    const size_t width = tdm_dtype_bytes(io.dtype), most = TDM_HOSTS_CHUNK_BYTES / width;
-    const size_t world = (size_t)c->comm.world, part = ((io.count < most ? io.count : most) / world + 1) * width;
-    /* Contributions, then the sums of two chunks: one travels while the next is made. */
-    TDM_TRY(tdm__hosts_scratch(c, (world + 2) * part));
-    chunk before = {NULL, 0};
-    const void *sum = NULL; /* of this rank's segment of `before` */
-    for (size_t done = 0, n = 0;; n++) {
-        const size_t left = io.count - done;
-        const chunk now = {tdm__bytes_at(io.data, done * width), left < most ? left : most};
-        int count = now.count > 0 ? add_contributions(c, 0, &now, width) : 0;
-        if (before.count > 0) count = add_results(c, count, &before, how, width, sum);
-        TDM_TRY(tdm__hosts_exchange(c, count));
-        if (now.count == 0) return TDM_OK;
-        sum = reduce_own(c, &now, how, width, c->scratch + (world + n % 2) * part);
-        before = now;
-        done += now.count;
+    reduction r;
+    const void *sum = NULL; /* of this rank's segment of the chunk before */
+    if (goes_through_tree(c, io, how)) return tdm__hosts_reduce_in_tree(c, io, how);
+    TDM_TRY(prepare(&r, c, io, how));
+    begin_chunk(&r, 0);
+    begin_chunk(&r, 1);
+    for (size_t n = 0;; n++) {
+        const int contributions = add_contributions(&r, 0, n);
+        TDM_TRY(tdm__hosts_exchange(c, n > 0 ? add_results(&r, contributions, n - 1, sum) : contributions));
+        if (chunk_of(&r, n).count == 0) return TDM_OK;
+        sum = reduce_own(&r, n);
+        tdm__hosts_begin(c, add_results(&r, 0, n, sum), TDM_SENDS);
+        begin_chunk(&r, n + 2);
     }
 }
 
@@ -92,31 +148,43 @@ tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_redu
 
 /* Of two members the root sends everything. Of more, two steps, so that none sends more than twice the data: member r gets
  * part r from the root, then all give their parts to all. */
-tdm_status tdm__hosts_broadcast_data(tdm_hosts_comm *c, void *data, size_t bytes, int root) {
-    const chunk whole = {data, bytes};
+static int add_from_root(tdm_hosts_comm *c, const chunk *whole, int root) {
     int count = 0;
-    if (c->comm.world == 2) {
-        c->message[0] = c->comm.rank == root ? tdm__hosts_send(c, 1 - root, TDM_USE_DATA, data, bytes)
-                                             : tdm__hosts_receive(c, root, TDM_USE_DATA, data, bytes);
-        return tdm__hosts_exchange(c, 1);
-    }
     for (int r = 0; r < c->comm.world; r++) {
-        const chunk part = segment(c, &whole, r, 1);
+        const chunk part = c->comm.world == 2 ? *whole : segment(c, whole, r, 1);
         if (r == root || part.count == 0) continue;
         if (c->comm.rank == root)
             c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, part.data, part.count);
         else if (r == c->comm.rank)
             c->message[count++] = tdm__hosts_receive(c, root, TDM_USE_DATA, part.data, part.count);
     }
-    TDM_TRY(tdm__hosts_exchange(c, count));
-    const chunk own = segment(c, &whole, c->comm.rank, 1);
-    count = 0;
-    for (int r = 0; r < c->comm.world; r++) {
-        const chunk part = segment(c, &whole, r, 1);
+    return count;
+}
+
+static int add_from_all(tdm_hosts_comm *c, const chunk *whole, int root) {
+    const chunk own = segment(c, whole, c->comm.rank, 1);
+    int count = 0;
+    for (int r = 0; c->comm.world > 2 && r < c->comm.world; r++) {
+        const chunk part = segment(c, whole, r, 1);
         if (r == c->comm.rank) continue;
-        if (r != root && own.count > 0) c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, own.data, own.count);
+        if (r != root && own.count > 0)
+            c->message[count++] = tdm__hosts_send(c, r, TDM_USE_RESULT, own.data, own.count);
         if (c->comm.rank != root && part.count > 0)
-            c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, part.data, part.count);
+            c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_RESULT, part.data, part.count);
     }
-    return tdm__hosts_exchange(c, count);
+    return count;
+}
+
+void tdm__hosts_begin_broadcast(tdm_hosts_comm *c, void *data, size_t bytes, int root) {
+    const chunk whole = {data, bytes};
+    if (tdm__hosts_prefers_tree(c, bytes)) return;
+    tdm__hosts_begin(c, add_from_root(c, &whole, root), TDM_RECEIVES);
+    tdm__hosts_begin(c, add_from_all(c, &whole, root), TDM_RECEIVES);
+}
+
+tdm_status tdm__hosts_broadcast_data(tdm_hosts_comm *c, void *data, size_t bytes, int root) {
+    const chunk whole = {data, bytes};
+    if (tdm__hosts_prefers_tree(c, bytes)) return tdm__hosts_broadcast_in_tree(c, data, bytes, root);
+    TDM_TRY(tdm__hosts_exchange(c, add_from_root(c, &whole, root)));
+    return tdm__hosts_exchange(c, add_from_all(c, &whole, root));
 }

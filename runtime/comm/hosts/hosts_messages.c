@@ -81,6 +81,23 @@ tdm_status tdm__hosts_exchange(tdm_hosts_comm *c, int count) {
     return status == TDM_OK ? TDM_OK : settle_for(c, status == TDM_E_COMM ? lost : -1);
 }
 
+void tdm__hosts_begin(tdm_hosts_comm *c, int count, int which) {
+    tdm_transport *transport = c->job->transport;
+    int chosen = 0;
+    if (transport->ops->begin == NULL) return;
+    for (int i = 0; i < count; i++)
+        if ((which & (c->message[i].sends ? TDM_SENDS : TDM_RECEIVES)) != 0) c->message[chosen++] = c->message[i];
+    if (chosen > 0) transport->ops->begin(transport, c->message, chosen);
+}
+
+void tdm__hosts_forget(tdm_hosts_comm *c) {
+    tdm_transport *transport = c->job->transport;
+    if (transport->ops->forget == NULL) return;
+    transport->ops->forget(transport, tag_of(c, TDM_USE_DATA));
+    transport->ops->forget(transport, tag_of(c, TDM_USE_RESULT));
+    if (c->column != NULL) tdm__hosts_forget(c->column);
+}
+
 tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes) {
     if (bytes <= c->scratch_bytes) return TDM_OK;
     tdm__delete(c->comm.host, c->scratch);

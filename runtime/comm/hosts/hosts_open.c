@@ -205,12 +205,16 @@ static tdm_status connect_all(opening *o) {
     return tdm__hub_await_all(o->hub, m->timeout_ms);
 }
 
-/* What went wrong while connecting is told by the hub, if a rank is gone. */
+/* What went wrong while connecting is told by the hub, if a rank is gone. A connection that is refused may be known before
+ * its rank is. */
 static tdm_status explain(opening *o, tdm_status status) {
     tdm_error error;
     tdm_hub_cause cause;
     tdm__error_save(&error);
-    if (o->hub != NULL && tdm__hub_has_ended(o->hub, &cause)) TDM_FAIL(TDM_E_COMM, "join: %s", cause.why);
+    if (o->job != NULL && status == TDM_E_COMM) tdm__hub_settle(o->hub, error.message, &cause);
+    const bool has_ended = o->hub != NULL && tdm__hub_has_ended(o->hub, &cause);
+    if (has_ended && strncmp(cause.why, error.message, sizeof(cause.why) - 1) != 0)
+        TDM_FAIL(TDM_E_COMM, "join: %s", cause.why);
     if (o->hub != NULL) tdm__hub_end(o->hub, TDM_E_COMM, error.message);
     (void)tdm__error_restore(&error, NULL);
     return status;

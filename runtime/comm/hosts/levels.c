@@ -29,41 +29,27 @@ static tdm_span bytes_at(void *data, size_t bytes) {
     return (tdm_span){data, bytes, TDM_DTYPE_U8};
 }
 
-/* The first rank of each host exchanges the entries of its host with the others. */
-static tdm_status exchange_between_hosts(tdm_hosts_comm *c) {
-    tdm_hosts_comm *column = column_in_call(c, -1);
-    const size_t block = (size_t)c->locals * sizeof(*c->entry);
-    int count = 0;
-    for (int h = 0; h < column->comm.world; h++) {
-        if (h == column->comm.rank) continue;
-        column->message[count++] =
-            tdm__hosts_send(column, h, TDM_USE_ENTRY, &c->entry[column->comm.rank * c->locals], block);
-        column->message[count++] = tdm__hosts_receive(column, h, TDM_USE_ENTRY, &c->entry[h * c->locals], block);
-    }
-    return tdm__hosts_exchange(column, count);
-}
-
 tdm_status tdm__levels_exchange_entries(tdm_hosts_comm *c) {
     const size_t bytes = sizeof(*c->entry), first = (size_t)(c->comm.rank - c->local);
     TDM_TRY(call_inside(c, &(tdm_comm_call){.kind = TDM_COMM_ALL_GATHER,
                                             .rank = -1,
                                             .in = bytes_at(&c->entry[c->comm.rank], bytes),
                                             .out = bytes_at(&c->entry[first], bytes * (size_t)c->locals)}));
-    if (c->local == 0) TDM_TRY(exchange_between_hosts(c));
+    /* The first rank of each host exchanges the entries of its host with the others. */
+    if (c->local == 0) TDM_TRY(tdm__hosts_exchange_blocks(column_in_call(c, -1), c->entry, (size_t)c->locals * bytes));
     return call_inside(
         c, &(tdm_comm_call){.kind = TDM_COMM_BROADCAST, .in = bytes_at(c->entry, bytes * (size_t)c->comm.world)});
 }
 
-/* Partial sums of 16 bits would be rounded, and those of an average divided, before they are whole. */
 bool tdm__levels_can_reduce(const tdm_hosts_comm *c, const tdm_reduction *how) {
-    const bool is_narrow = how->dtype == TDM_DTYPE_BF16 || how->dtype == TDM_DTYPE_F16;
-    return c->column != NULL && how->root < 0 && !is_narrow && how->op != TDM_REDUCE_AVG;
+    return c->column != NULL && how->root < 0 && tdm__hosts_has_partial_sums(how);
 }
 
 /* `whole` divides among the ranks of a host. */
 static tdm_status reduce_through_levels(tdm_hosts_comm *c, tdm_span whole, const tdm_reduction *how) {
     const size_t part = whole.count / (size_t)c->locals, width = tdm_dtype_bytes(whole.dtype);
     const tdm_span own = {(char *)whole.data + (size_t)c->local * part * width, part, whole.dtype};
+    TDM_TRY(tdm__hosts_begin_reduction(column_in_call(c, -1), own, how));
     TDM_TRY(call_inside(
         c, &(tdm_comm_call){.kind = TDM_COMM_REDUCE_SCATTER, .rank = -1, .in = whole, .out = own, .op = how->op}));
     TDM_TRY(tdm__hosts_reduce_data(column_in_call(c, -1), own, how));
@@ -80,7 +66,9 @@ tdm_status tdm__levels_all_reduce(tdm_hosts_comm *c, tdm_span io, const tdm_redu
     }
     /* The few that do not divide go between all ranks. */
     if (even == io.count) return TDM_OK;
-    return tdm__hosts_reduce_data(c, (tdm_span){(char *)io.data + even * width, io.count - even, io.dtype}, how);
+    const tdm_span rest = {(char *)io.data + even * width, io.count - even, io.dtype};
+    TDM_TRY(tdm__hosts_begin_reduction(c, rest, how));
+    return tdm__hosts_reduce_data(c, rest, how);
 }
 
 tdm_status tdm__levels_broadcast(tdm_hosts_comm *c, tdm_span io, int root) {

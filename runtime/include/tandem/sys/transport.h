@@ -49,6 +49,13 @@ typedef struct tdm_transport_ops {
      * deadline: tandem calls `abort` when a peer is lost or late. After a failure the transport can only be closed, and
      * `lost` is the peer with which a message failed; -1: that is not known. */
     tdm_status (*exchange)(tdm_transport *transport, const tdm_message *message, int count, int *lost);
+    /* Begins messages, none from any, that a later `exchange` names again, with the same memory, and finishes. Their memory
+     * is the transport's until that has returned. A failure is told by the next `exchange`. NULL: the transport has no use
+     * for it, and `exchange` does all. */
+    void (*begin)(tdm_transport *transport, const tdm_message *message, int count);
+    /* Drops what was begun with this tag and not finished, after a failure: its memory is the caller's again. NULL as
+     * `begin`. */
+    void (*forget)(tdm_transport *transport, uint32_t tag);
     /* Makes all calls of `connect` and `exchange` end, those in progress and later ones; `exchange` fails. */
     void (*abort)(tdm_transport *transport);
     void (*close)(tdm_transport *transport); /* NULL is fine */
