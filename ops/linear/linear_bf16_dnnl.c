@@ -105,15 +105,14 @@ tdm_status tdm__linear_bf16_open(const tdm_kernel_desc *desc, int64_t rows, bool
 
 /* ---- running ---- */
 
-static tdm_status multiply(const tdm_kernel_args *args, int pass, const void *a, const void *b, const void *bias,
-                           void *c) {
-    linear *l = args->state;
+static tdm_status multiply(const tdm_kernel_args *args, linear *l, int pass, const void *a, const void *b,
+                           const void *bias, void *c) {
     return tdm__dnnl_parts_run(&l->pass[pass], args->desc->threads, args->scratch, a, b, bias, c, "linear");
 }
 
-tdm_status tdm__linear_bf16_forward(const tdm_kernel_args *args) {
+tdm_status tdm__linear_bf16_forward(const tdm_kernel_args *args, void *state) {
     const void *bias = args->desc->param_count > 1 ? args->param_bf16[1] : NULL;
-    TDM_MODULE_TRY(multiply(args, FORWARD, args->x[0], args->param_bf16[0], bias, args->y));
+    TDM_MODULE_TRY(multiply(args, state, FORWARD, args->x[0], args->param_bf16[0], bias, args->y));
     const tdm_linear_sizes of = tdm__linear_sizes_of(args->desc, args->rows);
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU))
         TDM_LANES(tdm__dnnl_passes)->clamp_bf16((uint16_t *)(void *)args->y, of.points * of.out);
@@ -127,8 +126,8 @@ static void sum_rows(float *restrict db, const uint16_t *restrict dy, int64_t ro
         for (int64_t o = 0; o < out; o++) db[o] += tdm__bf16_float(dy[n * out + o]);
 }
 
-tdm_status tdm__linear_bf16_backward(const tdm_kernel_args *args) {
-    const linear *l = args->state;
+tdm_status tdm__linear_bf16_backward(const tdm_kernel_args *args, void *state) {
+    const linear *l = state;
     const tdm_linear_sizes of = tdm__linear_sizes_of(args->desc, args->rows);
     const int64_t out = of.out, count = of.points * out;
     const uint16_t *dy = (const uint16_t *)(const void *)args->dy;
@@ -137,8 +136,8 @@ tdm_status tdm__linear_bf16_backward(const tdm_kernel_args *args) {
         TDM_LANES(tdm__dnnl_passes)->mask_bf16(masked, dy, (const uint16_t *)(const void *)args->y, count);
         dy = masked;
     }
-    if (args->dparam[0] != NULL) TDM_MODULE_TRY(multiply(args, WEIGHTS, dy, args->x[0], NULL, args->dparam[0]));
+    if (args->dparam[0] != NULL) TDM_MODULE_TRY(multiply(args, state, WEIGHTS, dy, args->x[0], NULL, args->dparam[0]));
     if (args->dparam[1] != NULL) sum_rows(args->dparam[1], dy, of.points, out);
     if (args->dx[0] == NULL) return TDM_OK;
-    return multiply(args, DATA, dy, args->param_bf16[0], NULL, args->dx[0]);
+    return multiply(args, state, DATA, dy, args->param_bf16[0], NULL, args->dx[0]);
 }

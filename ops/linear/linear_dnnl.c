@@ -2,13 +2,15 @@
  *
  * y = x w^T reads both matrices along their rows, which costs sgemm up to half its speed for the few rows of a batch.
  * Forward therefore computes y^T = w x^T with a transposed copy of x, unless the rows are so few that this does not
- * pay, or so many that the copy would be large. */
+ * pay, or so many that the copy would be large. Forward of one row is linear_row_lanes.h, with the bits of sgemm. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/backends/dnnl/kit/passes.h"
 #include "runtime/backends/dnnl/kit/sgemm.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/linear_dnnl.h"
+#include "ops/linear/linear_row_lanes.h"
 
 /* Byte offsets in scratch. */
 typedef struct {
@@ -39,13 +41,19 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return true;
 }
 
+typedef struct {
+    bool is_row; /* forward is linear_row_lanes.h */
+    void *bf16;  /* the state of linear_bf16_dnnl.c, which then does all; else NULL */
+} linear;
+
+static bool takes_row(const tdm_kernel_desc *desc, int64_t rows) {
+    return tdm__linear_sizes_of(desc, rows).points == 1 && tdm__dnnl_sums_rows_by_avx2() &&
+           TDM_LANES(tdm__linear_row_lanes)->row != NULL;
+}
+
 /* oneDNN generates all code of its sgemm at the first call that is not tiny, which takes some 20 ms. Open makes that
  * call. */
-static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
-                              void **state) {
-    (void)device;
-    *state = NULL;
-    if (desc->precision == TDM_BF16) return tdm__linear_bf16_open(desc, rows, training, state);
+static tdm_status warm_up(void) {
     float a[TILE * TILE] = {0}, b[TILE * TILE] = {0}, c[TILE * TILE];
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     dnnl_status_t status = tdm__dnnl_room();
@@ -53,6 +61,31 @@ static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, i
         status = TDM_DNNL(dnnl_sgemm)('N', 'N', TILE, TILE, TILE, 1.0f, a, TILE, b, TILE, 0.0f, c, TILE);
     tdm__dnnl_leave(&caller);
     return tdm__dnnl_check(status, "linear");
+}
+
+static void close_kernel(void *state) {
+    linear *l = state;
+    if (l != NULL) tdm__linear_bf16_close(l->bf16);
+    free(l);
+}
+
+static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
+                              void **state) {
+    (void)device;
+    linear *l = calloc(1, sizeof *l);
+    *state = NULL;
+    if (l == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "linear: out of memory for %zu bytes of state", sizeof *l);
+    tdm_status status = TDM_OK;
+    if (desc->precision == TDM_BF16)
+        status = tdm__linear_bf16_open(desc, rows, training, &l->bf16);
+    else
+        l->is_row = takes_row(desc, rows);
+    if (desc->precision != TDM_BF16 && (training || !l->is_row)) status = warm_up();
+    if (status == TDM_OK)
+        *state = l;
+    else
+        close_kernel(l);
+    return status;
 }
 
 /* Adds the bias and applies the relu, in place. */
@@ -94,11 +127,26 @@ static tdm_status forward_straight(const tdm_kernel_args *args, const offsets *a
     return finish(args, at);
 }
 
+static void multiply_row(void *data, int64_t begin, int64_t end) {
+    const tdm_kernel_args *args = data;
+    const int64_t in = tdm__linear_sizes_of(args->desc, args->rows).in;
+    TDM_LANES(tdm__linear_row_lanes)->row(args->y, args->x[0], args->param[0], in, begin, end);
+}
+
+static tdm_status forward_row(const tdm_kernel_args *args, const offsets *at) {
+    tdm_kernel_args shared = *args;
+    TDM_MODULE_TRY(
+        tdm__dnnl_share(tdm__dnnl_threads(args->desc->threads, at->in * at->out), at->out, multiply_row, &shared));
+    return finish(args, at);
+}
+
 static tdm_status forward(const tdm_kernel_args *args) {
     const offsets at = offsets_of(args->desc, args->rows);
+    const linear *l = args->state;
+    if (l->is_row) return forward_row(args, &at);
     const bool transposed = at.rows >= LEAST_TRANSPOSED && at.rows <= MOST_TRANSPOSED;
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
-    const tdm_status status = args->desc->precision == TDM_BF16 ? tdm__linear_bf16_forward(args)
+    const tdm_status status = args->desc->precision == TDM_BF16 ? tdm__linear_bf16_forward(args, l->bf16)
                               : transposed                      ? forward_transposed(args, &at)
                                                                 : forward_straight(args, &at);
     tdm__dnnl_leave(&caller);
@@ -156,8 +204,10 @@ static tdm_status run_backward(const tdm_kernel_args *args) {
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
+    const linear *l = args->state;
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
-    const tdm_status status = args->desc->precision == TDM_BF16 ? tdm__linear_bf16_backward(args) : run_backward(args);
+    const tdm_status status =
+        args->desc->precision == TDM_BF16 ? tdm__linear_bf16_backward(args, l->bf16) : run_backward(args);
     tdm__dnnl_leave(&caller);
     return status;
 }
@@ -167,7 +217,7 @@ const tdm_kernel tdm__linear_dnnl = {
     .variant = "dnnl",
     .fits = fits,
     .open = open_kernel,
-    .close = tdm__linear_bf16_close,
+    .close = close_kernel,
     .forward = forward,
     .backward = backward,
     .takes_bf16 = true,

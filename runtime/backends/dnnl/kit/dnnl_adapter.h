@@ -163,4 +163,15 @@ static inline bool tdm__dnnl_sgemm_parts(int64_t m, int64_t n, int64_t k, bool t
     return k <= 512 || (!transposed_b && (m <= 500 || n <= 500));
 }
 
+/* Returns whether sgemm multiplies one row by a transposed matrix as ops/linear/linear_row_lanes.h does. Only version 2
+ * has been read. */
+static inline bool tdm__dnnl_sums_rows_by_avx2(void) {
+#if defined(__x86_64__)
+    const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    return DNNL_VERSION_MAJOR == 2 && (isa & (unsigned)dnnl_cpu_isa_avx2) == (unsigned)dnnl_cpu_isa_avx2;
+#else
+    return false;
+#endif
+}
+
 #endif

@@ -1,0 +1,19 @@
+/* linear of one row of floats: a vector by a matrix, which reads every weight once.
+ *
+ * It adds what oneDNN 2's sgemm adds for one row, in the same order, so the bits are the same and either may be taken
+ * (test linear_row_test). oneDNN generates the code of all its products before the first one, which takes 20 ms and
+ * some MiB of memory. */
+#ifndef TDM_OPS_LINEAR_ROW_LANES_H
+#define TDM_OPS_LINEAR_ROW_LANES_H
+
+#include "runtime/backends/dnnl/kit/lanes.h"
+
+typedef struct tdm_linear_row_lanes {
+    /* y[o] = sum_i x[i] w[o][i] for o in [begin, end). Element i of each 16 is added to lane i % 8 of a sum by one fused
+     * multiply-add. Then the lanes of it are added, ((0 + 1) + (4 + 5)) + ((2 + 3) + (6 + 7)); of what remains of x
+     * the next 8, 4, 2 and 1 in the same way, each a sum of its own. NULL where there is no AVX2. */
+    void (*row)(float *y, const float *x, const float *w, int64_t in, int64_t begin, int64_t end);
+} tdm_linear_row_lanes;
+TDM_LANES_TABLES(tdm_linear_row_lanes, tdm__linear_row_lanes);
+
+#endif
