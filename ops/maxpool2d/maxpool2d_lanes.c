@@ -12,9 +12,12 @@ typedef struct {
     bool is_2x2;   /* it is a whole window of 2 x 2, the usual one */
 } clip;
 
-static inline clip clip_of(const tdm_maxpool2d_planes *pool, int64_t p, int64_t q) {
+static inline tdm_window_part part_down(const tdm_maxpool2d_planes *pool, int64_t p) {
+    return tdm__window_part(&pool->window, 0, p, pool->in[0]);
+}
+
+static inline clip clip_of(const tdm_maxpool2d_planes *pool, tdm_window_part down, int64_t q) {
     const tdm_window *window = &pool->window;
-    const tdm_window_part down = tdm__window_part(window, 0, p, pool->in[0]);
     const tdm_window_part across = tdm__window_part(window, 1, q, pool->in[1]);
     const int64_t rows = down.end - down.begin, columns = across.end - across.begin;
     const int64_t first = (down.begin - down.corner) * window->kernel[1] + (across.begin - across.corner);

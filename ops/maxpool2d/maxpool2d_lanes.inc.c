@@ -27,15 +27,17 @@ static inline __attribute__((always_inline)) void NAME(pool_point)(const float *
     memcpy(winner, &index, sizeof index);
 }
 
-static void NAME(forward)(const tdm_maxpool2d_planes *pool, const float *x, float *y, uint8_t *winner, int64_t begin,
-                          int64_t end) {
+static inline __attribute__((always_inline)) void NAME(pool_planes)(const tdm_maxpool2d_planes *pool, const float *x,
+                                                                    float *y, uint8_t *winner, int64_t begin,
+                                                                    int64_t end) {
     const int64_t inner = pool->inner, row_step = pool->in[1] * inner;
     const int32_t width = (int32_t)pool->window.kernel[1];
     int64_t at = begin * pool->out[0] * pool->out[1] * inner;
     for (int64_t k = begin; k < end; k++) {
         for (int64_t p = 0; p < pool->out[0]; p++) {
+            const tdm_window_part down = part_down(pool, p);
             for (int64_t q = 0; q < pool->out[1]; q++, at += inner) {
-                const clip c = clip_of(pool, p, q);
+                const clip c = clip_of(pool, down, q);
                 const float *from = x + ((k * pool->in[0] + c.begin[0]) * pool->in[1] + c.begin[1]) * inner;
                 for (int64_t j = 0; j < inner; j += LANES) {
                     uint8_t *won = winner != NULL ? winner + at + j : NULL;
@@ -53,6 +55,15 @@ static void NAME(forward)(const tdm_maxpool2d_planes *pool, const float *x, floa
             }
         }
     }
+}
+
+/* Without winners the compiler leaves out what finds them. */
+static void NAME(forward)(const tdm_maxpool2d_planes *pool, const float *x, float *y, uint8_t *winner, int64_t begin,
+                          int64_t end) {
+    if (winner == NULL)
+        NAME(pool_planes)(pool, x, y, NULL, begin, end);
+    else
+        NAME(pool_planes)(pool, x, y, winner, begin, end);
 }
 
 /* Writes dy to the point that won, and zero (or what dx already holds) to the others. */
@@ -83,8 +94,9 @@ static void NAME(backward)(const tdm_maxpool2d_planes *pool, const float *dy, co
     int64_t at = begin * pool->out[0] * pool->out[1] * inner;
     for (int64_t k = begin; k < end; k++) {
         for (int64_t p = 0; p < pool->out[0]; p++) {
+            const tdm_window_part down = part_down(pool, p);
             for (int64_t q = 0; q < pool->out[1]; q++, at += inner) {
-                const clip c = clip_of(pool, p, q);
+                const clip c = clip_of(pool, down, q);
                 float *to = dx + ((k * pool->in[0] + c.begin[0]) * pool->in[1] + c.begin[1]) * inner;
                 for (int64_t j = 0; j < inner; j += LANES) {
                     if (c.is_2x2 && !adds) {
