@@ -29,6 +29,8 @@ tdm_status batchnorm2d_recompute(const tdm_kernel_args *args);
         .recompute = tdm_cuda::batchnorm2d_recompute,   \
         .algorithms = NULL,                             \
         .takes_bf16 = true,                             \
+        .packed_bytes = NULL,                           \
+        .pack = NULL,                                   \
     }
 
 #endif

@@ -34,6 +34,14 @@ static tdm_status backward_either(const tdm_kernel_args *args) {
     return tdm__conv1d_columns_wanted(args->desc) ? tdm__conv1d_columns_backward(args) : backward(args);
 }
 
+static size_t packed_bytes(const void *state) {
+    return state != NULL ? tdm__conv2d_dnnl.packed_bytes(state) : 0;
+}
+
+static tdm_status pack(const tdm_kernel_args *args) {
+    return run(args, tdm__conv2d_dnnl.pack);
+}
+
 const tdm_kernel tdm__conv1d_dnnl = {
     .op = "conv1d",
     .variant = "dnnl",
@@ -42,4 +50,6 @@ const tdm_kernel tdm__conv1d_dnnl = {
     .close = close_state,
     .forward = forward_either,
     .backward = backward_either,
+    .packed_bytes = packed_bytes,
+    .pack = pack,
 };

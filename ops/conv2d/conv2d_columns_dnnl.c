@@ -290,14 +290,17 @@ static tdm_status multiply(const work *w, int pass, const void *a, const void *b
                                "conv2d");
 }
 
+static tdm_status reorder_weights(tdm_conv_columns *c, const tdm_kernel_args *args, void *to) {
+    const void *const both[] = {args->param_bf16[0], to, NULL};
+    return tdm__dnnl_check(tdm__dnnl_call_run(&c->bring, &c->context, both), "conv2d");
+}
+
 /* The weights as the products read them; *out is theirs. */
 static tdm_status bring_weights(const work *w, const void **out) {
-    *out = w->args->param_bf16[0];
-    if (w->c->s.is_plain) return TDM_OK;
+    *out = w->args->packed != NULL ? w->args->packed : w->args->param_bf16[0];
+    if (w->c->s.is_plain || w->args->packed != NULL) return TDM_OK;
     *out = words(w, 0);
-    return tdm__dnnl_check(tdm__dnnl_call_run(&w->c->bring, &w->c->context,
-                                              (const void *const[]){w->args->param_bf16[0], words(w, 0), NULL}),
-                           "conv2d");
+    return reorder_weights(w->c, w->args, words(w, 0));
 }
 
 static tdm_status find_columns(work *w, const void **out) {
@@ -355,4 +358,12 @@ tdm_status tdm__conv_columns_backward(tdm_conv_columns *c, const tdm_kernel_args
     if (c->s.is_plain) return multiply(&w, DATA, w.dy, weights, NULL, args->dx[0]);
     TDM_MODULE_TRY(multiply(&w, DATA, w.dy, weights, NULL, floats(&w, c->at.dcolumns)));
     return share(&w, gather_rows);
+}
+
+size_t tdm__conv_columns_packed_bytes(const tdm_conv_columns *c) {
+    return c->s.is_plain ? 0 : (size_t)(c->s.out[0] * c->s.terms) * sizeof(uint16_t);
+}
+
+tdm_status tdm__conv_columns_pack(tdm_conv_columns *c, const tdm_kernel_args *args) {
+    return reorder_weights(c, args, args->packed);
 }

@@ -12,10 +12,13 @@ typedef struct tdm_conv_columns tdm_conv_columns;
 bool tdm__conv_columns_wanted(const tdm_kernel_desc *desc);
 /* x and y with neighbouring channels. */
 bool tdm__conv_columns_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
-/* Called, as the next two, between tdm__dnnl_enter and tdm__dnnl_leave. */
+/* Called, as the next two and _pack, between tdm__dnnl_enter and tdm__dnnl_leave. */
 tdm_status tdm__conv_columns_open(tdm_conv_columns **out, const tdm_kernel_desc *desc, int64_t rows, bool training);
 tdm_status tdm__conv_columns_forward(tdm_conv_columns *c, const tdm_kernel_args *args);
 tdm_status tdm__conv_columns_backward(tdm_conv_columns *c, const tdm_kernel_args *args);
+/* As packed_bytes and pack of a kernel. */
+size_t tdm__conv_columns_packed_bytes(const tdm_conv_columns *c);
+tdm_status tdm__conv_columns_pack(tdm_conv_columns *c, const tdm_kernel_args *args);
 void tdm__conv_columns_close(tdm_conv_columns *c); /* NULL is allowed */
 
 #endif

@@ -20,6 +20,10 @@ INLINE floats_16 all(float number) {
     return (floats_16)_mm512_set1_ps(number);
 }
 
+INLINE floats_16 clamp(floats_16 v) {
+    return (floats_16)(~(v < 0.0f) & (ints_16)v);
+}
+
 INLINE void store(float *to, floats_16 v) {
     memcpy(to, &v, sizeof v);
 }
@@ -39,6 +43,7 @@ typedef struct {
     int64_t across;            /* from the coordinate that the first point reads to that of the last; 0: of pictures */
     int64_t next_in, next_out; /* floats from a point to the next */
     bool is_sum;               /* out already has a sum */
+    bool clamps;               /* what is below 0 becomes 0; NaN stays */
 } group;
 
 /* Adds one tap of points [begin, end). */
@@ -86,7 +91,8 @@ INLINE void add_group(const group *g, int64_t count, int64_t next_in) {
     UNROLL for (int64_t p = 0; p < count; p++) {
         UNROLL for (int64_t o = 0; o < PAIR; o++) {
             float *out = g->out + p * g->next_out + o * plane;
-            store(out, g->is_sum ? load_16(out) + sum[p][o] : sum[p][o]);
+            const floats_16 whole = g->is_sum ? load_16(out) + sum[p][o] : sum[p][o];
+            store(out, g->clamps ? clamp(whole) : whole);
         }
     }
 }
@@ -154,13 +160,13 @@ static void add_block(group *g, const float *in, float *out, const float *bias) 
     }
 }
 
-static void convolve(const tdm_conv_direct *conv, float *out, const float *in, const float *weights,
-                     const float *bias) {
+static void convolve(const tdm_conv_direct *conv, float *out, const float *in, const float *weights, const float *bias,
+                     bool clamps) {
     const int64_t in_plane = conv->in[0] * conv->in[1] * BLOCK, out_plane = conv->out[0] * conv->out[1] * BLOCK;
     for (int64_t o = 0; o < conv->out_blocks; o += PAIR) {
         for (int64_t i = 0; i < conv->in_blocks; i++) {
             const float *first = i == 0 && bias != NULL ? bias + o * BLOCK : NULL;
-            group g = {.conv = conv, .is_sum = i != 0 || first != NULL};
+            group g = {.conv = conv, .is_sum = i != 0 || first != NULL, .clamps = clamps && i + 1 == conv->in_blocks};
             g.weights = weights + o * conv->out_weights + i * conv->in_weights;
             add_block(&g, in + i * in_plane, out + o * out_plane, first);
         }

@@ -23,10 +23,11 @@ typedef struct tdm_conv_direct {
 } tdm_conv_direct;
 
 typedef struct tdm_conv_direct_lanes {
-    /* out = bias + the convolution of in; out_blocks is even. weights: [block][block][tap][channel of in][channel of
+    /* out = bias + the convolution of in, and of that `clamps` makes what is below 0 a 0; out_blocks is even. weights: [block][block][tap][channel of in][channel of
      * out]. bias: out's channels; NULL: 0. For each number of out: over the blocks of channels of in, the sum over taps
      * and channels, each by one fused multiply-add; these sums are added to the bias. */
-    void (*points)(const tdm_conv_direct *conv, float *out, const float *in, const float *weights, const float *bias);
+    void (*points)(const tdm_conv_direct *conv, float *out, const float *in, const float *weights, const float *bias,
+                   bool clamps);
     /* dweights, as `weights` above, and dbias (NULL: none) from x and dy; out_blocks is even. Each number is the sum
      * over the points of dy, row after row, by one fused multiply-add each. */
     void (*weights)(const tdm_conv_direct *conv, float *dweights, float *dbias, const float *x, const float *dy);

@@ -1,8 +1,8 @@
 /* conv2d with oneDNN.
  *
  * Rows are processed in chunks that stay in the second-level cache: the relu, its mask in backward and the two backward
- * convolutions find their operands there. Weights are in PyTorch's layout, and each call brings them into oneDNN's. The
- * gradient of the weights is summed over the chunks in their order and brought back once.
+ * convolutions find their operands there. Weights are in PyTorch's layout, and each call brings them into oneDNN's, unless
+ * `pack` has done so for all calls. The gradient of the weights is summed over the chunks in their order and brought back once.
  *
  * Several threads work on a chunk each. Neither the chunks nor the order of that sum depends on the number of threads,
  * so neither do the bits.
@@ -30,6 +30,7 @@ typedef struct {
     int64_t chunk_x, chunk_y;  /* elements of x and of y in one chunk */
     size_t element;            /* bytes of one */
     size_t weight_count;       /* elements of the gradient in oneDNN's layout */
+    size_t packed_bytes;       /* of the weights in forward's layout; 0: that is PyTorch's */
     tdm_conv_columns *columns; /* does all instead of what is above; else NULL */
     void *scratch; /* the state's own scratch, if the plan has booked less than this number of rows needs; else NULL */
 } conv;
@@ -64,7 +65,8 @@ static dnnl_status_t open_worker(worker *own, const conv *c, const tdm_conv_plan
         TDM_DNNL(dnnl_stream_create)(&own->context.stream, c->context.engine, dnnl_stream_default_flags);
     if (status != dnnl_success) own->context.stream = NULL;
     for (int i = 0; i < TDM_CONV_PASSES && status == dnnl_success; i++) {
-        if (p->pass[i] != NULL) status = tdm__dnnl_call_init(&own->pass[i], &own->context, p->pass[i], argument[i]);
+        if (p->pass[i] != NULL && !c->ways.is_direct[i])
+            status = tdm__dnnl_call_init(&own->pass[i], &own->context, p->pass[i], argument[i]);
     }
     return status;
 }
@@ -74,7 +76,8 @@ static dnnl_status_t make_calls(conv *c, const tdm_conv_plans *p) {
     dnnl_status_t status = dnnl_success;
     for (int64_t i = 0; i < c->worker_count && status == dnnl_success; i++) status = open_worker(&c->workers[i], c, p);
     for (int i = 0; i < TDM_CONV_PASSES && status == dnnl_success; i++) {
-        if (p->reorder[i] != NULL) status = tdm__dnnl_call_init(&c->reorder[i], &c->context, p->reorder[i], reorder);
+        if (p->reorder[i] != NULL && !c->ways.packs[i])
+            status = tdm__dnnl_call_init(&c->reorder[i], &c->context, p->reorder[i], reorder);
     }
     return status;
 }
@@ -114,6 +117,7 @@ static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bo
     c->element = tdm__conv_element_bytes(desc);
     c->workers = calloc((size_t)c->worker_count, sizeof *c->workers);
     c->weight_count = tdm__conv_weight_bytes(&p, TDM_DNNL_BACKWARD_WEIGHTS) / sizeof(float);
+    if (p.reorder[TDM_DNNL_FORWARD] != NULL) c->packed_bytes = tdm__conv_weight_bytes(&p, TDM_DNNL_FORWARD);
     tdm__conv_direct_choose(&c->ways, &p, desc);
     const dnnl_status_t status = c->workers != NULL ? make_calls(c, &p) : dnnl_out_of_memory;
     tdm__conv_plans_deinit(&p);
@@ -184,17 +188,29 @@ static tdm_status share_pairs(const work *w, layouts *l, tdm_dnnl_work_fn run) {
     return tdm__dnnl_share(tdm__dnnl_threads(w->args->desc->threads, weights), pairs, run, l);
 }
 
-/* Brings the weights into the layout of `pass`. */
-static tdm_status bring_weights(work *w, tdm_dnnl_pass pass, const char *what) {
+/* Whether the weights of `pass`, or their gradient, lie otherwise than PyTorch's. */
+static bool is_reordered(const conv *c, tdm_dnnl_pass pass) {
+    return c->ways.packs[pass] || c->reorder[pass].primitive != NULL;
+}
+
+/* Writes the weights in the layout of `pass`. */
+static tdm_status reorder_weights(const work *w, tdm_dnnl_pass pass, void *packed, const char *what) {
     conv *c = w->c;
     const void *plain = param(w->args, 0);
-    void *packed = w->scratch + c->at.weights;
     layouts l = {&c->ways.conv[pass], packed, (float *)(uintptr_t)plain};
-    w->weights = c->reorder[pass].primitive != NULL ? packed : plain;
-    if (c->reorder[pass].primitive == NULL) return TDM_OK;
     if (c->ways.packs[pass]) return share_pairs(w, &l, pack_pairs);
     const void *const args[] = {plain, packed, w->scratch + c->at.pad};
     return tdm__dnnl_check(tdm__dnnl_call_run(&c->reorder[pass], &c->context, args), what);
+}
+
+/* Finds the weights in the layout of `pass`. */
+static tdm_status bring_weights(work *w, tdm_dnnl_pass pass, const char *what) {
+    const conv *c = w->c;
+    void *packed = w->scratch + c->at.weights;
+    w->weights = pass == TDM_DNNL_FORWARD ? w->args->packed : NULL;
+    if (w->weights != NULL) return TDM_OK;
+    w->weights = is_reordered(c, pass) ? packed : param(w->args, 0);
+    return w->weights == packed ? reorder_weights(w, pass, packed, what) : TDM_OK;
 }
 
 /* Brings the sum of the gradients back into PyTorch's layout. */
@@ -234,6 +250,7 @@ static void mask(const tdm_kernel_desc *desc, void *out, const void *dy, const v
 
 /* ---- one chunk of one pass, by oneDNN or directly ---- */
 
+/* With the relu, if it does all. */
 static dnnl_status_t find_y(const work *w, int64_t index, const void *x, void *y) {
     const tdm_conv_ways *ways = &w->c->ways;
     worker *own = &w->c->workers[index];
@@ -242,7 +259,9 @@ static dnnl_status_t find_y(const work *w, int64_t index, const void *x, void *y
         return tdm__dnnl_call_run(
             &own->pass[TDM_DNNL_FORWARD], &own->context,
             (const void *const[]){x, w->weights, bias, y, worker_scratch(w, index) + w->c->at.worker_pad});
-    TDM_LANES(tdm__conv_direct_lanes)->points(&ways->conv[TDM_DNNL_FORWARD], y, x, w->weights, bias);
+    TDM_LANES(tdm__conv_direct_lanes)
+        ->points(&ways->conv[TDM_DNNL_FORWARD], y, x, w->weights, bias,
+                 tdm_has_epilogue(w->args->desc, TDM_EPILOGUE_RELU));
     return dnnl_success;
 }
 
@@ -253,7 +272,7 @@ static dnnl_status_t find_dx(const work *w, int64_t index, const void *dy, void 
         return tdm__dnnl_call_run(
             &own->pass[TDM_DNNL_BACKWARD_DATA], &own->context,
             (const void *const[]){dy, w->weights, dx, worker_scratch(w, index) + w->c->at.worker_pad});
-    TDM_LANES(tdm__conv_direct_lanes)->points(&ways->conv[TDM_DNNL_BACKWARD_DATA], dx, dy, w->weights, NULL);
+    TDM_LANES(tdm__conv_direct_lanes)->points(&ways->conv[TDM_DNNL_BACKWARD_DATA], dx, dy, w->weights, NULL, false);
     return dnnl_success;
 }
 
@@ -288,7 +307,8 @@ static dnnl_status_t forward_chunk(const work *w, int64_t index, int64_t chunk) 
     const conv *c = w->c;
     void *y = chunk_of(c, args->y, c->chunk_y, chunk);
     const dnnl_status_t status = find_y(w, index, chunk_of(c, args->x[0], c->chunk_x, chunk), y);
-    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) relu(args->desc, y, c->chunk_y);
+    if (!c->ways.is_direct[TDM_DNNL_FORWARD] && tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU))
+        relu(args->desc, y, c->chunk_y);
     return status;
 }
 
@@ -359,7 +379,7 @@ static tdm_status add_gradients(work *w) {
 
 static tdm_status run_backward(conv *c, const tdm_kernel_args *args) {
     static const char what[] = "conv2d backward";
-    const bool back = c->reorder[TDM_DNNL_BACKWARD_WEIGHTS].primitive != NULL;
+    const bool back = is_reordered(c, TDM_DNNL_BACKWARD_WEIGHTS);
     work w = {.c = c, .args = args};
     w.scratch = c->scratch != NULL ? c->scratch : args->scratch;
     w.sum = back ? (float *)(w.scratch + c->at.sum) : args->dparam[0];
@@ -375,8 +395,9 @@ static tdm_status run_backward(conv *c, const tdm_kernel_args *args) {
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
-    const tdm_dnnl_caller caller = tdm__dnnl_enter();
     conv *c = args->state;
+    if (c->ways.is_direct[TDM_DNNL_FORWARD]) return run_forward(c, args); /* nothing of oneDNN runs */
+    const tdm_dnnl_caller caller = tdm__dnnl_enter();
     const tdm_status status = c->columns != NULL ? tdm__conv_columns_forward(c->columns, args) : run_forward(c, args);
     tdm__dnnl_leave(&caller);
     return status;
@@ -390,6 +411,22 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return status;
 }
 
+static size_t packed_bytes(const void *state) {
+    const conv *c = state;
+    return c->columns != NULL ? tdm__conv_columns_packed_bytes(c->columns) : c->packed_bytes;
+}
+
+static tdm_status pack(const tdm_kernel_args *args) {
+    const tdm_dnnl_caller caller = tdm__dnnl_enter();
+    conv *c = args->state;
+    const work w = {.c = c, .args = args, .scratch = c->scratch != NULL ? c->scratch : args->scratch};
+    const tdm_status status = c->columns != NULL
+                                  ? tdm__conv_columns_pack(c->columns, args)
+                                  : reorder_weights(&w, TDM_DNNL_FORWARD, args->packed, "conv2d weights");
+    tdm__dnnl_leave(&caller);
+    return status;
+}
+
 const tdm_kernel tdm__conv2d_dnnl = {
     .op = "conv2d",
     .variant = "dnnl",
@@ -399,4 +436,6 @@ const tdm_kernel tdm__conv2d_dnnl = {
     .forward = forward,
     .backward = backward,
     .takes_bf16 = true,
+    .packed_bytes = packed_bytes,
+    .pack = pack,
 };

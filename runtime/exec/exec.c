@@ -77,6 +77,7 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
     for (int i = 0; i < node->desc.input_count; i++) args->x[i] = address(replica, rows, node->x[i]);
     args->y = address(replica, rows, node->y);
     args->saved = address(replica, rows, node->saved);
+    if (replica->packed != NULL) args->packed = replica->packed[index];
     set_params(replica, node, args);
     for (int i = 0; i < node->desc.buffer_count; i++) {
         const tdm_plan_buffer *buffer = &plan->buffers[node->buffer[i]];
@@ -178,6 +179,27 @@ tdm_status tdm__exec_evaluate(tdm_replica *replica, const tdm_rows *rows) {
     }
     return TDM_OK;
 }
+
+/* ---- packs ---- */
+
+size_t tdm__exec_packed_bytes(const tdm_replica *replica, int index) {
+    const tdm_kernel *kernel = replica->plan->nodes[index].kernel;
+    if (kernel == NULL || kernel->packed_bytes == NULL || tdm__plan_widens(replica->plan, &replica->plan->nodes[index]))
+        return 0;
+    return kernel->packed_bytes(replica->prepared->first->state[index]);
+}
+
+tdm_status tdm__exec_pack(tdm_replica *replica, int index, void *to) {
+    const tdm_plan_node *node = &replica->plan->nodes[index];
+    const tdm_rows rows = {.rows = replica->plan->options.rows};
+    tdm_kernel_args args;
+    common_args(replica, node, index, &rows, replica->prepared->first, &args);
+    args.scratch = address(replica, &rows, node->scratch_forward);
+    args.packed = to;
+    return node->kernel->pack(&args);
+}
+
+/* ---- backward ---- */
 
 /* Of activations' gradients, or of parameters' with `floats`. */
 static tdm_status add(const tdm_replica *replica, float *to, const float *what, size_t count, bool floats) {

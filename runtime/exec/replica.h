@@ -102,6 +102,7 @@ struct tdm_replica {
     size_t memory_bytes;        /* of the device, for all that follows */
     size_t lent_bytes;          /* of these, what others have allocated: memory that ranks share, compression's */
     const tdm_weights *weights; /* of a replica that predicts with those of others; NULL: it has arenas of its own */
+    void *const *packed;        /* of such a one, by plan node: its param 0 as tdm__exec_pack wrote it; NULL: none */
 
     /* Arenas; of a stage, its ranges of them: see tdm__replica_floats_at. */
     float *param;        /* plan->param_floats */
@@ -289,6 +290,11 @@ char *tdm__exec_statistics(const tdm_replica *replica, int step, size_t *bytes);
 tdm_status tdm__exec_evaluate(tdm_replica *replica, const tdm_rows *rows);
 /* The output of the last forward steps, [rows, plan->output_width], and the memory for its gradient, which backward
  * reads. */
+/* Of a replica with lent weights, whose kernels are ready (tdm__prepare_wait): what its kernel for a plan node would read
+ * of param 0 in its own layout, in bytes; 0: it reads it as it lies. */
+size_t tdm__exec_packed_bytes(const tdm_replica *replica, int node);
+/* Writes that into `to`, which begins on a line of 64 bytes. Replicas of the same plan may have it in `packed`. */
+tdm_status tdm__exec_pack(tdm_replica *replica, int node, void *to);
 float *tdm__exec_output(const tdm_replica *replica);
 float *tdm__exec_output_gradient(const tdm_replica *replica);
 

@@ -23,6 +23,13 @@ tdm_status tdm__map_open(tdm_map *out, const char *path, tdm_status missing) {
     return TDM_OK;
 }
 
+void tdm__map_release(const tdm_map *map, const void *bytes, size_t count) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), base = (uintptr_t)map->bytes, at = (uintptr_t)bytes;
+    if (map->bytes == NULL || at < base || count > map->count || at - base > map->count - count) return;
+    const uintptr_t begin = (at + page - 1) / page * page, end = (at + count) / page * page;
+    if (begin < end) (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
 void tdm__map_close(tdm_map *map) {
     if (map->bytes != NULL) (void)munmap((void *)(uintptr_t)map->bytes, map->count);
     *map = (tdm_map){NULL, 0};

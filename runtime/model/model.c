@@ -102,6 +102,7 @@ void tdm_model_close(tdm_model *model) {
         tdm__picture_input_close(desk->input);
         tdm__delete(host, desk);
     }
+    tdm__model_free_packs(model);
     if (model->has_lock) pthread_mutex_destroy(&model->lock);
     tdm__delete_pages(host, model->copies);
     tdm__compute_close(&model->compute, host);
@@ -132,7 +133,8 @@ tdm_status tdm_model_get_info(const tdm_model *model, tdm_model_info *out) {
                            .origin = tdm__tensor_file_note(model->file, TDM_NOTE_ORIGIN),
                            .text = tdm__tensor_file_note(model->file, TDM_NOTE_MODEL),
                            .used_bytes = model->used_bytes,
-                           .copied_bytes = model->copied_bytes};
+                           .copied_bytes = model->copied_bytes,
+                           .packed_bytes = model->packed_bytes};
     memcpy(info.input, input->dim, (size_t)input->ndim * sizeof(*info.input));
     memcpy(out, &info, out->size);
     return TDM_OK;

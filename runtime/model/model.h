@@ -35,8 +35,17 @@ typedef struct tdm_picture_desk {
 enum { TDM_MODEL_PIECES = 6 };
 typedef struct tdm_piece {
     tdm_plan *plan; /* NULL until the size is used */
+    void **packed;  /* [plan nodes]: weights as the kernels of this size read them; NULL until there is a workspace */
     tdm_workspace *free;
 } tdm_piece;
+
+/* A weight in the layout of some kernel; pieces that want the same bytes share it. */
+typedef struct tdm_model_pack {
+    struct tdm_model_pack *next;
+    int graph_param;
+    size_t bytes;
+    void *data;
+} tdm_model_pack;
 
 struct tdm_model {
     const tdm_host *host;
@@ -61,6 +70,8 @@ struct tdm_model {
     pthread_mutex_t lock; /* of all below, and of nothing above, which does not change any more */
     bool has_lock;
     tdm_piece piece[TDM_MODEL_PIECES];
+    tdm_model_pack *packs;
+    _Atomic size_t packed_bytes; /* of them; read without the lock */
     tdm_picture_desk *desks;
 };
 
@@ -72,6 +83,9 @@ tdm_status tdm__model_fault(const tdm_model *model, tdm_status status);
 tdm_status tdm__model_bind(tdm_model *model);
 /* workspace.c: the plan for pieces of this size, made at first use. */
 tdm_status tdm__model_plan(tdm_model *model, int piece, const tdm_plan **out);
+/* pack.c: lends the workspace its piece's packs; the first workspace of a piece makes them. */
+tdm_status tdm__model_pack(tdm_model *model, int piece, tdm_workspace *workspace);
+void tdm__model_free_packs(tdm_model *model);
 /* A free workspace for pieces of this size, or a new one. It is given back after the call, or closed. */
 tdm_status tdm__workspace_take(tdm_model *model, int piece, tdm_workspace **out);
 void tdm__workspace_give(tdm_model *model, int piece, tdm_workspace *workspace);

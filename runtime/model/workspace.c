@@ -36,10 +36,11 @@ static tdm_status open_replica(tdm_model *model, const tdm_plan *plan, tdm_works
     return status;
 }
 
-static tdm_status open_parts(tdm_model *model, const tdm_plan *plan, tdm_workspace *w) {
+static tdm_status open_parts(tdm_model *model, int piece, const tdm_plan *plan, tdm_workspace *w) {
     const size_t rows = (size_t)plan->options.rows, width = (size_t)model->transform.channels * model->transform.plane;
     TDM_TRY(open_replica(model, plan, w));
     TDM_TRY(tdm__prepare_wait(w->replica)); /* ends its thread, and the first call waits for nothing */
+    TDM_TRY(tdm__model_pack(model, piece, w));
     TDM_TRY(tdm__new(model->host, &w->ready, rows * width, sizeof(*w->ready), "samples"));
     TDM_TRY(tdm__new(model->host, &w->position, rows, sizeof(*w->position), "samples"));
     for (size_t i = 0; i < rows; i++) w->position[i] = (int64_t)i;
@@ -56,7 +57,7 @@ tdm_status tdm__workspace_take(tdm_model *model, int piece, tdm_workspace **out)
     if (w != NULL) return TDM_OK;
     TDM_TRY(tdm__model_plan(model, piece, &plan));
     TDM_TRY(tdm__new(model->host, &w, 1, sizeof(*w), "workspace of a model"));
-    TDM_TRY_ELSE(open_parts(model, plan, w), tdm__workspace_close(model, w));
+    TDM_TRY_ELSE(open_parts(model, piece, plan, w), tdm__workspace_close(model, w));
     *out = w;
     return TDM_OK;
 }

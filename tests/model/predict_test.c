@@ -99,6 +99,23 @@ static tdm_graph *branches(void) {
     return g;
 }
 
+/* Convolutions of 1, 16 and 32 channels over 4 x 4 points. */
+static tdm_graph *convolutions(void) {
+    tdm_graph *g = NULL;
+    tdm_value v = -1;
+    must(tdm_graph_new(&g, NULL) == TDM_OK);
+    must(tdm_graph_input(g, 3, (const int64_t[]){1, 4, 4}, &v) == TDM_OK);
+    const tdm_attr attrs[2][3] = {{{"out", "16", {0}}, {"kernel", "3", {0}}, {"padding", "1", {0}}},
+                                  {{"out", "32", {0}}, {"kernel", "3", {0}}, {"padding", "1", {0}}}};
+    for (int i = 0; i < 2; i++) {
+        must(tdm_graph_add(g, "conv2d", NULL, &v, 1, attrs[i], 3, &v) == TDM_OK);
+        v = add(g, "relu", NULL, v, NULL, NULL);
+    }
+    v = add(g, "linear", NULL, add(g, "flatten", NULL, v, NULL, NULL), "out", "3");
+    must(tdm_graph_finish(g, v) == TDM_OK);
+    return g;
+}
+
 TEST(predicts_what_the_run_predicts) {
     tdm_job job;
     api_job(&job);
@@ -200,6 +217,37 @@ TEST(memory_is_borrowed) {
     CHECK(memcmp(got, wanted, ROWS * 3 * sizeof(float)) == 0);
     free(all);
     CHECK(remove(own) == 0);
+    tdm_graph_free(graph);
+}
+
+/* A convolution reads its weights in blocks of channels, where the processor has any: once for all calls and numbers of
+ * rows, or, where the blocks differ, once for each of these. */
+TEST(weights_are_packed_once) {
+    enum { WEIGHTS = 32 * 16 * 9 * (int)sizeof(float) };
+    char step[300];
+    tdm_job job;
+    tdm_graph *graph = convolutions();
+    api_job(&job);
+    tdm_run *run = train(&job, graph, step);
+    fill(16);
+    for (int64_t i = 0; i < ROWS; i++) REQUIRE_OK(tdm_run_predict(run, x + i * 16, 1, wanted + i * 3));
+    tdm_run_close(run);
+    char weights[340];
+    snprintf(weights, sizeof(weights), "%s/model.safetensors", step);
+    tdm_model *model = open_model(weights);
+    size_t first = 0;
+    for (int round = 0; round < 2; round++) {
+        tdm_model_info info = TDM_MODEL_INFO_INIT;
+        for (int64_t i = 0; i < ROWS; i++)
+            CHECK_OK(tdm_model_predict(model, TDM_INPUT_READY, x + i * 16, 1, got + i * 3));
+        CHECK(memcmp(got, wanted, ROWS * 3 * sizeof(float)) == 0);
+        CHECK_OK(tdm_model_predict(model, TDM_INPUT_READY, x, ROWS, got));
+        CHECK_OK(tdm_model_get_info(model, &info));
+        if (round == 0) first = info.packed_bytes;
+        CHECK_INT(info.packed_bytes, first);
+    }
+    CHECK(first == 0 || (first >= WEIGHTS && first <= 6 * (WEIGHTS + WEIGHTS / 4)));
+    tdm_model_close(model);
     tdm_graph_free(graph);
 }
 
@@ -327,5 +375,6 @@ TEST(an_average_is_what_is_exported) {
 }
 
 TEST_MAIN(test_folder_make(folder); make_file(); RUN(predicts_what_the_run_predicts); RUN(branches_have_a_text);
-          RUN(samples_are_transformed); RUN(memory_is_borrowed); RUN(says_what_it_is); RUN(threads_share_a_model);
-          RUN(some_models_have_no_text); RUN(an_average_is_what_is_exported); test_folder_remove(folder);)
+          RUN(samples_are_transformed); RUN(memory_is_borrowed); RUN(weights_are_packed_once); RUN(says_what_it_is);
+          RUN(threads_share_a_model); RUN(some_models_have_no_text); RUN(an_average_is_what_is_exported);
+          test_folder_remove(folder);)

@@ -75,18 +75,22 @@ static float one_point(const tdm_conv_direct *conv, const float *in, const float
     return sum;
 }
 
-static void check_points(const tdm_conv_direct *conv, bool biased) {
+static bool is_wrong(float wanted, float got, bool clamps) {
+    return got != (clamps && wanted < 0.0f ? 0.0f : wanted);
+}
+
+static void check_points(const tdm_conv_direct *conv, bool biased, bool clamps) {
     const int64_t count = length(conv->rows, conv->out_blocks, conv->out);
     float *in = numbers(length(conv->rows, conv->in_blocks, conv->in), 1), *out = numbers(count, 2);
     float *weights = numbers(weight_count(conv), 3), *bias = numbers(conv->out_blocks * BLOCK, 4);
     int64_t wrong = 0, seen = 0;
-    lanes()->points(conv, out, in, weights, biased ? bias : NULL);
+    lanes()->points(conv, out, in, weights, biased ? bias : NULL, clamps);
     for (int64_t n = 0; n < conv->rows; n++)
         for (int64_t o = 0; o < conv->out_blocks * BLOCK; o++)
             for (int64_t p = 0; p < conv->out[0]; p++)
                 for (int64_t q = 0; q < conv->out[1]; q++, seen++)
-                    wrong += one_point(conv, in, weights, biased ? bias : NULL, n, (const int64_t[]){p, q}, o) !=
-                             out[at(conv->out_blocks, conv->out, n, o / BLOCK, p, q) + o % BLOCK];
+                    wrong += is_wrong(one_point(conv, in, weights, biased ? bias : NULL, n, (const int64_t[]){p, q}, o),
+                                      out[at(conv->out_blocks, conv->out, n, o / BLOCK, p, q) + o % BLOCK], clamps);
     CHECK_INT(wrong, 0);
     CHECK_INT(seen, count);
     free(in), free(out), free(weights), free(bias);
@@ -186,8 +190,8 @@ TEST(points_are_the_promised_sums) {
         const tdm_conv_direct conv = forward_of(&shapes[i]);
         if (tdm__conv_direct_group(&conv).count == 0) continue;
         cut++;
-        check_points(&conv, false);
-        check_points(&conv, true);
+        check_points(&conv, false, false);
+        check_points(&conv, true, true);
     }
     CHECK_INT(cut, 17);
 }
@@ -198,7 +202,7 @@ TEST(gradients_of_points_are_the_promised_sums) {
         const tdm_conv_direct forward = forward_of(&shapes[i]), conv = tdm__conv_direct_data(&forward);
         if (conv.stride[0] != 1 || conv.out_blocks % 2 != 0 || tdm__conv_direct_group(&conv).count == 0) continue;
         cut++;
-        check_points(&conv, false);
+        check_points(&conv, false, false);
     }
     CHECK_INT(cut, 5);
 }

@@ -68,7 +68,7 @@ link() { # PROGRAM SOURCE...
         "${@:2}" "${objects[@]/#/../build/}" "$build/lib/libtandem.a" -lyaml -lxxhash -ldl -lm -pthread)
     ../"$1" >../out 2>&1 || fail "$1 does not pass: $(cat ../out)"
 }
-link conformance tests/ops/op_conformance.c tests/ops/op_conform.c tests/ops/op_driver.c tests/ops/op_data.c
+link conformance tests/ops/op_conformance.c tests/ops/op_conform.c tests/ops/op_driver.c tests/ops/op_compare.c tests/ops/op_data.c
 link optim_test tests/ops/optim_test.c
 link loss_test tests/ops/loss_test.c
 echo "ok     new_op"

@@ -254,9 +254,32 @@ static tdm_status run_pass(const run *r, tdm_status (*pass)(const tdm_kernel_arg
     return status;
 }
 
+/* With the first parameter in the kernel's own layout, and nowhere else, forward writes the same bits again. */
+static tdm_status forward_packed(run *r) {
+    const size_t bytes = r->kernel->packed_bytes != NULL ? r->kernel->packed_bytes(r->args.state) : 0;
+    const tdm_kernel_args plain = r->args;
+    if (bytes == 0 || r->in_place) return TDM_OK;
+    void *y = op_take((size_t)r->y_count * r->size);
+    memcpy(y, r->args.y, (size_t)r->y_count * r->size);
+    memset(r->args.y, OP_DIRT, (size_t)r->y_count * r->size);
+    r->args.packed = op_memory_new(&r->memory, bytes, "packed");
+    tdm_status status = run_pass(r, r->kernel->pack);
+    r->args.param[0] = NULL;
+    r->args.param_bf16[0] = NULL;
+    if (status == TDM_OK) status = run_pass(r, r->kernel->forward);
+    if (status == TDM_OK && memcmp(r->args.y, y, (size_t)r->y_count * r->size) != 0) {
+        fprintf(stderr, "  packed: not forward's y\n");
+        tdm_test_failures++;
+    }
+    free(y);
+    r->args = plain;
+    return status;
+}
+
 static tdm_status forward(run *r) {
     r->args.scratch = r->scratch_forward;
     tdm_status status = run_pass(r, r->kernel->forward);
+    if (status == TDM_OK) status = forward_packed(r);
     op_memory_check(&r->memory, "forward");
     for (int i = r->in_place ? 1 : 0; i < r->desc.input_count; i++)
         check_same(r, r->x[i], r->data->x[i], &r->desc.x[i], r->desc.x_layout[i], "forward");
@@ -517,84 +540,4 @@ void op_result_close(op_result *result) {
     for (int i = 0; i < TDM_MAX_PARAMS; i++) free(result->dparam[i]);
     for (int i = 0; i < TDM_MAX_BUFFERS; i++) free(result->buffer[i]);
     *result = (op_result){0};
-}
-
-/* ---- comparing ---- */
-
-/* bf16: got was rounded in the end, want was not. */
-static bool near(const char *what, const float *got, const float *want, int64_t count, double tolerance, bool bf16) {
-    const double half_a_step = bf16 && tolerance > 0 ? 1.0 / 256 : 0;
-    double scale = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (isfinite(want[i]) && fabs((double)want[i]) > scale) scale = fabs((double)want[i]);
-    for (int64_t i = 0; i < count; i++) {
-        float wanted = want[i];
-        if (bf16 && tolerance == 0) op_round(&wanted, 1);
-        bool same = got[i] == wanted || (isnan(got[i]) && isnan(wanted));
-        double most = tolerance * scale + half_a_step * fabs((double)wanted);
-        if (same || fabs((double)got[i] - (double)wanted) <= most) continue;
-        fprintf(stderr, "%s[%lld] is %.9g, wanted %.9g; largest %.9g, tolerance %g of it\n", what, (long long)i,
-                (double)got[i], (double)wanted, scale, tolerance);
-        tdm_test_failures++;
-        return false;
-    }
-    return true;
-}
-
-bool op_near(const char *what, const float *got, const float *want, int64_t count, double tolerance) {
-    return near(what, got, want, count, tolerance, false);
-}
-
-/* Floats were added in some order: 16 roundings of the largest sum that could have been on the way. */
-static bool sums_near(const op_data *data, const op_result *got, const op_result *want) {
-    const int64_t channels = got->channels, points = data->x_shape.dim[2] * data->x_shape.dim[3];
-    for (int64_t c = 0; c < channels && got->sums != NULL; c++) {
-        double sum = 0, most = 0;
-        for (int64_t i = c * points; i < want->x_count[0]; i += channels * points) {
-            for (int64_t k = 0; k < points; k++) {
-                sum += (double)want->dx[0][i + k];
-                most += fabs((double)want->dx[0][i + k]);
-            }
-        }
-        if (fabs((double)got->sums[c] - sum) <= 16 * (double)(FLT_EPSILON / 2) * most) continue;
-        fprintf(stderr, "sums[%lld] is %.9g, wanted %.9g\n", (long long)c, (double)got->sums[c], sum);
-        tdm_test_failures++;
-        return false;
-    }
-    return true;
-}
-
-static bool results_near(const op_data *data, const op_result *got, const op_result *want, double tolerance,
-                         bool bf16) {
-    bool all = near("y", got->y, want->y, want->y_count, tolerance, bf16);
-    for (int i = 0; i < TDM_MAX_INPUTS; i++)
-        if (got->dx[i] != NULL && want->dx[i] != NULL)
-            all = near("dx", got->dx[i], want->dx[i], want->x_count[i], tolerance, bf16) && all;
-    all = sums_near(data, got, want) && all;
-    for (int i = 0; i < data->infer.param_count; i++)
-        if (want->dparam[i] != NULL)
-            all = op_near(data->infer.param[i].suffix, got->dparam[i], want->dparam[i], data->param_count[i],
-                          tolerance) &&
-                  all;
-    for (int i = 0; i < data->infer.buffer_count; i++)
-        if (want->buffer[i] != NULL)
-            all = op_near(data->infer.buffer[i].suffix, got->buffer[i], want->buffer[i], data->buffer_count[i],
-                          tolerance) &&
-                  all;
-    if (got->counter != want->counter) {
-        fprintf(stderr, "num_batches_tracked is %lld, wanted %lld\n", (long long)got->counter,
-                (long long)want->counter);
-        tdm_test_failures++;
-        all = false;
-    }
-    if (!all) fprintf(stderr, "  in %s\n", op_data_name(data));
-    return all;
-}
-
-bool op_results_near(const op_data *data, const op_result *got, const op_result *want, double tolerance) {
-    return results_near(data, got, want, tolerance, false);
-}
-
-bool op_results_near_bf16(const op_data *data, const op_result *got, const op_result *want, double tolerance) {
-    return results_near(data, got, want, tolerance, true);
 }

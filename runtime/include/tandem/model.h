@@ -60,9 +60,10 @@ typedef struct tdm_model_info {
     const char *origin;                /* of an exported file: run, step, hash of the parameters; NULL: not said */
     const char *text;                  /* the model as YAML */
     size_t used_bytes, copied_bytes;   /* of the weights: used where they lie in the file, copied when it was opened */
+    size_t packed_bytes;               /* of weights in the layouts of kernels, so far: see runtime/docs/models.md */
 } tdm_model_info;
 #define TDM_MODEL_INFO_INIT \
-    { sizeof(tdm_model_info), 0, {0, 0, 0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0 }
+    { sizeof(tdm_model_info), 0, {0, 0, 0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0 }
 TDM_API tdm_status tdm_model_get_info(const tdm_model *model, tdm_model_info *out);
 /* Returns the name of a class; NULL if it has none. Owned by the model. */
 TDM_API const char *tdm_model_class_name(const tdm_model *model, int64_t index);

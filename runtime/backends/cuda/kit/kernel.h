@@ -32,6 +32,8 @@
         .recompute = NULL,                                         \
         .algorithms = NULL,                                        \
         .takes_bf16 = true,                                        \
+        .packed_bytes = NULL,                                      \
+        .pack = NULL,                                              \
     }
 #define TDM_CUDA_LOSS(name)                              \
     extern "C" const tdm_loss_kernel tdm__##name##_cuda; \

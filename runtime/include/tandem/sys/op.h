@@ -199,6 +199,7 @@ typedef struct tdm_kernel_args {
     float *buffer[TDM_MAX_BUFFERS]; /* float buffers */
     int64_t *counter;               /* the is_counter buffer, or NULL */
     void *saved;                    /* NULL in plans for predictions */
+    void *packed;                   /* param[0] as `pack` wrote it; NULL: it has not been packed */
     void *scratch;
     /* false: the rules of evaluation. Backward, too, meets false, and then nothing was saved: in training a node with
      * buffers has these rules if all its parameters are frozen. */
@@ -255,6 +256,12 @@ typedef struct tdm_kernel {
     /* In bf16 it reads and writes 16-bit numbers. For other kernels the executor widens what they read to floats and
      * rounds what they write: the numbers are the same, at the cost of more passes over memory. */
     bool takes_bf16;
+    /* Optional, both or neither, for models whose parameters do not change any more: forward of this state brings
+     * param[0] into another layout, which takes so many bytes; 0: it reads it as it lies. `pack` does that once, into
+     * args->packed, which begins on a line of 64 bytes; forward then reads args->packed and not param[0], with the same
+     * bits. It has the args of forward, and reads none of x. */
+    size_t (*packed_bytes)(const void *state);
+    tdm_status (*pack)(const tdm_kernel_args *args);
 } tdm_kernel;
 
 /* ---- losses ---- */
