@@ -152,20 +152,20 @@ int64_t tdm__conv_workers_of(const tdm_conv_plans *p, const tdm_kernel_desc *des
 }
 
 tdm_conv_offsets tdm__conv_offsets_of(const tdm_conv_plans *p, const tdm_kernel_desc *desc, int64_t rows) {
-    const bool backward = p->pass[TDM_DNNL_BACKWARD_WEIGHTS] != NULL;
+    const bool backward = desc->training && p->pass[TDM_DNNL_BACKWARD_WEIGHTS] != NULL;
     size_t weights = 0, pad = 0, worker_pad = 0;
-    for (int i = 0; i < TDM_CONV_PASSES; i++) {
+    for (int i = 0; i < (desc->training ? TDM_CONV_PASSES : TDM_DNNL_BACKWARD_DATA); i++) {
         if (p->pass[i] != NULL) worker_pad = tdm__larger(worker_pad, tdm__dnnl_scratchpad_bytes(p->pass[i]));
         if (p->reorder[i] == NULL) continue;
         pad = tdm__larger(pad, tdm__dnnl_scratchpad_bytes(p->reorder[i]));
         if (i != TDM_DNNL_BACKWARD_WEIGHTS) weights = tdm__larger(weights, tdm__conv_weight_bytes(p, (tdm_dnnl_pass)i));
     }
-    const size_t gradient = tdm__conv_weight_bytes(p, TDM_DNNL_BACKWARD_WEIGHTS);
+    const size_t gradient = backward ? tdm__conv_weight_bytes(p, TDM_DNNL_BACKWARD_WEIGHTS) : 0;
     tdm_conv_offsets at = {.sum = tdm__dnnl_round(weights)};
-    at.pad = at.sum + (p->reorder[TDM_DNNL_BACKWARD_WEIGHTS] != NULL ? tdm__dnnl_round(gradient) : 0);
+    at.pad = at.sum + (backward && p->reorder[TDM_DNNL_BACKWARD_WEIGHTS] != NULL ? tdm__dnnl_round(gradient) : 0);
     at.workers = at.pad + tdm__dnnl_round(pad);
     at.bias_part = at.part + tdm__dnnl_round(gradient);
-    at.masked = at.bias_part + tdm__dnnl_round((size_t)desc->y.dim[1] * sizeof(float));
+    at.masked = at.bias_part + (backward ? tdm__dnnl_round((size_t)desc->y.dim[1] * sizeof(float)) : 0);
     at.worker_pad = at.masked + (backward && tdm_has_epilogue(desc, TDM_EPILOGUE_RELU)
                                      ? tdm__dnnl_round(tdm__dnnl_bytes(tdm__dnnl_ref(&p->y)))
                                      : 0);

@@ -41,6 +41,7 @@ static tdm_status open_parts(tdm_model *model, int piece, const tdm_plan *plan, 
     TDM_TRY(open_replica(model, plan, w));
     TDM_TRY(tdm__prepare_wait(w->replica)); /* ends its thread, and the first call waits for nothing */
     TDM_TRY(tdm__model_pack(model, piece, w));
+    if (model->compute.rest != NULL) model->compute.rest();
     TDM_TRY(tdm__new(model->host, &w->ready, rows * width, sizeof(*w->ready), "samples"));
     TDM_TRY(tdm__new(model->host, &w->position, rows, sizeof(*w->position), "samples"));
     for (size_t i = 0; i < rows; i++) w->position[i] = (int64_t)i;

@@ -42,6 +42,7 @@ static tdm_status open_cpu(tdm_compute *out, const tdm_host *host, const tdm_com
     }
     out->device = &tdm_cpu_device;
     out->share = module != NULL ? module->share : NULL;
+    out->rest = module != NULL ? module->rest : NULL;
     return join(&out->kernels, host, module != NULL ? module->kernels : NULL, tdm_builtin_kernels);
 }
 

@@ -123,8 +123,13 @@ static double best_of(tdm_status (*run)(const tdm_kernel_args *), const tdm_kern
 
 /* Shapes and parameters: from the op's definition, or of the input for reorder. */
 static bool describe(const bench_case *c, int threads, bool fast, op_data *data, tdm_kernel_desc *desc) {
-    *desc = (tdm_kernel_desc){
-        .op = c->op, .input_count = 1, .threads = threads, .fast = fast, .x_layout = {c->x}, .y_layout = c->y};
+    *desc = (tdm_kernel_desc){.op = c->op,
+                              .input_count = 1,
+                              .threads = threads,
+                              .fast = fast,
+                              .training = true,
+                              .x_layout = {c->x},
+                              .y_layout = c->y};
     if (strcmp(c->op, "reorder") == 0) {
         desc->x[0] = (tdm_shape){4, {c->test.rows, c->test.input.dim[0], c->test.input.dim[1], c->test.input.dim[2]}};
         desc->y = desc->x[0];

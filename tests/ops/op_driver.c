@@ -57,6 +57,7 @@ static bool describe(run *r) {
                                 .param_count = data->infer.param_count + r->setting->biased,
                                 .buffer_count = data->infer.buffer_count,
                                 .y = data->y_shape,
+                                .training = r->setting->training,
                                 .replicas = r->setting->replicas > 1 ? r->setting->replicas : 1,
                                 .threads = r->setting->threads > 0 ? r->setting->threads : 1,
                                 .fast = r->setting->fast,

@@ -30,4 +30,5 @@ const tdm_module tdm_module_v1 = {
     .init = tdm__module_init,
     .kernels = tdm__dnnl_kernels,
     .share = tdm__dnnl_share,
+    .rest = tdm__dnnl_rest,
 };

@@ -18,6 +18,9 @@ tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what);
 /* Checks that there is memory for what oneDNN makes next; dnnl_out_of_memory if not. Call it first. */
 dnnl_status_t tdm__dnnl_room(void);
 
+/* As tdm_module.rest. */
+void tdm__dnnl_rest(void);
+
 /* The settings of the calling thread that oneDNN needs, set around everything that oneDNN makes or runs, and restored
  * afterwards.
  *

@@ -38,6 +38,8 @@ typedef struct tdm_module {
     const struct tdm_image_ops *image;         /* pictures; NULL: none */
     const struct tdm_transport_ops *transport; /* messages between hosts; NULL: none */
     tdm_share *share;                          /* how kernels on the CPU share their work; NULL: they do not */
+    /* Optional: nothing more is prepared for now, so memory that only preparing needs may go. Any thread. */
+    void (*rest)(void);
 } tdm_module;
 
 TDM_END_DECLS
