@@ -53,6 +53,8 @@ int tdm__tensor_file_count(const tdm_tensor_file *file);
 const tdm_tensor *tdm__tensor_file_get(const tdm_tensor_file *file, int index);         /* in order of offset */
 const tdm_tensor *tdm__tensor_file_find(const tdm_tensor_file *file, const char *name); /* NULL if absent */
 tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to);
+/* Where the file is open, to be mapped; -1: it is in memory. The tensors lie at their file_offset. */
+int tdm__tensor_file_descriptor(const tdm_tensor_file *file, uint64_t *bytes);
 /* NULL: the file does not have it. Those about data are JSON. Borrowed. */
 const char *tdm__tensor_file_note(const tdm_tensor_file *file, tdm_note note);
 void tdm__tensor_file_close(tdm_tensor_file *file);

@@ -93,6 +93,11 @@ tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *
     return tdm__tensor_file_take(file, to, tensor->bytes, tensor->file_offset);
 }
 
+int tdm__tensor_file_descriptor(const tdm_tensor_file *file, uint64_t *bytes) {
+    *bytes = file->bytes;
+    return file->fd;
+}
+
 static size_t first_negative(const float *x, size_t count) {
     size_t at = 0;
     while (at < count && !(x[at] < 0)) at++;

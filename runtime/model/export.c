@@ -18,7 +18,7 @@ typedef struct exporting {
     bool is_average;
     tdm_config *config; /* of the text of the model */
     tdm_tensor *tensor;
-    char *bytes; /* of all tensors */
+    tdm_map map; /* of that file */
 } exporting;
 
 /* A checked configuration in *out. */
@@ -68,17 +68,16 @@ static tdm_status read_model(exporting *e) {
     return status;
 }
 
-static tdm_status read_tensors(exporting *e) {
+/* They are written from where the file is mapped. */
+static tdm_status map_tensors(exporting *e) {
     const int count = tdm__tensor_file_count(e->file);
-    size_t bytes = 0, at = 0;
-    for (int i = 0; i < count; i++) bytes += tdm__tensor_file_get(e->file, i)->bytes;
+    uint64_t bytes;
+    const int fd = tdm__tensor_file_descriptor(e->file, &bytes);
     TDM_TRY(tdm__zone_new(&e->zone, &e->tensor, (size_t)count, sizeof(*e->tensor)));
-    TDM_TRY(tdm__new_pages(e->host, &e->bytes, bytes, "the weights to export"));
+    TDM_TRY(tdm__map_descriptor(&e->map, fd, bytes, tdm__ckpt_path(e->ckpt)));
     for (int i = 0; i < count; i++) {
         e->tensor[i] = *tdm__tensor_file_get(e->file, i);
-        TDM_TRY(tdm__tensor_file_read(e->file, &e->tensor[i], e->bytes + at));
-        e->tensor[i].data = e->bytes + at;
-        at += e->tensor[i].bytes;
+        e->tensor[i].data = (const char *)e->map.bytes + e->tensor[i].file_offset;
     }
     return TDM_OK;
 }
@@ -157,7 +156,7 @@ static tdm_status export_all(exporting *e, const char *from, const char *to, tdm
     TDM_TRY(tdm__ckpt_open_any(&e->ckpt, e->host, from));
     TDM_TRY(choose_file(e));
     TDM_TRY(read_model(e));
-    TDM_TRY(read_tensors(e));
+    TDM_TRY(map_tensors(e));
     tdm__text_init(&origin, e->host);
     tdm_status status = print_origin(e, &origin);
     if (status == TDM_OK) status = write(e, to, origin.data, report);
@@ -176,7 +175,7 @@ tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *
     tdm_status status = export_all(&e, from, to, &text);
     if (status == TDM_OK && report != NULL) status = tdm__text_take_public(&text, report);
     tdm__text_deinit(&text);
-    tdm__delete_pages(host, e.bytes);
+    tdm__map_close(&e.map);
     tdm_config_free(e.config);
     tdm__ckpt_close(e.ckpt);
     tdm__zone_deinit(&e.zone);
