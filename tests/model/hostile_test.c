@@ -149,6 +149,24 @@ static void put(const void *bytes, size_t count) {
     fclose(to);
 }
 
+/* Other tools save weights in 16 bits. */
+TEST(weights_of_16_bits_are_refused) {
+    static const char *const types[] = {"BF16", "F16"};
+    for (int i = 0; i < 2; i++) {
+        char header[512];
+        const int length =
+            snprintf(header + 8, sizeof(header) - 8,
+                     "{\"__metadata__\":{\"tandem.model\":\"tandem: 1\\nname: small\\nmodel: {input: [2], "
+                     "layers: [{linear: {name: fc, out: 3, bias: false}}]}\"},\"fc.weight\":"
+                     "{\"dtype\":\"%s\",\"shape\":[3,2],\"data_offsets\":[0,12]}}",
+                     types[i]);
+        for (int k = 0; k < 8; k++) header[k] = (char)((uint64_t)length >> (8 * k));
+        memset(header + 8 + length, 0, 12);
+        put(header, 8 + (size_t)length + 12);
+        check_refused(TDM_E_CHECKPOINT, i == 0 ? "'fc.weight' must be F32, it is BF16" : "it is F16");
+    }
+}
+
 TEST(files_that_are_cut_short) {
     static char all[4096];
     write_file(tensors, 2, SMALL, NULL);
@@ -193,5 +211,5 @@ TEST(files_with_other_bytes) {
 
 TEST_MAIN(test_folder_make(folder); snprintf(path, sizeof(path), "%s/m.tandem", folder); RUN(good_files_open);
           RUN(texts_that_are_no_model); RUN(texts_lead_nowhere); RUN(tensors_that_are_others);
-          RUN(classes_that_are_none); RUN(models_that_need_a_batch); RUN(files_that_are_cut_short);
-          RUN(files_with_other_bytes); test_folder_remove(folder);)
+          RUN(classes_that_are_none); RUN(models_that_need_a_batch); RUN(weights_of_16_bits_are_refused);
+          RUN(files_that_are_cut_short); RUN(files_with_other_bytes); test_folder_remove(folder);)
