@@ -2,6 +2,7 @@
 #include "ops/adaptive_avgpool1d/adaptive_avgpool1d.h"
 
 #include "ops/ops.h"
+#include "ops/onnx/window_onnx.h"
 #include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
@@ -19,6 +20,10 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    return tdm__onnx_even_windows(to, layer, "AveragePool", 1);
+}
+
 const tdm_op_def tdm__adaptive_avgpool1d_op = {
     .name = "adaptive_avgpool1d",
     .also_called = "adaptive_avg_pool1d",
@@ -30,4 +35,5 @@ const tdm_op_def tdm__adaptive_avgpool1d_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_adaptive_avgpool1d_attrs),
     .infer = infer,
+    .onnx = onnx,
 };

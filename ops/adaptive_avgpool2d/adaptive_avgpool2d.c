@@ -2,6 +2,7 @@
 #include "ops/adaptive_avgpool2d/adaptive_avgpool2d.h"
 
 #include "ops/ops.h"
+#include "ops/onnx/window_onnx.h"
 #include "runtime/base/field/field_rows.h"
 #include "ops/window.h"
 
@@ -22,6 +23,10 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    return tdm__onnx_even_windows(to, layer, "AveragePool", 2);
+}
+
 const tdm_op_def tdm__adaptive_avgpool2d_op = {
     .name = "adaptive_avgpool2d",
     .also_called = "global_avg_pool adaptive_avg_pool2d",
@@ -32,4 +37,5 @@ const tdm_op_def tdm__adaptive_avgpool2d_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_adaptive_avgpool2d_attrs),
     .infer = infer,
+    .onnx = onnx,
 };

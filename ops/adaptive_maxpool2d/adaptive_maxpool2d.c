@@ -2,6 +2,7 @@
 #include "ops/adaptive_maxpool2d/adaptive_maxpool2d.h"
 
 #include "ops/ops.h"
+#include "ops/onnx/window_onnx.h"
 #include "ops/window.h"
 #include "runtime/base/field/field_rows.h"
 
@@ -26,6 +27,10 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    return tdm__onnx_even_windows(to, layer, "MaxPool", 2);
+}
+
 const tdm_op_def tdm__adaptive_maxpool2d_op = {
     .name = "adaptive_maxpool2d",
     .also_called = "global_max_pool adaptive_max_pool2d",
@@ -36,4 +41,5 @@ const tdm_op_def tdm__adaptive_maxpool2d_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_adaptive_maxpool2d_attrs),
     .infer = infer,
+    .onnx = onnx,
 };

@@ -1,4 +1,5 @@
 /* add: definition. y = x0 + x1 + ..., for residual connections. */
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 
 static tdm_status infer(tdm_infer *infer) {
@@ -11,6 +12,16 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const char *sum = layer->x[0];
+    for (int i = 1; i < layer->input_count; i++) {
+        const char *next = i + 1 == layer->input_count ? layer->y : to->calls->value(to);
+        TDM_ONNX_NODE(to, "Add", next, sum, layer->x[i]);
+        sum = next;
+    }
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__add_op = {
     .name = "add",
     .also_called = "residual sum",
@@ -20,4 +31,5 @@ const tdm_op_def tdm__add_op = {
     .max_inputs = TDM_MAX_INPUTS,
     .flags = TDM_OP_IN_PLACE,
     .infer = infer,
+    .onnx = onnx,
 };

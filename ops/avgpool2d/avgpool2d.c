@@ -2,6 +2,7 @@
 #include "ops/avgpool2d/avgpool2d.h"
 
 #include "ops/ops.h"
+#include "ops/onnx/window_onnx.h"
 #include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
@@ -16,6 +17,20 @@ static tdm_status infer(tdm_infer *infer) {
     return tdm__pool_infer(infer, &attrs->pool);
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const tdm_avgpool2d_attrs *attrs = layer->attrs;
+    const bool pads = attrs->pool.padding[0] > 0 || attrs->pool.padding[1] > 0;
+    const bool counts = attrs->count_include_pad && pads;
+    if (tdm__onnx_pool(to, layer, "AveragePool", &attrs->pool, 2) && counts)
+        TDM_FAIL(
+            TDM_E_UNSUPPORTED,
+            "%s: ONNX does not have a last window that reaches beyond the padding (ceil_mode) where padding counts; "
+            "`count_include_pad: false` does without",
+            layer->layer);
+    to->calls->integer(to, "count_include_pad", counts);
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__avgpool2d_op = {
     .name = "avgpool2d",
     .also_called = "avgpool avg_pool2d",
@@ -26,4 +41,5 @@ const tdm_op_def tdm__avgpool2d_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_avgpool2d_attrs),
     .infer = infer,
+    .onnx = onnx,
 };

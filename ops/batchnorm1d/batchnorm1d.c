@@ -21,4 +21,5 @@ const tdm_op_def tdm__batchnorm1d_op = {
     .attrs_bytes = sizeof(tdm_batchnorm2d_attrs),
     .flags = TDM_OP_READS_X,
     .infer = infer,
+    .onnx = tdm__batchnorm2d_onnx,
 };

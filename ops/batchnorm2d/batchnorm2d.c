@@ -1,6 +1,7 @@
 /* batchnorm2d: definition. torch.nn.BatchNorm2d. */
 #include "ops/batchnorm2d/batchnorm2d.h"
 
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
@@ -62,6 +63,16 @@ static tdm_status infer(tdm_infer *infer) {
     return tdm__batchnorm2d_infer(infer, x->dim[1] * x->dim[2]);
 }
 
+tdm_status tdm__batchnorm2d_onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const tdm_batchnorm2d_attrs *attrs = layer->attrs;
+    if (!attrs->affine || !attrs->track_running_stats)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "%s: ONNX has it only with affine and track_running_stats", layer->layer);
+    TDM_ONNX_NODE(to, "BatchNormalization", layer->y, layer->x[0], layer->param[0], layer->param[1], layer->buffer[0],
+                  layer->buffer[1]);
+    to->calls->number(to, "epsilon", attrs->eps);
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__batchnorm2d_op = {
     .name = "batchnorm2d",
     .also_called = "bn batchnorm batch_norm",
@@ -73,4 +84,5 @@ const tdm_op_def tdm__batchnorm2d_op = {
     .attrs_bytes = sizeof(tdm_batchnorm2d_attrs),
     .flags = TDM_OP_READS_X,
     .infer = infer,
+    .onnx = tdm__batchnorm2d_onnx,
 };

@@ -1,6 +1,7 @@
 /* concat: definition. torch.cat. */
 #include "ops/concat/concat.h"
 
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
@@ -35,6 +36,12 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    to->calls->node(to, "Concat", layer->y, layer->input_count, layer->x);
+    to->calls->integer(to, "axis", tdm__concat_dim(layer->attrs, layer->input[0].ndim + 1));
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__concat_op = {
     .name = "concat",
     .also_called = "cat concatenate",
@@ -45,4 +52,5 @@ const tdm_op_def tdm__concat_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_concat_attrs),
     .infer = infer,
+    .onnx = onnx,
 };

@@ -1,6 +1,7 @@
 /* conv1d: definition. torch.nn.Conv1d, zero padding. */
 #include "ops/conv1d/conv1d.h"
 
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
@@ -53,6 +54,11 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const tdm_conv2d_attrs image = tdm__conv1d_image(layer->attrs);
+    return tdm__conv2d_onnx(to, layer, &image);
+}
+
 const tdm_op_def tdm__conv1d_op = {
     .name = "conv1d",
     .also_called = "conv_1d temporal_convolution",
@@ -64,4 +70,5 @@ const tdm_op_def tdm__conv1d_op = {
     .attrs_bytes = sizeof(tdm_conv1d_attrs),
     .flags = TDM_OP_READS_X | TDM_OP_ROUNDS_PARAMS,
     .infer = infer,
+    .onnx = onnx,
 };

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ops/ops.h"
+#include "ops/onnx/window_onnx.h"
 #include "runtime/base/field/field_rows.h"
 
 static const char *const padding_names[] = {"same", "valid", NULL};
@@ -66,6 +67,22 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+tdm_status tdm__conv2d_onnx(tdm_onnx *to, const tdm_onnx_layer *layer, const tdm_conv2d_attrs *attrs) {
+    const tdm_window window = tdm__conv2d_window(attrs);
+    const int64_t after[2] = {tdm__conv2d_padding_after(attrs, 0), tdm__conv2d_padding_after(attrs, 1)};
+    const int axes = attrs->is_series ? 1 : 2;
+    const char *x[1 + TDM_MAX_PARAMS];
+    to->calls->node(to, "Conv", layer->y, tdm__onnx_with_params(layer, layer->x[0], x), x);
+    tdm__onnx_window(to, &window, after, axes);
+    to->calls->integers(to, "dilations", axes, window.dilation + 2 - axes);
+    to->calls->integer(to, "group", attrs->groups);
+    return TDM_OK;
+}
+
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    return tdm__conv2d_onnx(to, layer, layer->attrs);
+}
+
 const tdm_op_def tdm__conv2d_op = {
     .name = "conv2d",
     .also_called = "conv convolution",
@@ -77,4 +94,5 @@ const tdm_op_def tdm__conv2d_op = {
     .attrs_bytes = sizeof(tdm_conv2d_attrs),
     .flags = TDM_OP_READS_X | TDM_OP_ROUNDS_PARAMS,
     .infer = infer,
+    .onnx = onnx,
 };

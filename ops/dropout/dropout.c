@@ -1,6 +1,7 @@
 /* dropout: definition. torch.nn.Dropout, but with tandem's own masks (see dropout.h). */
 #include "ops/dropout/dropout.h"
 
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
@@ -9,6 +10,8 @@ static const tdm_field fields[] = {
      HELP("probability that an element is dropped in training", "训练时丢弃每个数的概率")},
     {0},
 };
+
+TDM_ONNX_UNARY("Identity")
 
 const tdm_op_def tdm__dropout_op = {
     .name = "dropout",
@@ -20,4 +23,5 @@ const tdm_op_def tdm__dropout_op = {
     .attrs_bytes = sizeof(tdm_dropout_attrs),
     .flags = TDM_OP_IN_PLACE,
     .infer = tdm__infer_elementwise,
+    .onnx = onnx,
 };

@@ -1,6 +1,7 @@
 /* dropout2d: definition. torch.nn.Dropout2d, but with tandem's own masks (see dropout2d.h). */
 #include "ops/dropout2d/dropout2d.h"
 
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 #include "runtime/base/field/field_rows.h"
@@ -18,6 +19,8 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+TDM_ONNX_UNARY("Identity")
+
 const tdm_op_def tdm__dropout2d_op = {
     .name = "dropout2d",
     .also_called = "spatial_dropout dropout_2d",
@@ -29,4 +32,5 @@ const tdm_op_def tdm__dropout2d_op = {
     .attrs_bytes = sizeof(tdm_dropout_attrs),
     .flags = TDM_OP_IN_PLACE,
     .infer = infer,
+    .onnx = onnx,
 };

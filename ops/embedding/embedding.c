@@ -1,6 +1,7 @@
 /* embedding: definition. torch.nn.Embedding. */
 #include "ops/embedding/embedding.h"
 
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
@@ -38,6 +39,15 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    enum { INT64 = 7 }; /* of TensorProto */
+    const char *rows = to->calls->value(to);
+    TDM_ONNX_NODE(to, "Cast", rows, layer->x[0]);
+    to->calls->integer(to, "to", INT64);
+    TDM_ONNX_NODE(to, "Gather", layer->y, layer->param[0], rows);
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__embedding_op = {
     .name = "embedding",
     .also_called = "embed lookup",
@@ -49,4 +59,5 @@ const tdm_op_def tdm__embedding_op = {
     .attrs_bytes = sizeof(tdm_embedding_attrs),
     .flags = TDM_OP_READS_X,
     .infer = infer,
+    .onnx = onnx,
 };

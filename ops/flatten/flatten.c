@@ -1,4 +1,5 @@
 /* flatten: definition. torch.nn.Flatten: the same numbers as one row of features. */
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 
 static tdm_status infer(tdm_infer *infer) {
@@ -6,6 +7,8 @@ static tdm_status infer(tdm_infer *infer) {
     infer->flops = 0;
     return TDM_OK;
 }
+
+TDM_ONNX_UNARY("Flatten")
 
 const tdm_op_def tdm__flatten_op = {
     .name = "flatten",
@@ -16,4 +19,5 @@ const tdm_op_def tdm__flatten_op = {
     .max_inputs = 1,
     .flags = TDM_OP_ALIAS,
     .infer = infer,
+    .onnx = onnx,
 };

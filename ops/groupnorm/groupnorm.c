@@ -1,6 +1,9 @@
 /* groupnorm: definition. torch.nn.GroupNorm. */
 #include "ops/groupnorm/groupnorm.h"
 
+#include <string.h>
+
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
@@ -36,6 +39,35 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+/* A weight or a bias, with dimensions behind its channels. */
+static const char *per_channel(tdm_onnx *to, const tdm_onnx_layer *layer, int index) {
+    tdm_shape shape = {.ndim = layer->output.ndim, .dim = {layer->output.dim[0], 1, 1, 1, 1, 1}};
+    return to->calls->floats(to, &shape, layer->weight[index]);
+}
+
+/* Each group is normalised as a channel of its own. */
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const tdm_groupnorm_attrs *attrs = layer->attrs;
+    const int64_t grouped[] = {0, attrs->groups, -1}; /* 0: as it is */
+    int64_t back[1 + TDM_MAX_DIMS] = {0};
+    const char *v[4];
+    for (int i = 0; i < 4; i++) v[i] = to->calls->value(to);
+    memcpy(back + 1, layer->output.dim, (size_t)layer->output.ndim * sizeof(*back));
+    const char *ones = to->calls->value(to), *zeros = to->calls->value(to),
+               *count = to->calls->indices(to, 1, &attrs->groups);
+    TDM_ONNX_NODE(to, "ConstantOfShape", zeros, count);
+    TDM_ONNX_NODE(to, "Add", ones, zeros, tdm__onnx_scalar(to, 1.0f));
+    TDM_ONNX_NODE(to, "Reshape", v[0], layer->x[0], to->calls->indices(to, 3, grouped));
+    TDM_ONNX_NODE(to, "InstanceNormalization", v[1], v[0], ones, zeros);
+    to->calls->number(to, "epsilon", attrs->eps);
+    TDM_ONNX_NODE(to, "Reshape", layer->param_count > 0 ? v[2] : layer->y, v[1],
+                  to->calls->indices(to, 1 + layer->output.ndim, back));
+    if (layer->param_count == 0) return TDM_OK;
+    TDM_ONNX_NODE(to, "Mul", v[3], v[2], per_channel(to, layer, 0));
+    TDM_ONNX_NODE(to, "Add", layer->y, v[3], per_channel(to, layer, 1));
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__groupnorm_op = {
     .name = "groupnorm",
     .also_called = "gn group_norm",
@@ -47,4 +79,5 @@ const tdm_op_def tdm__groupnorm_op = {
     .attrs_bytes = sizeof(tdm_groupnorm_attrs),
     .flags = TDM_OP_READS_X,
     .infer = infer,
+    .onnx = onnx,
 };

@@ -1,5 +1,8 @@
 /* hardswish: definition. torch.nn.Hardswish. */
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
+
+TDM_ONNX_UNARY("HardSwish")
 
 const tdm_op_def tdm__hardswish_op = {
     .name = "hardswish",
@@ -10,4 +13,5 @@ const tdm_op_def tdm__hardswish_op = {
     .max_inputs = 1,
     .flags = TDM_OP_READS_X,
     .infer = tdm__infer_elementwise,
+    .onnx = onnx,
 };

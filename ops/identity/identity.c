@@ -1,4 +1,5 @@
 /* identity: definition. torch.nn.Identity: the same numbers. It costs nothing: the plan gives y the memory of x. */
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 
 static tdm_status infer(tdm_infer *infer) {
@@ -6,6 +7,8 @@ static tdm_status infer(tdm_infer *infer) {
     infer->flops = 0;
     return TDM_OK;
 }
+
+TDM_ONNX_UNARY("Identity")
 
 const tdm_op_def tdm__identity_op = {
     .name = "identity",
@@ -15,4 +18,5 @@ const tdm_op_def tdm__identity_op = {
     .max_inputs = 1,
     .flags = TDM_OP_ALIAS,
     .infer = infer,
+    .onnx = onnx,
 };

@@ -1,6 +1,7 @@
 /* layernorm: definition. torch.nn.LayerNorm. */
 #include "ops/layernorm/layernorm.h"
 
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
@@ -50,6 +51,18 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const tdm_layernorm_attrs *attrs = layer->attrs;
+    const int last = attrs->normalized_shape.count > 0 ? attrs->normalized_shape.count : 1;
+    const char *x[1 + TDM_MAX_PARAMS];
+    if (layer->param_count == 0)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "%s: ONNX has it only with a weight (elementwise_affine: true)", layer->layer);
+    to->calls->node(to, "LayerNormalization", layer->y, tdm__onnx_with_params(layer, layer->x[0], x), x);
+    to->calls->integer(to, "axis", -last);
+    to->calls->number(to, "epsilon", attrs->eps);
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__layernorm_op = {
     .name = "layernorm",
     .also_called = "ln layer_norm",
@@ -61,4 +74,5 @@ const tdm_op_def tdm__layernorm_op = {
     .attrs_bytes = sizeof(tdm_layernorm_attrs),
     .flags = TDM_OP_READS_X,
     .infer = infer,
+    .onnx = onnx,
 };

@@ -1,6 +1,7 @@
 /* leaky_relu: definition. torch.nn.LeakyReLU. */
 #include "ops/leaky_relu/leaky_relu.h"
 
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
@@ -9,6 +10,12 @@ static const tdm_field fields[] = {
      HELP("slope for x below 0 (at least 0)", "x 小于 0 时的斜率（不小于 0）")},
     {0},
 };
+
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    TDM_ONNX_NODE(to, "LeakyRelu", layer->y, layer->x[0]);
+    to->calls->number(to, "alpha", ((const tdm_leaky_relu_attrs *)layer->attrs)->negative_slope);
+    return TDM_OK;
+}
 
 const tdm_op_def tdm__leaky_relu_op = {
     .name = "leaky_relu",
@@ -21,4 +28,5 @@ const tdm_op_def tdm__leaky_relu_op = {
     .attrs_bytes = sizeof(tdm_leaky_relu_attrs),
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
     .infer = tdm__infer_elementwise,
+    .onnx = onnx,
 };

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
@@ -41,6 +42,22 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+/* Gemm takes matrices alone. */
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const char *x[1 + TDM_MAX_PARAMS];
+    if (layer->output.ndim == 1) {
+        to->calls->node(to, "Gemm", layer->y, tdm__onnx_with_params(layer, layer->x[0], x), x);
+        to->calls->integer(to, "transB", 1);
+        return TDM_OK;
+    }
+    const char *turned = to->calls->value(to);
+    const char *product = layer->param_count > 1 ? to->calls->value(to) : layer->y;
+    TDM_ONNX_NODE(to, "Transpose", turned, layer->param[0]);
+    TDM_ONNX_NODE(to, "MatMul", product, layer->x[0], turned);
+    if (layer->param_count > 1) TDM_ONNX_NODE(to, "Add", layer->y, product, layer->param[1]);
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__linear_op = {
     .name = "linear",
     .also_called = "fc dense",
@@ -52,4 +69,5 @@ const tdm_op_def tdm__linear_op = {
     .attrs_bytes = sizeof(tdm_linear_attrs),
     .flags = TDM_OP_READS_X | TDM_OP_ROUNDS_PARAMS | TDM_OP_WEIGHS_FEATURES,
     .infer = infer,
+    .onnx = onnx,
 };

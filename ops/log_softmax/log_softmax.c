@@ -1,4 +1,5 @@
 /* log_softmax: definition. torch.nn.LogSoftmax(1), over a number for each class. */
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 
 static tdm_status infer(tdm_infer *infer) {
@@ -13,6 +14,12 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    TDM_ONNX_NODE(to, "LogSoftmax", layer->y, layer->x[0]);
+    to->calls->integer(to, "axis", 1);
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__log_softmax_op = {
     .name = "log_softmax",
     .also_called = "LogSoftmax logsoftmax",
@@ -22,4 +29,5 @@ const tdm_op_def tdm__log_softmax_op = {
     .max_inputs = 1,
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* a row is read before it is written, and backward needs y alone */
     .infer = infer,
+    .onnx = onnx,
 };

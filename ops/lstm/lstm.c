@@ -1,9 +1,14 @@
 /* lstm: definition. torch.nn.LSTM with batch_first, in one direction. */
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "ops/recurrent/recurrent.h"
 
 static tdm_status infer(tdm_infer *infer) {
     return tdm__recurrent_infer(infer, 4);
+}
+
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    return tdm__recurrent_onnx(to, layer, false);
 }
 
 const tdm_op_def tdm__lstm_op = {
@@ -16,4 +21,5 @@ const tdm_op_def tdm__lstm_op = {
     .attrs_bytes = sizeof(tdm_recurrent_attrs),
     .flags = TDM_OP_READS_X,
     .infer = infer,
+    .onnx = onnx,
 };

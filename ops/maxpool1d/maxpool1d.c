@@ -2,6 +2,7 @@
 #include "ops/maxpool1d/maxpool1d.h"
 
 #include "ops/ops.h"
+#include "ops/onnx/window_onnx.h"
 #include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
@@ -30,6 +31,13 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const tdm_maxpool2d_attrs image = tdm__maxpool1d_image(layer->attrs);
+    (void)tdm__onnx_pool(to, layer, "MaxPool", &image.pool, 1);
+    to->calls->integers(to, "dilations", 1, image.pool.dilation + 1);
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__maxpool1d_op = {
     .name = "maxpool1d",
     .also_called = "max_pool1d",
@@ -40,4 +48,5 @@ const tdm_op_def tdm__maxpool1d_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_maxpool1d_attrs),
     .infer = infer,
+    .onnx = onnx,
 };

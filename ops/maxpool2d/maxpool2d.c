@@ -2,6 +2,7 @@
 #include "ops/maxpool2d/maxpool2d.h"
 
 #include "ops/ops.h"
+#include "ops/onnx/window_onnx.h"
 #include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
@@ -17,6 +18,13 @@ static tdm_status infer(tdm_infer *infer) {
     return tdm__pool_infer(infer, &attrs->pool);
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const tdm_pool_attrs *attrs = &((const tdm_maxpool2d_attrs *)layer->attrs)->pool;
+    (void)tdm__onnx_pool(to, layer, "MaxPool", attrs, 2);
+    to->calls->integers(to, "dilations", 2, tdm__pool_window(attrs).dilation);
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__maxpool2d_op = {
     .name = "maxpool2d",
     .also_called = "maxpool max_pool2d",
@@ -27,4 +35,5 @@ const tdm_op_def tdm__maxpool2d_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_maxpool2d_attrs),
     .infer = infer,
+    .onnx = onnx,
 };

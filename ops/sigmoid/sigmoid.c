@@ -1,5 +1,8 @@
 /* sigmoid: definition. torch.nn.Sigmoid. */
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
+
+TDM_ONNX_UNARY("Sigmoid")
 
 const tdm_op_def tdm__sigmoid_op = {
     .name = "sigmoid",
@@ -10,4 +13,5 @@ const tdm_op_def tdm__sigmoid_op = {
     .max_inputs = 1,
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
     .infer = tdm__infer_elementwise,
+    .onnx = onnx,
 };

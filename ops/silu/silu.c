@@ -1,5 +1,13 @@
 /* silu: definition. torch.nn.SiLU. */
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
+
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const char *gate = to->calls->value(to);
+    TDM_ONNX_NODE(to, "Sigmoid", gate, layer->x[0]);
+    TDM_ONNX_NODE(to, "Mul", layer->y, layer->x[0], gate);
+    return TDM_OK;
+}
 
 const tdm_op_def tdm__silu_op = {
     .name = "silu",
@@ -10,4 +18,5 @@ const tdm_op_def tdm__silu_op = {
     .max_inputs = 1,
     .flags = TDM_OP_READS_X,
     .infer = tdm__infer_elementwise,
+    .onnx = onnx,
 };

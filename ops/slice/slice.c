@@ -1,6 +1,7 @@
 /* slice: definition. x[:, start:end] of PyTorch. */
 #include "ops/slice/slice.h"
 
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
@@ -27,6 +28,14 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const tdm_slice_attrs *attrs = layer->attrs;
+    const int64_t end = attrs->start + layer->output.dim[0], axis = 1;
+    TDM_ONNX_NODE(to, "Slice", layer->y, layer->x[0], to->calls->indices(to, 1, &attrs->start),
+                  to->calls->indices(to, 1, &end), to->calls->indices(to, 1, &axis));
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__slice_op = {
     .name = "slice",
     .also_called = "narrow columns split",
@@ -37,4 +46,5 @@ const tdm_op_def tdm__slice_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_slice_attrs),
     .infer = infer,
+    .onnx = onnx,
 };

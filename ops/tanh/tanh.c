@@ -1,5 +1,8 @@
 /* tanh: definition. torch.nn.Tanh. */
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
+
+TDM_ONNX_UNARY("Tanh")
 
 const tdm_op_def tdm__tanh_op = {
     .name = "tanh",
@@ -9,4 +12,5 @@ const tdm_op_def tdm__tanh_op = {
     .max_inputs = 1,
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
     .infer = tdm__infer_elementwise,
+    .onnx = onnx,
 };

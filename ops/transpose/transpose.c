@@ -1,4 +1,5 @@
 /* transpose: definition. x.transpose(1, 2) of PyTorch. */
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 
 static tdm_status infer(tdm_infer *infer) {
@@ -10,6 +11,12 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    TDM_ONNX_NODE(to, "Transpose", layer->y, layer->x[0]);
+    to->calls->integers(to, "perm", 3, (const int64_t[]){0, 2, 1});
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__transpose_op = {
     .name = "transpose",
     .also_called = "permute swapaxes swap",
@@ -18,4 +25,5 @@ const tdm_op_def tdm__transpose_op = {
     .min_inputs = 1,
     .max_inputs = 1,
     .infer = infer,
+    .onnx = onnx,
 };

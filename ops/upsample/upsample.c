@@ -1,6 +1,7 @@
 /* upsample: definition. torch.nn.Upsample. */
 #include "ops/upsample/upsample.h"
 
+#include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 #include "runtime/base/field/field_rows.h"
@@ -44,6 +45,26 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
+/* The size is given, and the scale is that of both sizes: a scale that does not divide them is another one in ONNX. */
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const tdm_upsample_attrs *attrs = layer->attrs;
+    const bool bilinear = attrs->mode == TDM_UPSAMPLE_BILINEAR;
+    float scales[4] = {1, 1, 1, 1};
+    for (int axis = 0; axis < 2; axis++) {
+        const int64_t in = layer->input[0].dim[1 + axis], out = layer->output.dim[1 + axis];
+        scales[2 + axis] = isnan(attrs->scale) ? (float)out / (float)in : (float)attrs->scale;
+    }
+    const tdm_shape shape = {1, {4}};
+    TDM_ONNX_NODE(to, "Resize", layer->y, layer->x[0], "", to->calls->floats(to, &shape, scales));
+    to->calls->word(to, "mode", bilinear ? "linear" : "nearest");
+    to->calls->word(to, "coordinate_transformation_mode",
+                    !bilinear              ? "asymmetric"
+                    : attrs->align_corners ? "align_corners"
+                                           : "half_pixel");
+    if (!bilinear) to->calls->word(to, "nearest_mode", "floor");
+    return TDM_OK;
+}
+
 const tdm_op_def tdm__upsample_op = {
     .name = "upsample",
     .also_called = "interpolate resize upsample2d",
@@ -54,4 +75,5 @@ const tdm_op_def tdm__upsample_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_upsample_attrs),
     .infer = infer,
+    .onnx = onnx,
 };

@@ -9,6 +9,7 @@
 #include "runtime/base/text/json_write.h"
 #include "runtime/graph/graph.h"
 #include "runtime/model/model.h"
+#include "runtime/model/onnx/onnx.h"
 
 typedef struct exporting {
     const tdm_host *host;
@@ -132,26 +133,44 @@ static tdm_status print_origin(const exporting *e, tdm_text *out) {
     return TDM_OK;
 }
 
-static tdm_status write(const exporting *e, const char *to, const char *origin, tdm_text *report) {
+/* Writes the file; *bytes: its size. */
+typedef tdm_status (*writer)(const exporting *e, const char *to, const char *const note[TDM_NOTES], uint64_t *bytes);
+
+static tdm_status write_tensors(const exporting *e, const char *to, const char *const note[TDM_NOTES],
+                                uint64_t *bytes) {
     const tdm_ckpt_state *state = tdm__ckpt_state(e->ckpt);
-    const char *note[TDM_NOTES], *metadata[TDM_METADATA];
+    const char *metadata[TDM_METADATA];
     char step[TDM_METADATA_STEP];
+    tdm__tensor_metadata(metadata, step, state != NULL ? state->step : -1, note);
+    return tdm__tensor_file_write(e->host, &tdm__file_system, NULL, to, e->tensor, tdm__tensor_file_count(e->file),
+                                  metadata, NULL, NULL, bytes);
+}
+
+static tdm_status write_onnx(const exporting *e, const char *to, const char *const note[TDM_NOTES], uint64_t *bytes) {
+    tdm_onnx_source source = {.graph = tdm_config_graph(e->config),
+                              .name = tdm_config_job(e->config)->name,
+                              .tensor = e->tensor,
+                              .tensor_count = tdm__tensor_file_count(e->file)};
+    memcpy(source.note, note, sizeof(source.note));
+    return tdm__onnx_write(e->host, &source, to, bytes);
+}
+
+static tdm_status write(const exporting *e, writer run, const char *to, const char *origin, tdm_text *report) {
+    const tdm_ckpt_state *state = tdm__ckpt_state(e->ckpt);
+    const char *note[TDM_NOTES];
     uint64_t bytes;
     for (int i = 0; i < TDM_NOTES; i++) note[i] = tdm__tensor_file_note(e->file, (tdm_note)i);
     note[TDM_NOTE_ORIGIN] = origin;
-    tdm__tensor_metadata(metadata, step, state != NULL ? state->step : -1, note);
-    const int count = tdm__tensor_file_count(e->file);
-    TDM_TRY(
-        tdm__tensor_file_write(e->host, &tdm__file_system, NULL, to, e->tensor, count, metadata, NULL, NULL, &bytes));
+    TDM_TRY(run(e, to, note, &bytes));
     char size[32];
-    tdm__text_printf(report, "%d tensors, %lld parameters, %s", count,
+    tdm__text_printf(report, "%d tensors, %lld parameters, %s", tdm__tensor_file_count(e->file),
                      (long long)tdm_graph_param_count(tdm_config_graph(e->config)), tdm__print_bytes(size, bytes));
     if (state != NULL) tdm__text_printf(report, ", step %lld", (long long)state->step);
     if (e->is_average) tdm__text_puts(report, ", the average of the weights (train.ema)");
     return TDM_OK;
 }
 
-static tdm_status export_all(exporting *e, const char *from, const char *to, tdm_text *report) {
+static tdm_status export_all(exporting *e, writer run, const char *from, const char *to, tdm_text *report) {
     tdm_text origin;
     TDM_TRY(tdm__ckpt_open_any(&e->ckpt, e->host, from));
     TDM_TRY(choose_file(e));
@@ -159,12 +178,12 @@ static tdm_status export_all(exporting *e, const char *from, const char *to, tdm
     TDM_TRY(map_tensors(e));
     tdm__text_init(&origin, e->host);
     tdm_status status = print_origin(e, &origin);
-    if (status == TDM_OK) status = write(e, to, origin.data, report);
+    if (status == TDM_OK) status = write(e, run, to, origin.data, report);
     tdm__text_deinit(&origin);
     return status;
 }
 
-tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *to, char **report) {
+static tdm_status export(writer run, const tdm_host *host, const char *from, const char *to, char **report) {
     tdm_text text;
     if (from == NULL || to == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_export: a path is NULL");
     if (report != NULL) *report = NULL;
@@ -172,7 +191,7 @@ tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *
     exporting e = {.host = host};
     tdm__zone_init(&e.zone, host);
     tdm__text_init(&text, host);
-    tdm_status status = export_all(&e, from, to, &text);
+    tdm_status status = export_all(&e, run, from, to, &text);
     if (status == TDM_OK && report != NULL) status = tdm__text_take_public(&text, report);
     tdm__text_deinit(&text);
     tdm__map_close(&e.map);
@@ -180,6 +199,14 @@ tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *
     tdm__ckpt_close(e.ckpt);
     tdm__zone_deinit(&e.zone);
     return status;
+}
+
+tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *to, char **report) {
+    return export(write_tensors, host, from, to, report);
+}
+
+tdm_status tdm_model_export_onnx(const tdm_host *host, const char *from, const char *to, char **report) {
+    return export(write_onnx, host, from, to, report);
 }
 
 tdm_status tdm_model_text(const tdm_host *host, const char *path, char **out) {

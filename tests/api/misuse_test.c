@@ -448,6 +448,8 @@ TEST(models) {
     MISUSE(tdm_model_decode_picture(NULL, x, 4, x));
     MISUSE(tdm_model_export(NULL, NULL, "x", NULL));
     MISUSE(tdm_model_export(NULL, "x", NULL, NULL));
+    MISUSE(tdm_model_export_onnx(NULL, NULL, "x", NULL));
+    MISUSE(tdm_model_export_onnx(NULL, "x", NULL, NULL));
     MISUSE(tdm_model_text(NULL, NULL, &text));
     MISUSE(tdm_model_text(NULL, "x", NULL));
     REFUSED(tdm_model_text(NULL, "no such file", &text), TDM_E_CHECKPOINT);

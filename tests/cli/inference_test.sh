@@ -203,6 +203,15 @@ code 2 "$tandem" export a -o model.bin
 has "$err" "must end in .tandem or .safetensors"
 code 2 "$tandem" export a -o m.tandem
 has "$err" "m.tandem already exists"
+code 0 "$tandem" export --onnx a -o m.onnx
+has "$out" "m.onnx: "
+[ "$(head -c 10 m.onnx | tail -c 8 | tr -d '\022\006')" = tandem ] || fail "m.onnx does not begin as an ONNX file of tandem"
+code 0 "$tandem" export --onnx m.tandem -o again.onnx
+cmp -s m.onnx again.onnx || fail "ONNX of the exported file is not that of the run"
+code 2 "$tandem" export --onnx a -o m.tandem
+has "$err" "must end in .onnx"
+code 2 "$tandem" export a -o none.onnx
+has "$err" "--onnx"
 code 8 "$tandem" export a --checkpoint 7 -o none.tandem
 code 2 "$tandem" export m.tandem --checkpoint best -o none.tandem
 code 8 "$tandem" export above -o none.tandem

@@ -28,6 +28,7 @@ done
 copies=(ops/probe_{op,plain,attr} ops/optim/probe_optim ops/loss/probe_loss)
 ! grep -rwE 'relu|silu|leaky_relu|sgd|mse|TDM_(OPS_)?(RELU|SILU|LEAKY_RELU|SGD|MSE)_H|negative_slope|also_called' "${copies[@]}" ||
     fail "a copy has the name of what it was copied from"
+! grep -rqi onnx "${copies[@]}" || fail "a copy is written into ONNX files as what it was copied from"
 grep -q ' alpha;' ops/probe_attr/probe_attr.h || fail "probe_attr has no attribute alpha"
 if command -v clang-format >/dev/null; then
     find "${copies[@]}" -name '*.[ch]' -exec clang-format --dry-run -Werror {} + || fail "a copy is not formatted"

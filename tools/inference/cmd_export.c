@@ -1,5 +1,6 @@
 /* cmd_export.c - `tandem export`: one file that is the model. */
 #include <stdlib.h>
+#include <string.h>
 
 #include <tandem/model.h>
 
@@ -8,27 +9,34 @@
 #include "tools/terminal/term.h"
 
 static int run(tool *t) {
-    const char *to = args_flag(t, "--out"), *from = t->word[0];
+    const char *to = args_flag(t, "--out"), *from = t->word[0], *run = from;
     FREED char *chosen = NULL;
     TDM_FREED char *report = NULL;
     if (!to) return args_wrong(t, "say where to with `-o model.tandem`");
-    if (!inference_is_model(to)) return args_wrong(t, "`--out` must end in .tandem or .safetensors, got `%s`", to);
+    const bool onnx = args_flag(t, "--onnx") != NULL,
+               ends_in_onnx = strlen(to) > 5 && !strcmp(to + strlen(to) - 5, ".onnx");
+    if (onnx && !ends_in_onnx) return args_wrong(t, "with --onnx `--out` must end in .onnx, got `%s`", to);
+    if (!onnx && ends_in_onnx) return args_wrong(t, "%s: say --onnx, too", to);
+    if (!onnx && !inference_is_model(to))
+        return args_wrong(t, "`--out` must end in .tandem or .safetensors, got `%s`", to);
     if (files_exists(to)) return args_wrong(t, "%s already exists; remove it, or choose another name", to);
-    int code = inference_checkpoint(t, from, &chosen);
+    int code = inference_checkpoint(t, run, &chosen);
     if (code != TDM_OK) return code;
-    tdm_status status = tdm_model_export(&t->host, chosen ? chosen : from, to, &report);
+    if (chosen) from = chosen;
+    tdm_status status =
+        onnx ? tdm_model_export_onnx(&t->host, from, to, &report) : tdm_model_export(&t->host, from, to, &report);
     if (status == TDM_OK) {
         term_print("%s: %s", to, report);
         return TDM_OK;
     }
     code = tell_error(status);
-    if (!chosen) runs_hint(from);
+    if (!chosen) runs_hint(run);
     return code;
 }
 
 const tool_verb verb_export = {
     "export",
-    "RUN-DIR | CHECKPOINT -o FILE.tandem",
+    "RUN-DIR | CHECKPOINT -o FILE.tandem | --onnx -o FILE.onnx",
     "one file that is the model: weights, layers, transforms, classes",
     "Writes the model of a run (its newest good checkpoint), of a step-... directory, or\n"
     "of the model.safetensors in one. The file is safetensors: PyTorch reads it as\n"
@@ -36,11 +44,15 @@ const tool_verb verb_export = {
     "`tandem predict` and tdm_model_open (tandem/model.h) need nothing else. Of a run\n"
     "with train.ema that is the average, as in its predictions. A file is never\n"
     "replaced.\n\n"
+    "With --onnx: an ONNX file, for onnxruntime and others. Its input is what the model\n"
+    "takes, after data.transform, with any number of rows.\n\n"
     "examples:\n"
     "  tandem export runs/a -o model.tandem\n"
     "  tandem export runs/a --checkpoint best -o best.tandem\n"
+    "  tandem export --onnx runs/a -o model.onnx\n"
     "  tandem predict model.tandem photo.jpg new/",
     {{"--checkpoint", "best|latest|STEP", "the checkpoint of the run directory (default: the newest good one)"},
-     {"--out", "FILE", "the file to write, .tandem or .safetensors (-o)"}},
+     {"--onnx", NULL, "write ONNX"},
+     {"--out", "FILE", "the file to write, .tandem or .safetensors; with --onnx .onnx (-o)"}},
     run,
     {1, 1, false}};

@@ -89,6 +89,8 @@ enum {
     TDM_OP_ROUNDS_PARAMS = 32    /* the parameters are factors of products: in bf16 their rounded copies count */
 };
 
+struct tdm_onnx;
+struct tdm_onnx_layer;
 typedef struct tdm_op_def {
     const char *name, *doc, *doc_zh;
     const char *also_called; /* names that others give it, with spaces between, for hints; NULL: none */
@@ -97,6 +99,9 @@ typedef struct tdm_op_def {
     size_t attrs_bytes;
     unsigned flags;
     tdm_status (*infer)(tdm_infer *infer); /* fails with TDM_E_CONFIG at infer->origin */
+    /* Writes a layer as nodes of an ONNX file (tandem/sys/onnx.h); TDM_E_UNSUPPORTED, with the layer's name, if ONNX
+     * does not have it with these attributes. NULL: it never has. */
+    tdm_status (*onnx)(struct tdm_onnx *to, const struct tdm_onnx_layer *layer);
 } tdm_op_def;
 
 /* ---- kernels ---- */
