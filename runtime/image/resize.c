@@ -10,39 +10,39 @@
 #include "runtime/image/resize_pass.h"
 
 /* How far the weights reach, in inputs: the filter is a triangle, `wide` to each side. */
-static double wide_of(const tdm_span *span) {
+static double wide_of(const tdm_resize_span *span) {
     const double scale = span->length / span->out;
     return scale < 1.0 ? 1.0 : scale;
 }
 
-static double centre_of(const tdm_span *span, int i) {
+static double centre_of(const tdm_resize_span *span, int i) {
     return span->from + (i + 0.5) * (span->length / span->out);
 }
 
-static tdm_reach reach_of(const tdm_span *span, int i) {
+static tdm_resize_reach reach_of(const tdm_resize_span *span, int i) {
     const double centre = centre_of(span, i), wide = wide_of(span);
     int low = (int)(centre - wide + 0.5), high = (int)(centre + wide + 0.5);
     if (low < 0) low = 0;
     if (high > span->in) high = span->in;
-    return (tdm_reach){low, high - low};
+    return (tdm_resize_reach){low, high - low};
 }
 
-static bool changes(const tdm_span *span) {
+static bool changes(const tdm_resize_span *span) {
     return span->in != span->out || span->length != (double)span->in;
 }
 
-tdm_reach tdm__span_reach(const tdm_span *span) {
-    if (!changes(span)) return (tdm_reach){span->first, span->count};
-    const tdm_reach first = reach_of(span, span->first), last = reach_of(span, span->first + span->count - 1);
-    return (tdm_reach){first.first, last.first + last.count - first.first};
+tdm_resize_reach tdm__resize_span_reach(const tdm_resize_span *span) {
+    if (!changes(span)) return (tdm_resize_reach){span->first, span->count};
+    const tdm_resize_reach first = reach_of(span, span->first), last = reach_of(span, span->first + span->count - 1);
+    return (tdm_resize_reach){first.first, last.first + last.count - first.first};
 }
 
 /* Pillow's precompute_coeffs with the triangle filter, in double. */
-static void fill_axis(const tdm_span *span, int most, int *first, int *count, int *weight) {
+static void fill_axis(const tdm_resize_span *span, int most, int *first, int *count, int *weight) {
     const double narrow = 1.0 / wide_of(span);
     for (int i = 0; i < span->count; i++, weight += most) {
         const double centre = centre_of(span, span->first + i);
-        const tdm_reach reach = reach_of(span, span->first + i);
+        const tdm_resize_reach reach = reach_of(span, span->first + i);
         double sum = 0.0;
         for (int pass = 0; pass < 2; pass++) {
             for (int x = 0; x < reach.count; x++) {
@@ -59,7 +59,7 @@ static void fill_axis(const tdm_span *span, int most, int *first, int *count, in
     }
 }
 
-static size_t most_of(const tdm_span *span) {
+static size_t most_of(const tdm_resize_span *span) {
     return (size_t)ceil(wide_of(span)) * 2 + 1;
 }
 
@@ -109,12 +109,12 @@ static void make_fours(tdm_axis *axis, int *at) {
     }
 }
 
-static size_t axis_numbers(const tdm_span *span) {
+static size_t axis_numbers(const tdm_resize_span *span) {
     const size_t most = most_of(span), out = (size_t)span->count;
     return out * (most + 2) + fours_numbers(out, most);
 }
 
-static void make_axis(tdm_canvas *canvas, tdm_axis *to, const tdm_span *span, size_t *used) {
+static void make_axis(tdm_canvas *canvas, tdm_axis *to, const tdm_resize_span *span, size_t *used) {
     const size_t most = most_of(span), out = (size_t)span->count;
     int *at = canvas->coefficients + *used;
     fill_axis(span, (int)most, at, at + out, at + 2 * out);
@@ -143,7 +143,7 @@ static tdm_status run_both(tdm_canvas *canvas, const tdm_axis *x, const tdm_axis
     return TDM_OK;
 }
 
-tdm_status tdm__canvas_resize_span(tdm_canvas *canvas, const tdm_span *over, const tdm_span *down) {
+tdm_status tdm__canvas_resize_span(tdm_canvas *canvas, const tdm_resize_span *over, const tdm_resize_span *down) {
     const tdm_pixels *in = &canvas->now;
     const bool changes_x = changes(over), changes_y = changes(down);
     tdm_axis x = {.size = 0}, y = {.size = 0};
@@ -165,12 +165,12 @@ tdm_status tdm__canvas_resize_span(tdm_canvas *canvas, const tdm_span *over, con
     return TDM_OK;
 }
 
-static tdm_span all_of(int in, int out) {
-    return (tdm_span){.in = in, .out = out, .count = out, .length = in};
+static tdm_resize_span all_of(int in, int out) {
+    return (tdm_resize_span){.in = in, .out = out, .count = out, .length = in};
 }
 
 tdm_status tdm__canvas_resize(tdm_canvas *canvas, int width, int height) {
     if (canvas->framing.is_open) return tdm__framing_resize(canvas, width, height);
-    const tdm_span x = all_of(canvas->now.width, width), y = all_of(canvas->now.height, height);
+    const tdm_resize_span x = all_of(canvas->now.width, width), y = all_of(canvas->now.height, height);
     return tdm__canvas_resize_span(canvas, &x, &y);
 }
