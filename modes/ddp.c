@@ -101,7 +101,7 @@ static tdm_status ddp_open(tdm_mode *mode) {
     d->splits = wants_check(d) || d->reducer->ops->reduce_all != NULL;
     if (!d->splits) mode->depth = tdm__pipeline_depth(d->pipeline);
     mode->gradients = d->reducer->backend;
-    mode->power = d->reducer->power;
+    mode->powersgd = d->reducer->powersgd;
     mode->phases = tdm__pipeline_phases(d->pipeline) | 1u << TDM_PHASE_COMM_EXPOSED;
     /* Queued collectives are timed only while the step waits for them. The part that overlaps backward is not
      * measured. */

@@ -73,8 +73,8 @@ static tdm_status open_peer_gradients(dp *d) {
 
 static tdm_status open_powersgd(dp *d) {
     const tdm_mode_params *params = &d->base.params;
-    TDM_TRY(tdm__powersgd_open_here(&d->base.power, params, false));
-    for (int i = 0; d->base.power != NULL && i < d->count; i++) {
+    TDM_TRY(tdm__powersgd_open_here(&d->base.powersgd, params, false));
+    for (int i = 0; d->base.powersgd != NULL && i < d->count; i++) {
         tdm__replica_lend(d->replica[i], tdm__powersgd_here_bytes(params->plan, params->job, d->count, 0));
         tdm__replica_set_captures(d->replica[i], TDM_CAPTURES_NEVER);
     }
@@ -104,7 +104,7 @@ static void dp_close(tdm_mode *mode) {
     dp *d = (dp *)mode;
     const tdm_device_ops *ops = mode->params.device;
     tdm__team_close(&d->team);
-    tdm__powersgd_close(d->base.power);
+    tdm__powersgd_close(d->base.powersgd);
     if (d->output_replica != NULL) {
         ops->release(d->output_replica->device, d->output);
         ops->release(d->output_replica->device, d->output_gradient);

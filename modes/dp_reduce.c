@@ -70,33 +70,33 @@ static tdm_status fetch_gradient_one(void *user, int i) {
 
 static tdm_status take_one(void *user, int i) {
     const dp_step *s = user;
-    return tdm__powersgd_take(s->dp->base.power, i, s->batch->shard[i].rows > 0 ? s->dp->replica[i] : NULL);
+    return tdm__powersgd_take(s->dp->base.powersgd, i, s->batch->shard[i].rows > 0 ? s->dp->replica[i] : NULL);
 }
 
 static tdm_status approximate_one(void *user, int i) {
-    tdm__powersgd_approximate(((const dp_step *)user)->dp->base.power, i);
+    tdm__powersgd_approximate(((const dp_step *)user)->dp->base.powersgd, i);
     return TDM_OK;
 }
 
 static tdm_status give_one(void *user, int i) {
     const dp *d = ((const dp_step *)user)->dp;
-    return tdm__powersgd_give(d->base.power, i, d->replica[i]);
+    return tdm__powersgd_give(d->base.powersgd, i, d->replica[i]);
 }
 
 static tdm_status approximate_sum(dp_step *s) {
     dp *d = s->dp;
-    tdm__powersgd_begin(d->base.power, s->update->t);
+    tdm__powersgd_begin(d->base.powersgd, s->update->t);
     TDM_TRY(tdm__parallel_apply(&d->team, take_one, s));
-    tdm__powersgd_sum_p(d->base.power);
+    tdm__powersgd_sum_p(d->base.powersgd);
     TDM_TRY(tdm__parallel_apply(&d->team, approximate_one, s));
-    tdm__powersgd_sum_q(d->base.power);
+    tdm__powersgd_sum_q(d->base.powersgd);
     return tdm__parallel_apply(&d->team, give_one, s);
 }
 
 tdm_status tdm__dp_reduce(dp_step *s) {
     dp *d = s->dp;
     if (d->count == 1) return TDM_OK;
-    if (tdm__powersgd_is_on(d->base.power, s->update->t)) return approximate_sum(s);
+    if (tdm__powersgd_is_on(d->base.powersgd, s->update->t)) return approximate_sum(s);
     if (d->team.reaches) return tdm__parallel_apply(&d->team, reduce_one, s);
     TDM_TRY(reduce_on_root(s));
     return d->updates_all ? tdm__parallel_apply(&d->team, fetch_gradient_one, s) : TDM_OK;

@@ -45,8 +45,8 @@ static size_t single_compression_memory(const tdm_plan *plan, const tdm_job *job
 
 static tdm_status open_powersgd(single *s) {
     const tdm_mode_params *params = &s->base.params;
-    TDM_TRY(tdm__powersgd_open_here(&s->base.power, params, true));
-    if (s->base.power == NULL) return TDM_OK;
+    TDM_TRY(tdm__powersgd_open_here(&s->base.powersgd, params, true));
+    if (s->base.powersgd == NULL) return TDM_OK;
     tdm__replica_set_captures(s->replica, TDM_CAPTURES_NEVER);
     for (int k = 0; k < params->plan->stage_count; k++)
         tdm__replica_lend(s->replica->stages[k],
@@ -74,7 +74,7 @@ static void single_close(tdm_mode *mode) {
     if (s->replica == NULL) return;
     tdm__pipeline_close(s->pipeline);
     tdm__single_close_stretches(s);
-    tdm__powersgd_close(s->base.power);
+    tdm__powersgd_close(s->base.powersgd);
     for (int k = 0; s->kept != NULL && k < mode->params.plan->stage_count; k++) {
         tdm_device *device = s->replica->stages[k]->device;
         for (int i = 0; i < TDM_TREE_ROOM; i++) device->ops->release(device, s->kept[k].sum[i]);
@@ -119,7 +119,7 @@ static tdm_status add_part(const single_step *step, int part, int parts) {
         TDM_TRY(tdm__compress_round(stage, type, stage->grad, tdm__replica_trained(stage)));
         TDM_TRY(add_gradients(stage, &s->kept[k], part, parts));
     }
-    return step->approximates ? tdm__powersgd_take(s->base.power, part, s->replica) : TDM_OK;
+    return step->approximates ? tdm__powersgd_take(s->base.powersgd, part, s->replica) : TDM_OK;
 }
 
 static tdm_status use_sum(const tdm_replica *stage, const single_kept *from, tdm_dtype type) {
@@ -141,8 +141,9 @@ static tdm_status run_parts(const single_step *step) {
         TDM_TRY(tdm__pipeline_pass(s->pipeline, i, 0, NULL));
         TDM_TRY(add_part(step, i, parts));
     }
-    for (int i = parts; step->approximates && i < step->parts; i++) TDM_TRY(tdm__powersgd_take(s->base.power, i, NULL));
-    if (step->approximates) TDM_TRY(tdm__powersgd_sum_in_turn(s->base.power, s->replica));
+    for (int i = parts; step->approximates && i < step->parts; i++)
+        TDM_TRY(tdm__powersgd_take(s->base.powersgd, i, NULL));
+    if (step->approximates) TDM_TRY(tdm__powersgd_sum_in_turn(s->base.powersgd, s->replica));
     for (int k = 0; k < stages; k++) TDM_TRY(use_sum(s->replica->stages[k], &s->kept[k], type));
     return TDM_OK;
 }
@@ -151,7 +152,7 @@ static tdm_status run_parts(const single_step *step) {
 static tdm_status work(void *user) {
     const single_step *step = user;
     single *s = step->single;
-    if (step->approximates) tdm__powersgd_begin(s->base.power, step->update->t);
+    if (step->approximates) tdm__powersgd_begin(s->base.powersgd, step->update->t);
     TDM_TRY(s->part != NULL ? tdm__single_stretches(step) : run_parts(step));
     TDM_TRY(tdm__pipeline_update(s->pipeline, step->update));
     return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
@@ -161,7 +162,7 @@ static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const td
                                 tdm_step_result *result) {
     single *s = (single *)mode;
     single_step step = {.single = s, .update = update, .parts = batch->shard_count};
-    step.approximates = tdm__powersgd_is_on(s->base.power, update->t);
+    step.approximates = tdm__powersgd_is_on(s->base.powersgd, update->t);
     result->denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
     result->bytes_moved = tdm__plan_crossing(mode->params.plan, batch->global_rows);
     tdm_values values = tdm__optim_all_values(update, result->denominator);

@@ -202,10 +202,10 @@ tdm_status tdm__single_stretches(const single_step *step) {
     for (m.index = 0; m.index < s->base.params.job->train.accumulate && find_rows(&m, 0); m.index++) TDM_TRY(pass(&m));
     for (int i = 0; step->approximates && i < step->parts; i++) {
         enter_part(s, i);
-        TDM_TRY(tdm__powersgd_take(s->base.power, i, step->rows[i].rows > 0 ? s->replica : NULL));
+        TDM_TRY(tdm__powersgd_take(s->base.powersgd, i, step->rows[i].rows > 0 ? s->replica : NULL));
     }
     enter_part(s, 0);
-    if (step->approximates) return tdm__powersgd_sum_in_turn(s->base.power, s->replica);
+    if (step->approximates) return tdm__powersgd_sum_in_turn(s->base.powersgd, s->replica);
     for (int k = 0; k < stages; k++) TDM_TRY(add_gradients(step, k));
     return TDM_OK;
 }

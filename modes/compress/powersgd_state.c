@@ -83,7 +83,7 @@ static tdm_status list_one(tdm_zone *zone, tdm_mode_tensor *out, const char *wha
 }
 
 tdm_status tdm__powersgd_list(tdm_mode *mode, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count) {
-    tdm_powersgd *power = mode->power;
+    tdm_powersgd *power = mode->powersgd;
     *count = 0;
     if (power == NULL || (saves && !power->is_warm)) return TDM_OK;
     const tdm_plan *plan = power->params->plan;
@@ -125,7 +125,7 @@ static tdm_status move_errors(tdm_powersgd *power, bool to_gathered) {
 }
 
 tdm_status tdm__powersgd_gather(tdm_mode *mode) {
-    tdm_powersgd *power = mode->power;
+    tdm_powersgd *power = mode->powersgd;
     if (power == NULL || !power->is_warm) return TDM_OK;
     TDM_TRY(open_gathered(power));
     TDM_TRY(move_errors(power, true));
@@ -135,7 +135,7 @@ tdm_status tdm__powersgd_gather(tdm_mode *mode) {
 }
 
 tdm_status tdm__powersgd_share(tdm_mode *mode, bool found) {
-    tdm_powersgd *power = mode->power;
+    tdm_powersgd *power = mode->powersgd;
     if (power == NULL) return TDM_OK;
     power->is_warm = found;
     for (int i = 0; !found && i < power->count; i++)

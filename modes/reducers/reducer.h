@@ -50,7 +50,7 @@ struct tdm_reducer {
     int64_t step;     /* that is submitted, from 1 */
     uint16_t *narrow; /* gradients of 16 bits, with the arena's offsets, in the memory that is reduced; NULL: none */
     bool owns_narrow; /* it is not the communicator's */
-    tdm_powersgd *power; /* NULL: none */
+    tdm_powersgd *powersgd; /* NULL: none */
 };
 
 tdm_status tdm__reducer_open_alone(tdm_reducer **out, const tdm_mode_params *params);

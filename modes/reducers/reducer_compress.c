@@ -25,19 +25,19 @@ tdm_status tdm__compression_open(tdm_reducer *reducer) {
         tdm__replica_lend(reducer->replica->stages[k],
                           tdm__compression_memory(params->plan, params->job, params->replicas, k));
     if (params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD)
-        return tdm__powersgd_open(&reducer->power, params);
+        return tdm__powersgd_open(&reducer->powersgd, params);
     return tdm__compressed_type(params->job, params->replicas) == TDM_DTYPE_F32 ? TDM_OK : open_narrow(reducer);
 }
 
 void tdm__compression_close(tdm_reducer *reducer) {
     if (reducer->owns_narrow) tdm__delete_pages(reducer->params->host, reducer->narrow);
-    tdm__powersgd_close(reducer->power);
+    tdm__powersgd_close(reducer->powersgd);
 }
 
 tdm_status tdm__reduce_in_host(tdm_reducer *reducer, tdm_span span, int bucket) {
     const tdm_mode_params *params = reducer->params;
     const tdm_flat_kernels *flat = tdm_builtin_flat();
-    if (reducer->power != NULL) return tdm__powersgd_reduce(reducer->power, span.data, bucket, reducer->step);
+    if (reducer->powersgd != NULL) return tdm__powersgd_reduce(reducer->powersgd, span.data, bucket, reducer->step);
     if (reducer->narrow == NULL) return tdm_comm_all_reduce(params->comm, span, TDM_REDUCE_SUM);
     const tdm_dtype type = tdm__compressed_type(params->job, params->replicas);
     uint16_t *narrow = reducer->narrow + params->plan->buckets[bucket].offset;

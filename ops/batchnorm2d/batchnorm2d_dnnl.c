@@ -7,8 +7,8 @@
 bool tdm__batchnorm2d_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const int64_t channels = desc->x[0].dim[1];
     const tdm_layout layout = desc->x_layout[0];
-    const bool narrow = desc->precision == TDM_BF16;
-    if (narrow && !tdm__batchnorm2d_bf16_fits(desc)) {
+    const bool is_bf16 = desc->precision == TDM_BF16;
+    if (is_bf16 && !tdm__batchnorm2d_bf16_fits(desc)) {
         snprintf(fit->why, sizeof fit->why, "bf16 without neighbouring channels in groups of 16");
         return false;
     }
@@ -20,7 +20,7 @@ bool tdm__batchnorm2d_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit
     fit->x_layout[0] = fit->x_layout[1] = fit->y_layout = layout;
     fit->epilogue = TDM_EPILOGUE_ADD | TDM_EPILOGUE_RELU;
     fit->saved_bytes = (size_t)tdm__batchnorm2d_block_numbers(channels) * sizeof(double);
-    if (narrow) fit->scratch_bytes = tdm__batchnorm2d_bf16_scratch(desc);
+    if (is_bf16) fit->scratch_bytes = tdm__batchnorm2d_bf16_scratch(desc);
     return true;
 }
 

@@ -194,9 +194,9 @@ static dnnl_status_t fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_co
         {TDM_LAYOUT_PLAIN, TDM_LAYOUT_PLAIN},
     };
     dnnl_status_t status = dnnl_unimplemented;
-    const bool narrow = desc->precision == TDM_BF16, series = ((const tdm_conv2d_attrs *)desc->attrs)->is_series;
+    const bool is_bf16 = desc->precision == TDM_BF16, series = ((const tdm_conv2d_attrs *)desc->attrs)->is_series;
     const size_t count = sizeof candidate / sizeof candidate[0];
-    const size_t first = series ? count - 1 : narrow ? 1 : 0, end = narrow ? 2 : count;
+    const size_t first = series ? count - 1 : is_bf16 ? 1 : 0, end = is_bf16 ? 2 : count;
     for (size_t i = first; i < end && is_refused(status); i++) {
         tdm_conv_plans p;
         status =

@@ -108,12 +108,12 @@ struct tdm_mode {
     /* Set by open. */
     tdm_replica **replica; /* of this process; the first holds the unwrapped module (in ddp: this rank's) */
     int replica_count;
-    int depth;                  /* steps that may be in flight: 1 (unless set) to TDM_MODE_DEPTH */
-    const char *gradients;      /* the backend that reduces them: "shm", "nccl"; "here" (unless set): this process */
-    unsigned phases;            /* that a step has: bits of tdm_phase */
-    int scatter;                /* tdm_scatter; strided, unless set */
-    bool is_verified;           /* this process's replicas are to stay equal; ranks always are */
-    struct tdm_powersgd *power; /* approximates sums of gradients (modes/compress); NULL: none */
+    int depth;                     /* steps that may be in flight: 1 (unless set) to TDM_MODE_DEPTH */
+    const char *gradients;         /* the backend that reduces them: "shm", "nccl"; "here" (unless set): this process */
+    unsigned phases;               /* that a step has: bits of tdm_phase */
+    int scatter;                   /* tdm_scatter; strided, unless set */
+    bool is_verified;              /* this process's replicas are to stay equal; ranks always are */
+    struct tdm_powersgd *powersgd; /* approximates sums of gradients (modes/compress); NULL: none */
     /* Steps in flight; the n-th step's result is result[n % TDM_MODE_DEPTH]. */
     tdm_step_result result[TDM_MODE_DEPTH];
     uint64_t submitted, collected;

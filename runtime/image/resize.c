@@ -9,8 +9,8 @@
 #include "runtime/image/resize.h"
 #include "runtime/image/resize_pass.h"
 
-/* How far the weights reach, in inputs: the filter is a triangle, `wide` to each side. */
-static double wide_of(const tdm_resize_span *span) {
+/* How far the weights reach to each side of the centre, in inputs: the filter is a triangle. */
+static double half_width_of(const tdm_resize_span *span) {
     const double scale = span->length / span->out;
     return scale < 1.0 ? 1.0 : scale;
 }
@@ -20,8 +20,8 @@ static double centre_of(const tdm_resize_span *span, int i) {
 }
 
 static tdm_resize_reach reach_of(const tdm_resize_span *span, int i) {
-    const double centre = centre_of(span, i), wide = wide_of(span);
-    int low = (int)(centre - wide + 0.5), high = (int)(centre + wide + 0.5);
+    const double centre = centre_of(span, i), half_width = half_width_of(span);
+    int low = (int)(centre - half_width + 0.5), high = (int)(centre + half_width + 0.5);
     if (low < 0) low = 0;
     if (high > span->in) high = span->in;
     return (tdm_resize_reach){low, high - low};
@@ -39,14 +39,14 @@ tdm_resize_reach tdm__resize_span_reach(const tdm_resize_span *span) {
 
 /* Pillow's precompute_coeffs with the triangle filter, in double. */
 static void fill_axis(const tdm_resize_span *span, int most, int *first, int *count, int *weight) {
-    const double narrow = 1.0 / wide_of(span);
+    const double inverse_width = 1.0 / half_width_of(span);
     for (int i = 0; i < span->count; i++, weight += most) {
         const double centre = centre_of(span, span->first + i);
         const tdm_resize_reach reach = reach_of(span, span->first + i);
         double sum = 0.0;
         for (int pass = 0; pass < 2; pass++) {
             for (int x = 0; x < reach.count; x++) {
-                const double distance = fabs((x + reach.first - centre + 0.5) * narrow);
+                const double distance = fabs((x + reach.first - centre + 0.5) * inverse_width);
                 const double share = distance < 1.0 ? 1.0 - distance : 0.0;
                 if (pass == 0)
                     sum += share;
@@ -60,7 +60,7 @@ static void fill_axis(const tdm_resize_span *span, int most, int *first, int *co
 }
 
 static size_t most_of(const tdm_resize_span *span) {
-    return (size_t)ceil(wide_of(span)) * 2 + 1;
+    return (size_t)ceil(half_width_of(span)) * 2 + 1;
 }
 
 /* Writes `weight` as digits, a block of TDM_FOUR outputs apart. */

@@ -49,12 +49,12 @@ static size_t lines(size_t bytes) {
 static tdm_status lay_out(tdm_model *model, layout *at) {
     const tdm_graph *graph = model->graph;
     const tdm_tensor *tensor;
-    const bool narrow = model->job.train.precision == TDM_BF16;
+    const bool is_bf16 = model->job.train.precision == TDM_BF16;
     TDM_TRY(check_count(model));
     for (size_t i = 0; i < graph->param_count; i++) {
         TDM_TRY(find(model, &graph->params[i], &tensor));
         if (!can_stay(tensor)) at->bf16 += lines(tensor->bytes);
-        if (narrow) at->buffer += lines((size_t)graph->params[i].count * sizeof(uint16_t));
+        if (is_bf16) at->buffer += lines((size_t)graph->params[i].count * sizeof(uint16_t));
     }
     for (size_t i = 0; i < graph->buffer_count; i++) TDM_TRY(find(model, &graph->buffers[i], &tensor));
     at->buffer += at->bf16;
@@ -79,7 +79,7 @@ static tdm_status copy_param(tdm_model *model, const tdm_graph_param *param, lay
 
 static tdm_status bind_params(tdm_model *model, layout *at) {
     const tdm_graph *graph = model->graph;
-    const bool narrow = model->job.train.precision == TDM_BF16;
+    const bool is_bf16 = model->job.train.precision == TDM_BF16;
     const float **param;
     const uint16_t **param_bf16;
     TDM_TRY(tdm__zone_new(&model->zone, &param, graph->param_count, sizeof(*param)));
@@ -87,14 +87,14 @@ static tdm_status bind_params(tdm_model *model, layout *at) {
     for (size_t i = 0; i < graph->param_count; i++) {
         const size_t count = (size_t)graph->params[i].count;
         TDM_TRY(copy_param(model, &graph->params[i], at, &param[i]));
-        if (!narrow) continue;
+        if (!is_bf16) continue;
         uint16_t *rounded = (uint16_t *)(void *)(model->copies + at->bf16);
         tdm_builtin_flat()->to_bf16(rounded, param[i], count);
         at->bf16 += lines(count * sizeof(*rounded));
         param_bf16[i] = rounded;
     }
     model->weights.param = param;
-    if (narrow) model->weights.param_bf16 = param_bf16;
+    if (is_bf16) model->weights.param_bf16 = param_bf16;
     return TDM_OK;
 }
 

@@ -15,11 +15,11 @@ typedef struct copies {
 /* In bf16 a kernel that cannot take it is asked for floats, which the executor then makes for it (widened.h). */
 static tdm_status ask(const tdm_build *build, const tdm_kernel *kernel, tdm_kernel_desc *desc, tdm_kernel_fit *fit,
                       bool *fits) {
-    const bool narrow = build->plan->options.precision == TDM_BF16;
+    const bool is_bf16 = build->plan->options.precision == TDM_BF16;
     *fits = false;
     desc->precision = build->plan->options.precision;
-    if (!narrow || kernel->takes_bf16) TDM_TRY(tdm__build_ask(kernel, desc, fit, fits));
-    if (*fits || !narrow || !build->plan->options.widens) return TDM_OK;
+    if (!is_bf16 || kernel->takes_bf16) TDM_TRY(tdm__build_ask(kernel, desc, fit, fits));
+    if (*fits || !is_bf16 || !build->plan->options.widens) return TDM_OK;
     desc->precision = TDM_F32;
     TDM_TRY(tdm__build_ask(kernel, desc, fit, fits));
     fit->epilogue &= TDM_EPILOGUES_OF_FLOATS;

@@ -31,7 +31,7 @@ tdm_status tdm__run_notes_of_weights(tdm_run *run) {
     return status;
 }
 
-static tdm_status keep(tdm_run *run, tdm_note note, tdm_text *text) {
+static tdm_status store_note(tdm_run *run, tdm_note note, tdm_text *text) {
     const tdm_status status =
         text->failed ? tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory for what is known of the data")
                      : tdm__zone_text(&run->zone, &run->note[note], text->data);
@@ -46,12 +46,12 @@ tdm_status tdm__run_take_notes(tdm_run *run) {
     if (run->classes.count > 0) {
         tdm__text_init(&text, run->host);
         tdm__classes_print(&run->classes, &text);
-        TDM_TRY(keep(run, TDM_NOTE_CLASSES, &text));
+        TDM_TRY(store_note(run, TDM_NOTE_CLASSES, &text));
     }
     if (run->features == NULL) return TDM_OK;
     tdm__text_init(&text, run->host);
     tdm__features_print(run->features, &text);
-    return keep(run, TDM_NOTE_FEATURES, &text);
+    return store_note(run, TDM_NOTE_FEATURES, &text);
 }
 
 /* The rows that the run predicts at once are the model's, too: products of many rows may round otherwise. What cannot be

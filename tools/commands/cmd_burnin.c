@@ -18,7 +18,7 @@ static const double line_seconds = 30;
 /* What the calls about progress share. */
 typedef struct watching {
     tdm_burnin *burnin;
-    bool bar, silent, told;
+    bool bar, silent, has_said_stopping;
     double shown; /* when a line was printed last */
 } watching;
 
@@ -47,8 +47,9 @@ static void show_bar(const tdm_burnin_progress *p) {
 static void on_progress(const tdm_burnin_progress *p, void *user) {
     watching *w = user;
     if (stop_signal() != 0) tdm_burnin_request_stop(w->burnin);
-    if (stop_signal() != 0 && !w->told) term_line("tandem: stopping after this batch; a second signal exits at once");
-    w->told = stop_signal() != 0;
+    if (stop_signal() != 0 && !w->has_said_stopping)
+        term_line("tandem: stopping after this batch; a second signal exits at once");
+    w->has_said_stopping = stop_signal() != 0;
     if (w->silent) return;
     if (w->bar) {
         show_bar(p);

@@ -110,7 +110,7 @@ static ssize_t read_whole(int fd, char *to, size_t bytes) {
 }
 
 /* A file in memory that only its owner may open, as secrets must be. False with errno set. */
-static bool keep(int *fd, const char *text, size_t bytes) {
+static bool put_in_memory_file(int *fd, const char *text, size_t bytes) {
     *fd = memfd_create("tandem", MFD_CLOEXEC);
     return *fd >= 0 && fchmod(*fd, S_IRUSR | S_IWUSR) == 0 && write(*fd, text, bytes) == (ssize_t)bytes;
 }
@@ -134,7 +134,8 @@ int orders_receive(launch_orders **out) {
     memcpy(copy, o->text, bytes);
     if (o->text[bytes - 1] != 0 || !parse(o, bytes))
         return refuse("the orders on standard input are of another tandem");
-    if (keep(&o->fd, copy, bytes) && keep(&o->secret_fd, o->secret, strlen(o->secret))) return TDM_OK;
+    if (put_in_memory_file(&o->fd, copy, bytes) && put_in_memory_file(&o->secret_fd, o->secret, strlen(o->secret)))
+        return TDM_OK;
     term_error("the orders cannot be kept in memory for the ranks: %s", strerror(errno));
     return TDM_E_INTERNAL;
 }

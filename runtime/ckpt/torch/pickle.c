@@ -129,7 +129,7 @@ static bool add_marked(tdm_pickle *p, tdm_pickle_kind kind) {
 
 /* ---- memo ---- */
 
-static bool keep(tdm_pickle *p, int64_t at) {
+static bool memoize(tdm_pickle *p, int64_t at) {
     if (p->depth == 0 || at < 0 || at >= TDM_TORCH_VALUES) return tdm__pickle_fail(p, "its pickle keeps no value");
     const size_t needed = (size_t)at + 1;
     if (tdm__grow(p->host, &p->memo, &p->memo_room, needed, sizeof(*p->memo), "memo") != TDM_OK)
@@ -218,11 +218,11 @@ static bool run_other(tdm_pickle *p, uint8_t code) {
     case 0x95: /* FRAME */
         return take(p, 8) != NULL;
     case 0x94: /* MEMOIZE */
-        return keep(p, (int64_t)p->memo_count);
+        return memoize(p, (int64_t)p->memo_count);
     case 'q':
-        return take_number(p, 1, &at) && keep(p, at);
+        return take_number(p, 1, &at) && memoize(p, at);
     case 'r':
-        return take_number(p, 4, &at) && keep(p, at);
+        return take_number(p, 4, &at) && memoize(p, at);
     case 'h':
         return take_number(p, 1, &at) && recall(p, at);
     case 'j':

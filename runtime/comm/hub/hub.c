@@ -166,9 +166,9 @@ static void send_end(tdm_hub *hub, int64_t now_ns) {
         snprintf(text, sizeof(text), "rank %d called abort", hub->rank);
         propose(hub, TDM_E_COMM, text);
     }
-    const tdm_hub_cause *told = is_hub(hub) ? &hub->cause : &hub->proposal;
+    const tdm_hub_cause *cause = is_hub(hub) ? &hub->cause : &hub->proposal;
     if (!hub->is_sent && (is_hub(hub) ? hub->has_ended : hub->is_proposed)) {
-        for (int i = 0; i < hub->lines; i++) (void)tdm__line_send(&hub->line[i], TDM_FRAME_END, told, sizeof(*told));
+        for (int i = 0; i < hub->lines; i++) (void)tdm__line_send(&hub->line[i], TDM_FRAME_END, cause, sizeof(*cause));
         hub->is_sent = true;
     }
     if (hub->is_proposed && now_ns - hub->proposed_ns >= (int64_t)SETTLE_MS * 1000000) end_now(hub, &hub->proposal);
@@ -239,7 +239,7 @@ static void wait_for_events(tdm_hub *hub, int64_t until_ns) {
 
 static tdm_status serve(void *argument) {
     tdm_hub *hub = argument;
-    bool told = false, closes = false;
+    bool has_reported = false, closes = false;
     int64_t before = tdm__now_ns(), next = before;
     while (!closes) {
         closes = atomic_load(&hub->is_closing); /* once more after that: to send what was decided last */
@@ -249,10 +249,10 @@ static tdm_status serve(void *argument) {
         if (beats) next = now + beat_ns;
         pthread_mutex_lock(&hub->mutex);
         look(hub, now, since < beat_ns ? since : beat_ns, beats);
-        const bool tells = hub->has_ended && !told;
+        const bool reports = hub->has_ended && !has_reported;
         pthread_mutex_unlock(&hub->mutex);
-        if (tells) hub->on_end(hub->user);
-        told = told || tells;
+        if (reports) hub->on_end(hub->user);
+        has_reported = has_reported || reports;
         if (!closes) wait_for_events(hub, next);
     }
     return TDM_OK;

@@ -48,9 +48,9 @@ static void find_end(tdm_run *run) {
  * resumed has further evaluations, at the end of each of its parts, and must give the numbers of an uninterrupted run. */
 void tdm__run_update_best(tdm_run *run, bool due) {
     const tdm_train_section *train = &run->job->train;
-    int keep = run->job->checkpoint.keep_best;
+    const int metric = run->job->checkpoint.keep_best;
     run->best_before = run->best;
-    if (keep != TDM_METRIC_NONE) update(run, &run->best, keep, 0);
+    if (metric != TDM_METRIC_NONE) update(run, &run->best, metric, 0);
     if (!due) return;
     if (train->stop_after != TDM_INT_NULL) update(run, &run->early, train->stop_metric, train->stop_min_delta);
     if (run->job->schedule.type == TDM_SCHEDULE_PLATEAU)

@@ -17,7 +17,7 @@ static form form_of(const tdm_tensor *tensor) {
     return strcmp(tensor->dtype_name, "BF16") == 0 ? FORM_BF16 : FORM_OTHER;
 }
 
-static tdm_status narrow(const tdm_tensor *tensor, const double *from, float *to, size_t count) {
+static tdm_status doubles_to_floats(const tdm_tensor *tensor, const double *from, float *to, size_t count) {
     for (size_t i = 0; i < count; i++) {
         to[i] = (float)from[i];
         if (isinf(to[i]) && isfinite(from[i]))
@@ -32,7 +32,7 @@ static tdm_status to_floats(const tdm_tensor *tensor, const void *from, float *t
     const uint16_t *half = from;
     switch (form_of(tensor)) {
     case FORM_F64:
-        return narrow(tensor, from, to, count);
+        return doubles_to_floats(tensor, from, to, count);
     case FORM_F16:
         for (size_t i = 0; i < count; i++) to[i] = tdm__f16_float(half[i]);
         return TDM_OK;
