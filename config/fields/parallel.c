@@ -108,8 +108,8 @@ const tdm_field tdm__ddp_rows[] = {
           "同 PyTorch；不起作用，因为计算图每步都相同")},
     {FIELD_IN(BOOL, tdm_parallel_section, ddp, join, "false"),
      HELP(
-         "use every sample once instead of filling up the last batch of an epoch: there ranks have fewer samples, or "
-         "none; in every mode; dp then has the last batch of DataParallel behind a DataLoader",
+         "use every sample once, in every mode, instead of filling up the last batch of an epoch: some ranks then have "
+         "fewer samples in it, or none; in dp it is the last batch of DataParallel behind a DataLoader",
          "每个样本只用一次，不补齐每轮最后一批：届时部分进程样本较少或没有（所有模式）；此时 dp 的最后一批与 DataLoader 加 "
          "DataParallel 相同")},
     {FIELD_IN(BOOL, tdm_parallel_section, ddp, broadcast_buffers, "true"),

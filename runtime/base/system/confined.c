@@ -113,7 +113,8 @@ static tdm_status verdict(int state) {
     if (WIFSIGNALED(state) && WTERMSIG(state) == SIGSYS)
         TDM_FAIL(TDM_E_CHECKPOINT, "its reader was stopped: it tried what no reader may do");
     if (WIFSIGNALED(state))
-        TDM_FAIL(TDM_E_CHECKPOINT, "its reader was stopped by signal %d: the file takes too much, or breaks it",
+        TDM_FAIL(TDM_E_CHECKPOINT,
+                 "its reader was stopped by signal %d: the file needs too much time or memory, or crashes it",
                  WTERMSIG(state));
     TDM_FAIL(TDM_E_IO, "a process without rights cannot be made here (seccomp), so the file is not read");
 }

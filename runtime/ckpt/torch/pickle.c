@@ -76,7 +76,7 @@ static bool push_stack_global(tdm_pickle *p) {
     if (p->depth < 2) return tdm__pickle_fail(p, "its pickle takes from an empty stack");
     const tdm_pickle_value *module = &p->value[p->stack[p->depth - 2]], *name = &p->value[p->stack[p->depth - 1]];
     if (module->kind != TDM_PICKLE_TEXT || name->kind != TDM_PICKLE_TEXT)
-        return tdm__pickle_fail(p, "its pickle names something by what is no text");
+        return tdm__pickle_fail(p, "its pickle has a name that is not text");
     p->depth -= 2;
     return tdm__pickle_global(p, module->text, name->text);
 }
@@ -130,7 +130,8 @@ static bool add_marked(tdm_pickle *p, tdm_pickle_kind kind) {
 /* ---- memo ---- */
 
 static bool memoize(tdm_pickle *p, int64_t at) {
-    if (p->depth == 0 || at < 0 || at >= TDM_TORCH_VALUES) return tdm__pickle_fail(p, "its pickle keeps no value");
+    if (p->depth == 0 || at < 0 || at >= TDM_TORCH_VALUES)
+        return tdm__pickle_fail(p, "its pickle stores a value that is not there");
     const size_t needed = (size_t)at + 1;
     if (tdm__grow(p->host, &p->memo, &p->memo_room, needed, sizeof(*p->memo), "memo") != TDM_OK)
         return tdm__pickle_no_memory(p);

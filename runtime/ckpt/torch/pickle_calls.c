@@ -125,7 +125,8 @@ bool tdm__pickle_reduce(tdm_pickle *p) {
     const tdm_pickle_value *function = &p->value[p->stack[p->depth - 2]];
     const tdm_pickle_value *arguments = &p->value[p->stack[p->depth - 1]];
     if (function->kind != TDM_PICKLE_GLOBAL || function->number == NAMES || arguments->kind != TDM_PICKLE_TUPLE)
-        return tdm__pickle_fail(p, "its pickle calls what is no function of tensors; nothing of it was run");
+        return tdm__pickle_fail(p,
+                                "its pickle calls something other than a function that makes tensors; nothing was run");
     if (function->number == REBUILD_TENSOR) return make_tensor(p, arguments);
     if (function->number == ORDERED_DICT) return make_dict(p, arguments);
     /* torch.Size(tuple) and _rebuild_parameter(tensor, ...) are their first argument. */
