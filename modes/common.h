@@ -19,10 +19,10 @@ double tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards, 
  * hits to outcome->correct. */
 tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const float *y, const tdm_rows *rows,
                      float *dy, int part);
-/* Of the replica's own output; of no rows, nothing. */
+/* The loss of the replica's own output. Does nothing without rows. */
 tdm_status tdm__loss_of_output(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, int part);
-/* Forward, loss and backward of one micro-batch, each with its lap; of no rows, what other ranks wait for. Replicas
- * exchange statistics on the way. hooks may be NULL. */
+/* Forward, loss and backward of one micro-batch, each with its lap. Replicas exchange statistics on the way; without
+ * rows a replica does only that and what reduces gradients, because other ranks wait for it. hooks may be NULL. */
 tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch,
                      int part, const tdm_exec_hooks *hooks);
 /* Its two directions, of one stage. */
@@ -40,7 +40,7 @@ tdm_status tdm__copy_gradients(const tdm_replica *replica, float *host, bool to_
  * rows and target_bytes. */
 tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options options, tdm_replica **out);
 void tdm__close_replica(tdm_replica *replica); /* and its device; NULL is fine */
-/* Evaluation forward of one shard. *output is in host memory and valid until the next. */
+/* Evaluation forward of one shard. *output is in host memory and valid until the next call. */
 tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output);
 /* Queues, on the device of `to`, copies of what a step has changed: trained parameters and buffers. */
 tdm_status tdm__copy_trained(tdm_replica *to, const tdm_replica *from);

@@ -1,12 +1,12 @@
 /* ddp: torch.nn.parallel.DistributedDataParallel. One process per device; this one is rank `rank` of `world`.
  *
- * After initialisation, a load or a `tdm_run_write`, before an evaluation, and after one of averaged weights, `sync`
- * copies rank 0's parameters, buffers and (if asked) optimizer state to all ranks. A step is:
+ * `sync` copies rank 0's parameters, buffers and (if asked) optimizer state to all ranks: after initialisation,
+ * after a load or a `tdm_run_write`, before each evaluation, and after an evaluation of averaged weights. A step is:
  *
  *   broadcast    rank 0's buffers go to all ranks (broadcast_buffers)
- *   denominator  what the mean of the loss divides by: what counts on all ranks (labels by their weights, or numbers), which
- *                ranks exchange only where labels may be ignored or have weights; with `average: ranks` what counts
- *                on this rank, times the number of ranks. So the sum of the gradients needs no division
+ *   denominator  the divisor of the mean loss: the labels that count on all ranks, by their weights, or the numbers.
+ *                Ranks exchange it only where labels may be ignored or have weights. With `average: ranks` it is
+ *                that of this rank, times the number of ranks. So the sum of the gradients needs no division
  *   forward      this rank's shard of the batch; with sync_batchnorm ranks exchange statistics on the way, and in
  *                backward, also a rank that has no rows (join)
  *   loss         and its gradient, divided by the denominator
@@ -19,7 +19,7 @@
  * With `accumulate` the gradients of all micro-batches are added locally and reduced once, during the last (PyTorch:
  * no_sync for the others). How gradients are reduced depends on the memory they lie in, and on `compress`: see
  * reducers/reducer.h. So does how buffers are broadcast. Step results always go through host memory. Reducers decide when
- * bytes move and from which memory; how they move (shm, nccl, gloo) is told in runtime/comm/README.md. */
+ * bytes move and from which memory; how they move (shm, nccl, gloo) is explained in runtime/comm/README.md. */
 #include <math.h>
 
 #include "modes/compress/compress.h"
@@ -249,8 +249,8 @@ static double sum_column(const double *first, int apart, int count) {
 
 /* Adds loss, hits, denominators and requests to stop over all ranks, as the canonical tree. For a mean of means each
  * rank divides by its own denominator; a rank whose denominator is 0 adds 0, and if all are 0 there is no mean. The gradient
- * is that of the sum divided by the number of ranks, as in PyTorch; the loss that is told divides by the ranks that have
- * a mean. */
+ * is that of the sum divided by the number of ranks, as in PyTorch; the reported loss is divided by the number of
+ * ranks that have a mean. */
 static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_result *result) {
     enum { LOSS, CORRECT, STOP, DENOMINATOR, COUNT };
     double own[COUNT] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0, result->denominator};
@@ -294,8 +294,8 @@ static int64_t micro_batches_of(int64_t rows, int64_t micro) {
     return size > 0 ? (rows + size - 1) / size : 0;
 }
 
-/* Do some ranks run fewer micro-batches, so that their batch counters differ? Without padding the first ranks may have a
- * row more than the last ones. */
+/* Do some ranks run fewer micro-batches than others, so that their batch counters differ? With `join` the first ranks
+ * may have a row more than the last ones. */
 static bool is_uneven(const ddp *d, const tdm_batch *batch) {
     const int64_t micro = d->base.params.job->train.accumulate, least = batch->global_rows / d->world;
     const int64_t most = (batch->global_rows + d->world - 1) / d->world;
@@ -359,7 +359,7 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     int64_t at = tdm__now_ns();
     TDM_TRY(add_results(d, outcome, result));
     result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
-    /* COMM so far is what backward hid; this adds what it did not. */
+    /* So far COMM is the part that backward hid; the exposed part is added here. */
     result->times.ms[TDM_PHASE_COMM] += result->times.ms[TDM_PHASE_COMM_EXPOSED];
     return TDM_OK;
 }

@@ -177,8 +177,8 @@ static tdm_status update_one(void *user, int i) {
     return tdm__optim_step(s->dp->replica[i], s->update);
 }
 
-/* Queues the step, from the replicas' rows to the new parameters, as one piece of replica 0's work. It begins when the
- * others' queues wait for replica 0's, and ends when replica 0's has waited for them. */
+/* Queues the step, from the replicas' rows to the new parameters, as one piece of replica 0's work. First the
+ * other queues wait for replica 0's; at the end replica 0's waits for them. */
 static tdm_status work(void *user) {
     dp_step *s = user;
     dp *d = s->dp;

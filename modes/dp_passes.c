@@ -25,7 +25,7 @@ static tdm_status fetch_blocks(dp_step *s, int i, char *to, size_t bytes) {
     return TDM_OK;
 }
 
-/* *more: the replicas have stopped here for this exchange; else the pass has ended. */
+/* *more: true if the replicas have stopped for this exchange, false if the pass has ended. */
 static tdm_status exchange(dp_step *s, bool *more) {
     dp *d = s->dp;
     const int first = tdm__exchange_first(s->rows, d->count);

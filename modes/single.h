@@ -16,8 +16,8 @@ typedef struct single_part {
 
 /* What a device keeps of the parts so far. */
 typedef struct single_kept {
-    float *sum[TDM_TREE_ROOM]; /* of the gradients of subtrees of parts (base/tree.h), the first parts first */
-    int sums;                  /* that hold one now */
+    float *sum[TDM_TREE_ROOM]; /* gradients of subtrees of parts (base/tree.h), added up; in the order of the parts */
+    int sums;                  /* how many of `sum` are in use */
     char *buffer;              /* part 0's batch-norm statistics */
 } single_kept;
 

@@ -27,16 +27,17 @@ tdm_status tdm__powersgd_open_here(tdm_powersgd **out, const tdm_mode_params *pa
 /* Memory of one replica's device for it: none on a GPU, and none of one replica. */
 size_t tdm__powersgd_here_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int stage);
 /* A step that is approximated: begin; take of every replica; sum_p; approximate of every one; sum_q; give of every one.
- * The functions of replicas may run at the same time, each for another one. */
+ * take, approximate and give may run at the same time for different replicas. */
 void tdm__powersgd_begin(tdm_powersgd *power, int64_t step);
 /* Takes the gradients that `replica` has now; NULL: replica `index` has no rows. */
 tdm_status tdm__powersgd_take(tdm_powersgd *power, int index, tdm_replica *replica);
 void tdm__powersgd_sum_p(tdm_powersgd *power);
 void tdm__powersgd_approximate(tdm_powersgd *power, int index);
 void tdm__powersgd_sum_q(tdm_powersgd *power);
-/* The sum of the gradients goes to those of `replica`, and what replica `index` keeps back is found. */
+/* Writes the sum to the gradients of `replica`, and computes the error of replica `index`: what was not sent. */
 tdm_status tdm__powersgd_give(tdm_powersgd *power, int index, tdm_replica *replica);
-/* All that follows the takes, for replicas that take turns: the sum goes to the gradients of `replica`. */
+/* The other calls of the step after the takes, for replicas that take turns. Writes the sum to the gradients of
+ * `replica`. */
 tdm_status tdm__powersgd_sum_in_turn(tdm_powersgd *power, tdm_replica *replica);
 
 /* ---- its state in a checkpoint: list_state, gather_state and share_state of every mode ---- */

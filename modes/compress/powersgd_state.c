@@ -12,7 +12,7 @@ static size_t error_floats(const tdm_powersgd *power) {
     return power->settings->error_feedback ? power->params->plan->trained_floats : 0;
 }
 
-/* Are all errors here, and in the form that a checkpoint has? */
+/* Does this process hold the errors of all replicas, in the form that a checkpoint has? */
 static bool are_here(const tdm_powersgd *power) {
     return power->count > 1 && !power->params->plan->has_forms;
 }

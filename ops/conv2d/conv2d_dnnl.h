@@ -49,7 +49,7 @@ typedef struct tdm_conv_ways {
     tdm_conv_direct conv[TDM_CONV_PASSES];
 } tdm_conv_ways;
 void tdm__conv_direct_choose(tdm_conv_ways *ways, const tdm_conv_plans *plans, const tdm_kernel_desc *desc);
-/* Of a number of x, y and their gradients. */
+/* Bytes of one number of x, y and their gradients. */
 static inline size_t tdm__conv_element_bytes(const tdm_kernel_desc *desc) {
     return desc->precision == TDM_BF16 ? sizeof(uint16_t) : sizeof(float);
 }

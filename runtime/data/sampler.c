@@ -39,7 +39,7 @@ int64_t tdm__sampler_rows_of(const tdm_sampler *sampler, int64_t rows, int repli
     return rows > replica ? ceil_div(rows - replica, sampler->replicas) : 0;
 }
 
-/* The lesser of two numbers of rows, of which 0 is none. */
+/* The smaller of two numbers of rows. 0 is no number: the other one is returned. */
 static int64_t fewer(int64_t a, int64_t b) {
     return a > 0 && (b == 0 || a < b) ? a : b;
 }

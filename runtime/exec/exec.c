@@ -89,7 +89,7 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
     }
 }
 
-/* Backward's args: forward's, with what is made again in its place. */
+/* The arguments of backward: values that are made again take the place of those of forward. */
 static void backward_args(tdm_replica *replica, int index, const tdm_rows *rows, const tdm_prepared *prepared,
                           tdm_kernel_args *args) {
     const tdm_plan_node *node = &replica->plan->nodes[index];
@@ -201,7 +201,7 @@ tdm_status tdm__exec_pack(tdm_replica *replica, int index, void *to) {
 
 /* ---- backward ---- */
 
-/* Of activations' gradients, or of parameters' with `floats`. */
+/* to += what: gradients of activations or, with `floats`, of parameters. */
 static tdm_status add(const tdm_replica *replica, float *to, const float *what, size_t count, bool floats) {
     tdm_device *device = replica->device;
     if (!floats && replica->param_bf16 != NULL) return device->ops->arenas->add_bf16(device, to, what, count);
@@ -219,8 +219,8 @@ static tdm_status backward_alias(tdm_replica *replica, const tdm_plan_node *node
     return replica->device->ops->queues->copy(replica->device, NULL, dx, dy, count * replica->plan->element_bytes);
 }
 
-/* Where the gradient of a parameter is written: in its arena, or, from the second micro-batch on, beside it. *temp is
- * moved on. NULL where `param` is -1. */
+/* Where the gradient of a parameter is written: in the arena or, from the second micro-batch on, at *temp, which then
+ * moves behind it. NULL if `param` is -1. */
 static float *gradient_at(const tdm_replica *replica, int param, float **temp) {
     if (param < 0) return NULL;
     const tdm_plan_param *p = &replica->plan->params[param];

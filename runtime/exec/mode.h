@@ -90,14 +90,15 @@ typedef struct tdm_mode_ops {
      * in host memory and valid until the next call. */
     tdm_status (*evaluate)(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs);
     /* Copies the first replica's parameters and buffers, and with_state the optimizer's state, to all other replicas:
-     * after initialisation, a load or a tdm_run_write, before an evaluation, and after one of averaged weights.
+     * after initialisation, a load or a tdm_run_write, before an evaluation, and after an evaluation of averaged weights.
      * Collective in ddp. NULL: there is one replica. */
     tdm_status (*sync)(tdm_mode *mode, bool with_state);
     /* ---- tensors of the mode's own: what compressed gradients have kept back. NULL: there are none. ---- */
     /* On rank 0: where they are, those of all ranks together. *count 0: this job has none, or (`saves`) not yet. */
     tdm_status (*list_state)(tdm_mode *mode, tdm_zone *zone, bool saves, tdm_mode_tensor **out, int *count);
     tdm_status (*gather_state)(tdm_mode *mode); /* collective: rank 0's are up to date now */
-    /* Collective: every rank takes its part of rank 0's; `found` false: none were found, all begin anew. */
+    /* Collective: every rank takes its part of rank 0's tensors. `found` false: the checkpoint has none, and all begin
+     * anew. */
     tdm_status (*share_state)(tdm_mode *mode, bool found);
 } tdm_mode_ops;
 

@@ -1,4 +1,4 @@
-/* A step's way to the device and back: values go up, the outcome comes down. Rows are feed.c's. */
+/* The values of a step go to the device, and its outcome comes back. feed.c moves the rows. */
 #include "runtime/exec/slots.h"
 
 #include <string.h>

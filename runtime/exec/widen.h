@@ -4,7 +4,7 @@
 
 #include "runtime/plan/widened.h"
 
-/* With `statistics` the kernel takes its statistics, instead of what follows them. */
+/* With `statistics` the kernel computes only the statistics that replicas exchange; without, all the rest of the pass. */
 tdm_status tdm__widened_forward(const tdm_plan_node *node, const tdm_kernel_args *args, bool statistics);
 tdm_status tdm__widened_backward(const tdm_plan_node *node, const tdm_kernel_args *args, bool statistics);
 

@@ -11,7 +11,7 @@ const tdm_loss_use *tdm__loss_use(const tdm_loss_def *loss) {
     return use;
 }
 
-/* The layer that computes a value; another shape of the same numbers is none. NULL: it is the model's input. */
+/* The layer that computes a value. Layers that only change its shape are passed over. NULL: it is the model's input. */
 static const tdm_graph_node *computed_by(const tdm_graph *graph, tdm_value value) {
     for (;;) {
         const int producer = graph->values[value].producer;

@@ -8,8 +8,8 @@ typedef struct tdm_loss_use {
     const char *loss;
     const char *needs;     /* the op that the model must end in; NULL: any */
     const char *contains;  /* the op whose work the loss does itself; NULL: none */
-    const char *instead;   /* of a loss that needs an op: the one that contains it */
-    const char *of_values; /* of a loss over labels: the one that takes a float of each class in their place */
+    const char *instead;   /* of a loss that needs an op: the loss that does the op's work itself */
+    const char *of_values; /* of a loss over labels: the loss that takes a float for each class instead */
 } tdm_loss_use;
 
 /* Defined in ops/; ends with a NULL loss. */

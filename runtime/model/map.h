@@ -13,7 +13,7 @@ typedef struct tdm_map {
 } tdm_map;
 
 /* Maps a whole regular file for reading; its pages are read when they are used, and shared by all processes that map it.
- * If the file is cut short meanwhile, using what is gone is a fault of the machine (SIGBUS). Fails with `missing` if
+ * If the file is cut short meanwhile, reading the missing part raises SIGBUS. Fails with `missing` if
  * there is no such file, or it is empty. */
 tdm_status tdm__map_open(tdm_map *out, const char *path, tdm_status missing);
 /* The same of `count` bytes of an open file, which may be closed then; `path` is for messages. */

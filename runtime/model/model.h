@@ -77,7 +77,7 @@ struct tdm_model {
 
 /* model_file.c: what the file says, as job, graph and classes. */
 tdm_status tdm__model_read(tdm_model *model);
-/* What the configuration's code says against the text is the file's fault, and told with its path. */
+/* The configuration in the file was refused: the error becomes one of the file, with its path. */
 tdm_status tdm__model_fault(const tdm_model *model, tdm_status status);
 /* weights.c: finds the tensors of the graph in the file, and copies what has to be. Needs the plan of the first piece. */
 tdm_status tdm__model_bind(tdm_model *model);

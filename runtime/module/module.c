@@ -30,7 +30,7 @@ typedef struct search {
     const char *name;
     const tdm_module *found;
     tdm_module_report *report;
-    char folders[384]; /* the folders that have no such file, for the message */
+    char folders[384]; /* the folders in which the file was not found, for the message */
     struct stat tried[MOST_TRIED];
     int tried_count;
 } search;

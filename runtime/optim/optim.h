@@ -9,10 +9,10 @@ unsigned tdm__optim_states(const tdm_job *job);
 int tdm__optim_state_count(const tdm_job *job);
 /* Does its step depend on norms of parameters? */
 bool tdm__optim_takes_norms(const tdm_job *job);
-/* What a step's kernels read: of the loss, of clipping, and the optimizer's own scalars. `denominator`: of the mean
- * over the whole step. */
+/* What a step's kernels read: values for the loss and for clipping, and the optimizer's scalars. `denominator`: the
+ * divisor of the mean loss over the whole step. */
 tdm_step_values tdm__optim_values(const tdm_update *update, double denominator);
-/* The same for each of the optimizer's groups, too. */
+/* The same, with the scalars of each group of parameters. */
 tdm_values tdm__optim_all_values(const tdm_update *update, double denominator);
 /* Puts on the replica's queue: clipping by norm and by value where update says so, then one step over each run of the
  * plan, then the average of the parameters if the replica has one. The numbers come from the values that the step was

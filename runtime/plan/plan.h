@@ -105,7 +105,7 @@ typedef struct tdm_plan_param {
     size_t offset;   /* floats, in the arenas of parameters, gradients and state; 16-float aligned */
     int graph_param; /* index in the graph: PyTorch's order */
     int node;        /* plan node that owns it */
-    int group;       /* of the optimizer's settings: 0 those of all, k item k - 1 of options.groups */
+    int group;       /* of the optimizer's settings: 0: the common ones; k: item k - 1 of options.groups */
 } tdm_plan_param;
 
 typedef struct tdm_plan_buffer {

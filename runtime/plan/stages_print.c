@@ -28,7 +28,7 @@ static void print_stage(const tdm_plan *plan, int index, double all, tdm_text *o
                      (double)stage->shared_bytes / 1048576.0, (double)stage->sent_bytes / 1048576.0);
 }
 
-/* Of a job that says that replicas have one device. */
+/* For a job whose layers have a `stage`, but whose replicas have one device. */
 static void print_ignored(const tdm_plan *plan, tdm_text *out) {
     int layers = 0;
     for (size_t i = 0; i < plan->graph->node_count; i++) layers += plan->graph->nodes[i].stage > 0;

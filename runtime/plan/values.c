@@ -27,7 +27,7 @@ static bool may_overwrite(const tdm_build *build, const tdm_plan_node *node) {
            build->of_value[node->x[0]].is_free && plan->values[node->x[0]].bytes == plan->values[node->y].bytes;
 }
 
-/* y may get the bytes of x; values of which one lies on the other are both aliases of the owner. */
+/* y may take over the bytes of x. The owner of the bytes is then the root of both. */
 static void share(tdm_build *build, const tdm_plan_node *node) {
     const int x = node->x[0];
     tdm_plan_value *y = &build->plan->values[node->y];

@@ -48,7 +48,7 @@ typedef struct tdm_scale_device {
 const tdm_scale_device *tdm__scale_device(const char *name);
 /* The names, with commas. */
 void tdm__scale_device_names(tdm_text *out);
-/* CPU and GPU devices whose times are measured: for the shares of layers in a step. */
+/* The CPU or GPU whose rates stand for a device that was not named. */
 const tdm_scale_device *tdm__scale_usual_device(bool is_gpu);
 
 /* ---- the step of a plan ---- */

@@ -161,7 +161,7 @@ tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, d
     return board_train(run, result, lr);
 }
 
-/* Only where there is one, so that runs with few classes have the lines that they always had. */
+/* Models of few classes have no top5: their lines are without it. */
 static void put_top5(tdm_json_out *to, const tdm_run *run) {
     if (!isnan(run->scores.top5)) tdm__json_put(to, "top5:%.17g", run->scores.top5);
 }

@@ -265,7 +265,7 @@ static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folde
     return status;
 }
 
-/* For a job with epochs. */
+/* Only a job that counts epochs calls this. */
 static int64_t steps_left(const tdm_run *run) {
     int64_t epochs = run->job->train.epochs;
     return run->epoch < epochs ? (epochs - run->epoch) * run->steps_per_epoch - run->step_in_epoch : 0;

@@ -567,7 +567,7 @@ TEST(the_first_convolution_fills_channels_up) {
     }
 }
 
-/* What asks for a gradient is no batch, whatever the plan says of it. */
+/* An input whose gradient is wanted is not the batch, even if the plan calls it so. */
 TEST(f32_and_gradients_of_x_stay_as_they_are) {
     const setting how = {
         .op = "conv2d", .test = {.attrs = "out=8 kernel=3", .rows = 2, .input = {3, {3, 6, 6}}}, .may_fill = true};

@@ -13,7 +13,7 @@ typedef struct plan_run {
     tdm_device *device;
     tdm_replica *replica; /* of the first stage */
     float *output;        /* of the last pass */
-    int filling;          /* the byte in activations before each pass, in gradients before the first */
+    int filling;          /* the byte that fills activations before each pass, and gradients before the first */
 } plan_run;
 
 /* With the parameters and buffers that `like` has now. False after a failed check. */

@@ -27,7 +27,7 @@ typedef struct training {
     bool is_launch;     /* the verb is `tandem launch` */
     launch_nodes nodes; /* count 0: there is only this host */
     char *writes;       /* the run directory in which this process records how the job ended, or NULL */
-    bool stands_in;     /* another launcher's rank: rank 0 records the end, this one only if rank 0 was killed */
+    bool stands_in;     /* a rank of another launcher: it records the end only if rank 0, which does so, was killed */
     char *reason;       /* why the job ended */
 } training;
 

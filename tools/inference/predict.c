@@ -21,7 +21,7 @@ void predict_look(prediction *p, const char *name, const float *y) {
     p->which = text_format("output %lld is %s", (long long)i, isnan(y[i]) ? "NaN" : "infinite");
 }
 
-/* The rows are written all the same: what they hold is what the model says. */
+/* The rows are written anyway, because they are what the model computes. */
 void predict_tell_not_finite(prediction *p) {
     if (p->not_finite > 0)
         term_mark(TERM_YELLOW, "", "tandem: warning:",

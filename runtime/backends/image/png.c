@@ -46,7 +46,7 @@ static void take(png_structp png, png_bytep to, size_t count) {
     r->at += count;
 }
 
-/* libpng's own words do not tell a file that is bad from memory that is short. */
+/* libpng's messages do not say whether the file is damaged or memory is short. */
 static png_voidp take_memory(png_structp png, png_alloc_size_t bytes) {
     reading *r = png_get_mem_ptr(png);
     void *memory = malloc(bytes);

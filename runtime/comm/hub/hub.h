@@ -24,7 +24,7 @@ typedef struct tdm_hub_cause {
 /* "rank 1 (host b, pid 12)" */
 void tdm__hub_name(const tdm_hub *hub, int rank, char out[TDM_NAME_TEXT]);
 
-/* How long a connection may be silent; a little less than the heartbeat, which is what people are told. 0: for ever. A
+/* How long a connection may be silent; a little less than the heartbeat, which messages name. 0: without limit. A
  * transport's connections may be silent for as long: then the hub speaks of a stopped host first (tdm__hub_settle). */
 int64_t tdm__hub_silence_ms(const tdm_meeting *meeting);
 

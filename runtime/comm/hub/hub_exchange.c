@@ -18,7 +18,8 @@ static int32_t gather(tdm_hub *hub, unsigned char *all, size_t row, int64_t dead
     return 0;
 }
 
-/* Everybody learns first who is gone, so that nobody blames rank 0. Who goes while this is sent is found by the thread. */
+/* Everybody learns first who is gone, so that nobody blames rank 0. The thread notices a rank
+ * that leaves while this is sent. */
 static void distribute(tdm_hub *hub, const unsigned char *all, int32_t gone, unsigned char *from, size_t bytes,
                        int64_t deadline_ns) {
     const size_t world = (size_t)hub->world, row = world * bytes;

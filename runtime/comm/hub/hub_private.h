@@ -20,9 +20,9 @@ typedef struct tdm_line {
 } tdm_line;
 
 typedef enum tdm_frame_kind {
-    TDM_FRAME_BEAT = 1, /* to the hub: the last call; from it: those of all ranks */
+    TDM_FRAME_BEAT = 1, /* to the hub: this rank's last call; from the hub: the last calls of all ranks */
     TDM_FRAME_END,      /* tdm_hub_end */
-    TDM_FRAME_LEFT,     /* to the hub: this rank; from it: the number of the rank */
+    TDM_FRAME_LEFT,     /* to the hub: this rank has left; from the hub: the rank with this number has */
     TDM_FRAME_BYE,      /* from the hub: all have left */
     TDM_FRAME_READY,    /* to the hub: this rank is connected to all */
     TDM_FRAME_START     /* from the hub: all are */

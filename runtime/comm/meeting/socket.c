@@ -159,8 +159,8 @@ tdm_status tdm__socket_listen(int *fd, tdm_endpoint *endpoint) {
     return TDM_OK;
 }
 
-/* Nobody listens at a port of this machine, and the kernel has given this end the same port: then the socket has
- * connected to itself. It would keep the port from the one who is to listen there, so it is reset, not closed. */
+/* If nobody listens at a port of this machine, the kernel may give this end the same port, and the socket connects to
+ * itself. It would keep the port from the rank that is to listen there, so it is reset, not closed. */
 static bool is_own(int fd) {
     struct sockaddr_storage ours = {0}, theirs = {0};
     socklen_t ours_bytes = sizeof(ours), theirs_bytes = sizeof(theirs);

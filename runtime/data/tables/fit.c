@@ -46,7 +46,7 @@ static const char *category_at(const tdm_table_build *b, int64_t row, int64_t wh
     return b->texts.data + b->category_at[row * b->categories + which];
 }
 
-/* The different values of a category, sorted. An empty cell is none where it may be unknown. */
+/* The different values of a category, sorted. An empty cell is a gap, and no value. */
 static tdm_status learn_category(tdm_table_build *b, int64_t which, tdm_feature *out, size_t *bytes) {
     const int64_t count = count_of(b);
     const char **text, **value;

@@ -37,7 +37,7 @@ static void look_at_number(tdm_column_seen *column, double number, bool is_first
     column->last = number;
 }
 
-/* "inf", "-Infinity", ".nan": as programs write a number that is none. "nan" itself is a gap. */
+/* "inf", "-Infinity", ".nan": how programs write what is not finite. Cells of "nan" do not come here: they are gaps. */
 static bool is_infinite(const char *cell) {
     static const char *const words[] = {"inf", "infinity", "nan", ".inf", ".nan"};
     if (*cell == '+' || *cell == '-') cell++;

@@ -133,7 +133,7 @@ double tdm__draw_beta(tdm_draws *draws, double alpha) {
     }
 }
 
-/* The weight, of which the label keeps at least one part for the sample itself. */
+/* The partner's weight as parts of the label. At least one part is left for the sample itself. */
 static int64_t parts_of(double weight) {
     const int64_t parts = (int64_t)nearbyint(weight * (double)TDM_LABEL_PARTS);
     return parts < TDM_LABEL_PARTS ? parts : TDM_LABEL_PARTS - 1;

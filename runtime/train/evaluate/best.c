@@ -101,7 +101,7 @@ void tdm__run_best_restore(tdm_run *run, const tdm_ckpt_state *state) {
     find_end(run);
 }
 
-/* Another metric than the checkpoint's has no best yet. */
+/* If the job follows another metric than the checkpoint did, there is no best value yet. */
 tdm_plateau tdm__run_plateau(const tdm_run *run, const tdm_ckpt_state *state) {
     const tdm_schedule_section *section = &run->job->schedule;
     tdm_plateau plateau;
