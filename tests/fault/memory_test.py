@@ -113,7 +113,7 @@ def sweep(box, *args, before=None, library=False):
         count = int.from_bytes(f.read(), "little")
     if library: # behind these oneDNN makes code, in ten thousands of requests that are all alike
         count = min(count, 4000)
-    trials = box.options.trials or (2 * count if box.options.long else 48)
+    trials = box.options.trials or (2 * count if box.options.long else 24)
     ks = range(1, count + 1)
     if trials < 2 * count: # spread over all, from one seed: the same ones each time
         ks = sorted({1 + (2 * i * count + box.options.seed * count // 3) // trials % count for i in range(trials // 2)})
