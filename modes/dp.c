@@ -36,7 +36,8 @@ static size_t dp_gathered_bytes(const tdm_plan *plan, const tdm_job *job, int re
     return 2 * tdm__dp_output_bytes(plan, rows) + (gathers_targets ? (size_t)rows * tdm__target_bytes(plan) : 0);
 }
 
-/* Rows, outputs and their gradient, statistics, gradients, parameters or sums back, buffers. */
+/* Bytes between devices in a step: rows, outputs and their gradient, statistics, gradients, parameters or sums back,
+ * buffers. */
 static int64_t dp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
     int64_t arena = (int64_t)(plan->trained_floats * sizeof(float));
     int64_t bytes = rows * 4 * tdm__shape_count(&plan->graph->values[plan->graph->input].shape);

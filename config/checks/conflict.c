@@ -8,7 +8,7 @@ bool tdm__check_is_written(const tdm_config *config, const char *key) {
 const char *tdm__check_quote(tdm_config *config, const char *key) {
     tdm_position at = tdm__config_position(config, key);
     if (at.text == NULL) return TDM_WORDS(config, "%s has its default", key);
-    /* The line may also have a key that the command line sets to something else. */
+    /* The line may hold a value that an override has replaced. */
     if (at.text->order == 0 && config->override_count > 0)
         return TDM_WORDS(config, "%s has %s", tdm__position_words(&config->faults, at), key);
     return TDM_WORDS(config, "%s says `%s`", tdm__position_words(&config->faults, at),

@@ -63,7 +63,7 @@ torch swollen "its tensors take more than 16 times the bytes of the file"
 torch legacy "it has the format of before PyTorch 1.6"
 echo text >text.pt
 code 8 "$tandem" train job.yaml --run-dir bad model.weights=text.pt
-has "$err" "text.pt: it is no file of torch.save: no zip archive"
+has "$err" "text.pt: it was not written by torch.save: no zip archive"
 code 12 "$tandem" ckpt verify "$torch/damaged.pt"
 has "$err" "damaged.pt: the storage of the tensor '0.weight' is damaged"
 code 12 "$tandem" ckpt verify "$torch/infinite.pt"

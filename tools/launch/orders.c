@@ -133,7 +133,7 @@ int orders_receive(launch_orders **out) {
     FREED char *copy = memory_take(bytes);
     memcpy(copy, o->text, bytes);
     if (o->text[bytes - 1] != 0 || !parse(o, bytes))
-        return refuse("the orders on standard input are of another tandem");
+        return refuse("the orders on standard input come from another version of tandem");
     if (put_in_memory_file(&o->fd, copy, bytes) && put_in_memory_file(&o->secret_fd, o->secret, strlen(o->secret)))
         return TDM_OK;
     term_error("the orders cannot be kept in memory for the ranks: %s", strerror(errno));
@@ -151,7 +151,7 @@ int orders_inherit(launch_orders **out) {
     o->text = memory_new(bytes, 1);
     o->fd = o->secret_fd = -1;
     const bool is_whole = pread(fd, o->text, bytes, 0) == (ssize_t)bytes && o->text[bytes - 1] == 0;
-    return is_whole && parse(o, bytes) ? TDM_OK : refuse("the orders are of another tandem");
+    return is_whole && parse(o, bytes) ? TDM_OK : refuse("the orders come from another version of tandem");
 }
 
 void orders_free(launch_orders *o) {

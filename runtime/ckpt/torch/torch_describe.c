@@ -45,7 +45,7 @@ static bool describe(tdm_torch_list *out, const tdm_zip *zip, const char *key, c
     if (!check_order(zip, why)) return false;
     if (pickle == NULL || pickle->data.bytes > TDM_TORCH_PICKLE) {
         snprintf(why, TDM_TORCH_WHY,
-                 pickle == NULL ? "it is no file of torch.save: it has no data.pkl"
+                 pickle == NULL ? "it was not written by torch.save: it has no data.pkl"
                                 : "its pickle is larger than 64 MiB");
         return false;
     }

@@ -175,7 +175,7 @@ static bool check_kind(const tdm_zip *zip, char *why) {
     if (memcmp(head, "PK\3\4", 4) == 0) return true;
     if (memcmp(head + 257, "ustar", 5) == 0 || memcmp(head, "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9", 9) == 0)
         return fail(why, "it has the format of before PyTorch 1.6; load and save it in a newer PyTorch");
-    return fail(why, "it is no file of torch.save: no zip archive");
+    return fail(why, "it was not written by torch.save: no zip archive");
 }
 
 bool tdm__zip_open(tdm_zip *out, const tdm_zip_file *file, char why[TDM_ZIP_WHY]) {

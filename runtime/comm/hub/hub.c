@@ -159,7 +159,7 @@ static void send_beats(tdm_hub *hub) {
     }
 }
 
-/* Tells the others what this rank has decided or, if it is not the hub, would like. */
+/* The hub sends its decision, another rank its proposal. */
 static void send_end(tdm_hub *hub, int64_t now_ns) {
     char text[64];
     if (atomic_load(&hub->is_aborted)) {

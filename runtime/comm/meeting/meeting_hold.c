@@ -108,7 +108,7 @@ static void hear(hall *h, visitor *v) {
     if (!tdm__hello_check(&v->hello, &v->challenge, &m->secret)) {
         tdm__socket_address(address, v->fd, true);
         TDM_WARN(m->host, "comm", "meeting at %s: refused a visitor from %s, which %s", h->where, address,
-                 m->secret.bytes > 0 ? "does not know the job's secret" : "is no rank of a tandem job");
+                 m->secret.bytes > 0 ? "does not know the job's secret" : "is not a rank of a tandem job");
         return;
     }
     judge(h, &v->hello, refusal, &status);
