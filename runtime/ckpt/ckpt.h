@@ -3,6 +3,7 @@
 #ifndef TDM_CKPT_CKPT_H
 #define TDM_CKPT_CKPT_H
 
+#include <tandem/checkpoint.h>
 #include <tandem/sys/comm.h> /* tdm_dtype */
 #include <tandem/sys/op.h>   /* tdm_shape */
 
@@ -39,6 +40,13 @@ typedef enum tdm_note {
 /* Their keys in the metadata of files of tensors. */
 extern const char *const tdm__note_keys[TDM_NOTES];
 
+/* A text of the program's own in that metadata, under a key that is none of tandem's. */
+typedef struct tdm_property {
+    const char *key, *text;
+} tdm_property;
+/* May a file hold it: a key of 1 to TDM_PROPERTY_KEY bytes, "format" and "tandem..." excepted? */
+bool tdm__property_is_key(const char *key, size_t length);
+
 typedef struct tdm_tensor_file tdm_tensor_file;
 /* Opens the file and checks its header by all rules of the format (no holes, overlaps, duplicates, overflows; bounded
  * depth and size) before it allocates anything for the tensors. If a rule is broken, TDM_E_CHECKPOINT with the found
@@ -57,6 +65,9 @@ tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *
 int tdm__tensor_file_descriptor(const tdm_tensor_file *file, uint64_t *bytes);
 /* NULL: the file does not have it. Those about data are JSON. Borrowed. */
 const char *tdm__tensor_file_note(const tdm_tensor_file *file, tdm_note note);
+/* The program's own, in the order of the file; *count is how many. Of a file with more than TDM_PROPERTIES, or with more
+ * than TDM_PROPERTY_BYTES of them, those that fit. Borrowed. */
+const tdm_property *tdm__tensor_file_properties(const tdm_tensor_file *file, int *count);
 void tdm__tensor_file_close(tdm_tensor_file *file);
 
 /* Writes a new file, which must not exist, and fsyncs it. Tensors may come in any order. Fills in hashes[i], *file_hash
@@ -67,9 +78,11 @@ tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_file_ops *ops,
                                   tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes);
 /* The metadata of tandem's own files: format, step (below 0: none) and notes (NULL, or each may be NULL). `step_text` and
  * the notes must live as long as `out`. */
-enum { TDM_METADATA = 7 + 2 * TDM_NOTES, TDM_METADATA_STEP = 24 };
+enum { TDM_METADATA = 7 + 2 * (TDM_NOTES + TDM_PROPERTIES), TDM_METADATA_STEP = 24 };
 void tdm__tensor_metadata(const char *out[TDM_METADATA], char step_text[TDM_METADATA_STEP], int64_t step,
                           const char *const *note);
+/* Adds properties to it, which must live as long; at most TDM_PROPERTIES. */
+void tdm__tensor_metadata_add(const char *out[TDM_METADATA], const tdm_property *property, int count);
 /* Only that check, without writing. */
 tdm_status tdm__tensors_finite(const tdm_tensor *tensors, int count);
 
@@ -111,8 +124,10 @@ typedef struct tdm_ckpt_parts {
     const tdm_tensor *compression; /* what compressed gradients have kept back; NULL: none */
     int compression_count;
     tdm_ckpt_state state;
-    const char *config_yaml;     /* the resolved configuration; NULL: none */
-    const char *note[TDM_NOTES]; /* NULL: none */
+    const char *config_yaml;      /* the resolved configuration; NULL: none */
+    const char *note[TDM_NOTES];  /* NULL: none */
+    const tdm_property *property; /* of the model and the average */
+    int property_count;
 } tdm_ckpt_parts;
 
 /* Writes step-%08d into the checkpoints directory `name`, which is created if missing: fills a temporary sibling,

@@ -200,6 +200,29 @@ static void show_state(const tdm_ckpt_state *state, tdm_text *out) {
     tdm__text_printf(out, "  params_xxh3 %s\n", state->params_xxh3);
 }
 
+/* Texts of the program's own; a long one is shortened. */
+static void show_properties(const tdm_ckpt *ckpt, tdm_text *out) {
+    int count;
+    const tdm_property *property = tdm__tensor_file_properties(ckpt->tensors[TDM_CKPT_MODEL], &count);
+    char text[TDM_ST_PRINTABLE];
+    for (int i = 0; i < count; i++) {
+        tdm__text_printf(out, "  %s: ", tdm__printable(text, property[i].key));
+        tdm__text_printf(out, "%s\n", tdm__printable(text, property[i].text));
+    }
+}
+
+static void put_properties(tdm_json_out *to, const tdm_ckpt *ckpt) {
+    int count;
+    const tdm_property *property = tdm__tensor_file_properties(ckpt->tensors[TDM_CKPT_MODEL], &count);
+    if (count == 0) return;
+    tdm__json_put(to, "properties:{\n");
+    for (int i = 0; i < count; i++) {
+        tdm__json_put_key(to, property[i].key);
+        tdm__text_json_string(to->text, property[i].text);
+    }
+    tdm__json_put(to, "}");
+}
+
 static void put_tensor(tdm_json_out *to, const tdm_tensor *tensor, const tdm_hash128 *hash) {
     tdm__json_put(to, "{ name:%s dtype:%s", tensor->name, tensor->dtype_name);
     tdm__json_put_integers(to, "shape", tensor->dim, tensor->ndim);
@@ -217,6 +240,7 @@ static void show_json(const tdm_ckpt *ckpt, tdm_text *out) {
     tdm_json_out json = tdm__json_out(out, " ");
     tdm__json_put(&json, "{ path:%s", ckpt->path);
     if (ckpt->has_state) tdm__state_print(&json, "state", &ckpt->state);
+    put_properties(&json, ckpt);
     for (int part = 0; part < TDM_CKPT_TENSORS; part++) {
         const tdm_tensor_file *file = ckpt->tensors[part];
         const tdm_hash128 *hashes = ckpt->manifest.file[part].tensor_hash;
@@ -237,6 +261,7 @@ tdm_status tdm__ckpt_show(const tdm_host *host, const char *path, bool json, tdm
         tdm__text_shown(out, ckpt->path);
         tdm__text_puts(out, "\n");
         if (ckpt->has_state) show_state(&ckpt->state, out);
+        show_properties(ckpt, out);
         for (int part = 0; part < TDM_CKPT_TENSORS; part++) show_tensors(ckpt, part, out);
     }
     tdm__ckpt_close(ckpt);

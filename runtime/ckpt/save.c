@@ -68,11 +68,13 @@ static tdm_status remove_leftovers(saving *s) {
 
 /* ---- writing ---- */
 
-static tdm_status write_tensors(saving *s, int part, const tdm_tensor *tensors, int count, int64_t step,
-                                const char *const *note, tdm_manifest_file *entry) {
+static tdm_status write_tensors(saving *s, int part, const tdm_tensor *tensors, int count, const tdm_ckpt_parts *parts,
+                                tdm_manifest_file *entry) {
+    const bool is_model = part == TDM_CKPT_MODEL || part == TDM_CKPT_AVERAGE;
     char step_text[TDM_METADATA_STEP];
     const char *metadata[TDM_METADATA];
-    tdm__tensor_metadata(metadata, step_text, step, note);
+    tdm__tensor_metadata(metadata, step_text, parts->state.step, is_model ? parts->note : NULL);
+    if (is_model) tdm__tensor_metadata_add(metadata, parts->property, parts->property_count);
     TDM_TRY(tdm__zone_new(&s->zone, &entry->tensor_hash, (size_t)count, sizeof(*entry->tensor_hash)));
     entry->listed = true;
     return tdm__tensor_file_write(s->host, s->ops, &s->inside, tdm__ckpt_file_names[part], tensors, count, metadata,
@@ -106,9 +108,7 @@ static tdm_status write_files(saving *s, const tdm_ckpt_parts *parts) {
     tdm__text_init(&text, s->host);
     for (int part = 0; part < TDM_CKPT_TENSORS; part++) {
         if ((part == TDM_CKPT_AVERAGE || part == TDM_CKPT_COMPRESSION) && tensors[part] == NULL) continue;
-        TDM_TRY_DONE(write_tensors(s, part, tensors[part], counts[part], parts->state.step,
-                                   part == TDM_CKPT_MODEL || part == TDM_CKPT_AVERAGE ? parts->note : NULL,
-                                   &manifest.file[part]));
+        TDM_TRY_DONE(write_tensors(s, part, tensors[part], counts[part], parts, &manifest.file[part]));
     }
     if (config != NULL)
         TDM_TRY_DONE(write_text(s, tdm__ckpt_file_names[TDM_CKPT_CONFIG], config, strlen(config),

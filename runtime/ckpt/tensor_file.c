@@ -72,6 +72,11 @@ const char *tdm__tensor_file_note(const tdm_tensor_file *file, tdm_note note) {
     return file->note[note];
 }
 
+const tdm_property *tdm__tensor_file_properties(const tdm_tensor_file *file, int *count) {
+    *count = file->property_count;
+    return file->property;
+}
+
 void tdm__tensor_file_close(tdm_tensor_file *file) {
     if (file == NULL) return;
     if (file->source != NULL) file->source->close(file);

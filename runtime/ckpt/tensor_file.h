@@ -46,6 +46,8 @@ struct tdm_tensor_file {
     const tdm_tensor_source *source; /* NULL: safetensors */
     void *source_state;
     char *note[TDM_NOTES]; /* NULL: there is none */
+    tdm_property *property;
+    int property_count;
 };
 
 /* Opens a file, of which nothing has been read. */

@@ -23,7 +23,11 @@ typedef struct header_scan {
     size_t name_bytes, name_room;
     char *names;
     bool has_metadata;
-    size_t note_bytes[TDM_NOTES];   /* of each value with its NUL; 0: there is none */
+    size_t note_bytes[TDM_NOTES];         /* of each value with its NUL; 0: there is none */
+    bool keeps[TDM_ST_MAX_METADATA_KEYS]; /* of each key of the metadata: it is a property that fits */
+    int property_count;
+    size_t property_bytes, property_room; /* of their keys and texts, each with its NUL */
+    char *properties;
     tdm_tensor_seen seen, keys;     /* of the first pass: the tensors; the keys of the metadata */
     char subject[TDM_ST_PRINTABLE]; /* the tensor being read, for messages */
     char name[TDM_ST_MAX_NAME + 1];
@@ -145,21 +149,50 @@ static int find_note(const char *key) {
     return note;
 }
 
+bool tdm__property_is_key(const char *key, size_t length) {
+    static const char own[] = "tandem.";
+    if (length < 1 || length > TDM_PROPERTY_KEY || memchr(key, '\0', length) != NULL) return false;
+    return strcmp(key, "format") != 0 && strncmp(key, own, sizeof(own) - 1) != 0;
+}
+
+/* In the first pass: is it a property, and do those before it leave it room? */
+static bool takes_property(const header_scan *scan, const char *key, size_t length, size_t bytes) {
+    return tdm__property_is_key(key, length) && scan->property_count < TDM_PROPERTIES &&
+           bytes <= TDM_PROPERTY_BYTES - scan->property_bytes;
+}
+
+/* In the second pass: its key, whose text is put behind it. */
+static bool keep_property(header_scan *scan, size_t key_length) {
+    char *key = scan->properties + scan->property_bytes, *text = key + key_length + 1;
+    size_t room = scan->property_room - scan->property_bytes, length;
+    if (scan->property_count == scan->file->property_count || key_length + 1 >= room)
+        return tdm__json_fail(&scan->json, "the file changed while it was read");
+    memcpy(key, scan->name, key_length + 1);
+    if (!tdm__json_string(&scan->json, text, room - key_length - 1, &length)) return false;
+    scan->file->property[scan->property_count++] = (tdm_property){key, text};
+    scan->property_bytes += key_length + 1 + length + 1;
+    return true;
+}
+
 static bool keep_metadata(header_scan *scan) {
     tdm_json *json = &scan->json;
     size_t length;
     if (!tdm__json_object(json)) return false;
-    while (tdm__json_key(json, scan->name, sizeof(scan->name), &length)) {
+    scan->property_count = 0;
+    scan->property_bytes = 0;
+    for (int keys = 0; tdm__json_key(json, scan->name, sizeof(scan->name), &length); keys++) {
         const int note = find_note(scan->name);
         char *to = note < TDM_NOTES ? scan->file->note[note] : NULL;
-        if (!tdm__json_string(json, to, to != NULL ? scan->note_bytes[note] : TDM_ST_MAX_METADATA, &length))
+        const bool kept = keys < TDM_ST_MAX_METADATA_KEYS && scan->keeps[keys];
+        if (!(kept ? keep_property(scan, length)
+                   : tdm__json_string(json, to, to != NULL ? scan->note_bytes[note] : TDM_ST_MAX_METADATA, &length)))
             return false;
     }
     return !json->failed;
 }
 
-/* Checks __metadata__: texts by key, within limits, each key once. Of its content tandem.format and the notes are of
- * interest. */
+/* Checks __metadata__: texts by key, within limits, each key once. Of its content tandem.format, the notes and the
+ * properties are of interest. */
 static bool read_metadata(header_scan *scan) {
     tdm_json *json = &scan->json;
     char printable[TDM_ST_PRINTABLE];
@@ -177,9 +210,13 @@ static bool read_metadata(header_scan *scan) {
         if (!tdm__tensor_seen_name(&scan->keys, scan->file, scan->name, length, (uint32_t)json->string_offset))
             return tdm__json_fail(json, "__metadata__: key '%s' appears twice", tdm__printable(printable, scan->name));
         if (strcmp(scan->name, "tandem.format") == 0) scan->file->is_tandems = true;
+        const size_t key_length = length;
         if (!tdm__json_string(json, NULL, TDM_ST_MAX_METADATA - bytes, &length)) return false;
         bytes += length + 1;
         if (find_note(scan->name) < TDM_NOTES) scan->note_bytes[find_note(scan->name)] = length + 1;
+        scan->keeps[keys] = takes_property(scan, scan->name, key_length, key_length + length + 2);
+        scan->property_count += scan->keeps[keys];
+        scan->property_bytes += scan->keeps[keys] ? key_length + length + 2 : 0;
     }
     return !json->failed;
 }
@@ -245,6 +282,10 @@ static tdm_status make_room(header_scan *scan) {
     for (int i = 0; i < TDM_NOTES; i++) {
         if (scan->note_bytes[i] > 0) TDM_TRY(tdm__zone_new(&file->zone, &file->note[i], scan->note_bytes[i], 1));
     }
+    file->property_count = scan->property_count;
+    TDM_TRY(tdm__zone_new(&file->zone, &file->property, (size_t)scan->property_count, sizeof(*file->property)));
+    TDM_TRY(tdm__zone_new(&file->zone, &scan->properties, scan->property_bytes, 1));
+    scan->property_room = scan->property_bytes;
     scan->room = scan->count;
     scan->name_room = scan->name_bytes;
     scan->keeping = true;

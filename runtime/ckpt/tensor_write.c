@@ -75,10 +75,22 @@ static void put_tensor(tdm_json_out *to, const tensor_entry *entry, uint64_t beg
     tdm__json_put(to, "data_offsets:[ %llu %llu ]}", (unsigned long long)begin, end);
 }
 
+/* Fails if a reader would refuse a file with this metadata. */
+static tdm_status check_metadata(const char *const *metadata) {
+    size_t bytes = 0;
+    for (int i = 0; metadata != NULL && metadata[i] != NULL; i++) bytes += strlen(metadata[i]) + 1;
+    if (bytes < TDM_ST_MAX_METADATA) return TDM_OK;
+    TDM_FAIL(TDM_E_CHECKPOINT,
+             "the metadata of a tensor file has less than %d bytes, and this model's needs %zu: use fewer or shorter "
+             "properties, or names of classes",
+             TDM_ST_MAX_METADATA, bytes);
+}
+
 /* Prints the 8 bytes of length and the padded JSON. */
 static tdm_status print_header(tdm_text *header, const tensor_entry *entry, int count, const char *const *metadata,
                                uint64_t *data_bytes) {
     uint64_t begin = 0;
+    TDM_TRY(check_metadata(metadata));
     tdm__text_add(header, "\0\0\0\0\0\0\0\0", 8);
     tdm_json_out json = tdm__json_out(header, "");
     tdm__json_put(&json, "{");
@@ -128,6 +140,16 @@ void tdm__tensor_metadata(const char *out[TDM_METADATA], char step_text[TDM_META
         if (note[i] == NULL) continue;
         out[at++] = tdm__note_keys[i];
         out[at++] = note[i];
+    }
+    out[at] = NULL;
+}
+
+void tdm__tensor_metadata_add(const char *out[TDM_METADATA], const tdm_property *property, int count) {
+    int at = 0;
+    while (out[at] != NULL) at++;
+    for (int i = 0; i < count; i++) {
+        out[at++] = property[i].key;
+        out[at++] = property[i].text;
     }
     out[at] = NULL;
 }

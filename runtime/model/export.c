@@ -142,6 +142,9 @@ static tdm_status write_tensors(const exporting *e, const char *to, const char *
     const char *metadata[TDM_METADATA];
     char step[TDM_METADATA_STEP];
     tdm__tensor_metadata(metadata, step, state != NULL ? state->step : -1, note);
+    int count;
+    const tdm_property *property = tdm__tensor_file_properties(e->file, &count);
+    tdm__tensor_metadata_add(metadata, property, count);
     return tdm__tensor_file_write(e->host, &tdm__file_system, NULL, to, e->tensor, tdm__tensor_file_count(e->file),
                                   metadata, NULL, NULL, bytes);
 }
@@ -152,6 +155,7 @@ static tdm_status write_onnx(const exporting *e, const char *to, const char *con
                               .tensor = e->tensor,
                               .tensor_count = tdm__tensor_file_count(e->file)};
     memcpy(source.note, note, sizeof(source.note));
+    source.property = tdm__tensor_file_properties(e->file, &source.property_count);
     return tdm__onnx_write(e->host, &source, to, bytes);
 }
 

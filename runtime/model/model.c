@@ -140,6 +140,23 @@ tdm_status tdm_model_get_info(const tdm_model *model, tdm_model_info *out) {
     return TDM_OK;
 }
 
+const char *tdm_model_property(const tdm_model *model, const char *key) {
+    int count = 0;
+    if (model == NULL || key == NULL) return NULL;
+    const tdm_property *property = tdm__tensor_file_properties(model->file, &count);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(property[i].key, key) == 0) return property[i].text;
+    }
+    return NULL;
+}
+
+const char *tdm_model_property_key(const tdm_model *model, int index) {
+    int count = 0;
+    if (model == NULL) return NULL;
+    const tdm_property *property = tdm__tensor_file_properties(model->file, &count);
+    return index >= 0 && index < count ? property[index].key : NULL;
+}
+
 const char *tdm_model_class_name(const tdm_model *model, int64_t index) {
     if (model == NULL || index < 0 || index >= model->classes.count) return NULL;
     return model->classes.name[index];

@@ -69,9 +69,11 @@ struct tdm_run {
     const tdm_named **params_by_name; /* the parameters, sorted */
     tdm_mode *mode;
     tdm_dataset *train, *eval;
-    tdm_classes classes;          /* count 0: they have no names */
-    const tdm_features *features; /* of the table trained on; NULL: none */
-    const char *note[TDM_NOTES];  /* for checkpoints; NULL: none */
+    tdm_classes classes;                   /* count 0: they have no names */
+    const tdm_features *features;          /* of the table trained on; NULL: none */
+    const char *note[TDM_NOTES];           /* for checkpoints; NULL: none */
+    tdm_property property[TDM_PROPERTIES]; /* the program's own, sorted by key; a key and its text are one block */
+    int property_count;
     char data[160]; /* describes the training samples, see tdm_ckpt_state; "" for a program's own source */
     tdm_loader *loader;
     tdm_rows_form form;        /* of the loader's batches */
@@ -163,6 +165,9 @@ tdm_status tdm__run_notes_of_weights(tdm_run *run);
 tdm_status tdm__run_take_notes(tdm_run *run);
 /* Once the plan is built: what the model is, in words that its checkpoints carry. */
 tdm_status tdm__run_note_model(tdm_run *run);
+/* The program's own properties, replaced by those of a checkpoint; and released. */
+tdm_status tdm__run_take_properties(tdm_run *run, const tdm_tensor_file *file);
+void tdm__run_forget_properties(tdm_run *run);
 /* Tells of categories of data.eval that data.train does not have. */
 void tdm__run_warn_of_unseen(const tdm_run *run);
 /* TDM_E_CHECKPOINT if the checkpoint was trained on other classes or features than this run has. */

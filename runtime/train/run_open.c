@@ -343,6 +343,7 @@ void tdm_run_close(tdm_run *run) {
     const tdm_host *host = run->host;
     tdm__run_folder_close(run);
     tdm__picture_input_close(run->picture);
+    tdm__run_forget_properties(run);
     tdm__run_close_loaders(run);
     tdm__mode_close(run->mode);
     if (run->comm != run->options.comm) tdm_comm_close(run->comm);

@@ -76,6 +76,8 @@ static tdm_status write_checkpoint(tdm_run *run, tdm_zone *zone, const tdm_folde
     TDM_TRY(collect(run, zone, &parts, &count));
     TDM_TRY(tdm__run_collect_mode(run, zone, &parts));
     memcpy(parts.note, run->note, sizeof(parts.note));
+    parts.property = run->property;
+    parts.property_count = run->property_count;
     if (run->options.config_yaml != NULL) TDM_TRY(tdm__zone_text(zone, &parts.config_yaml, run->options.config_yaml));
     TDM_TRY(tdm__ckpt_save(run->host, &tdm__file_system, folder, name, &parts, keep_last));
     if (folder != NULL) update_status(run);
@@ -229,6 +231,7 @@ static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, foun
     tdm_status status = tdm__weights_load(run, tdm__run_weights_of(run, ckpt));
     if (status != TDM_OK) return refuse_model(status, ckpt, newest_in_folder);
     if (state == NULL) TDM_TRY(tdm__average_begin(run));
+    if (state != NULL) TDM_TRY(tdm__run_take_properties(run, tdm__ckpt_model(ckpt)));
     if (state == NULL || run->options.predicts) return TDM_OK;
     TDM_TRY(check_position(run, ckpt));
     out->has_state = 1;

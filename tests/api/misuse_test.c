@@ -12,21 +12,8 @@
 #include <tandem/model.h>
 
 #include "tests/api/api.h"
+#include "tests/api/misuse.h"
 #include "tests/support/tdm_test.h"
-
-/* The record is marked first, so that the message must be this call's. */
-#define REFUSED(expression, want)                                                             \
-    do {                                                                                      \
-        static const char mark_[] = "'no such thing'";                                        \
-        char *ignored_ = NULL;                                                                \
-        (void)tdm_config_explain("no such thing", TDM_ENGLISH, &ignored_);                    \
-        CHECK_HAS(tdm_error_message(), mark_);                                                \
-        CHECK_STATUS(expression, want);                                                       \
-        CHECK(strstr(tdm_error_message(), mark_) == NULL);                                    \
-        CHECK(strlen(tdm_error_message()) > 10 && strchr(tdm_error_message(), '\n') == NULL); \
-        CHECK_INT(tdm_error_last()->status, want);                                            \
-    } while (0)
-#define MISUSE(expression) REFUSED(expression, TDM_E_USAGE)
 
 static tdm_status no_picture(void *user, const char *path) {
     (void)user, (void)path;
@@ -450,6 +437,7 @@ TEST(models) {
     MISUSE(tdm_model_export(NULL, "x", NULL, NULL));
     MISUSE(tdm_model_export_onnx(NULL, NULL, "x", NULL));
     MISUSE(tdm_model_export_onnx(NULL, "x", NULL, NULL));
+    CHECK(tdm_model_property(NULL, "x") == NULL && tdm_model_property_key(NULL, 0) == NULL);
     MISUSE(tdm_model_text(NULL, NULL, &text));
     MISUSE(tdm_model_text(NULL, "x", NULL));
     REFUSED(tdm_model_text(NULL, "no such file", &text), TDM_E_CHECKPOINT);

@@ -12,9 +12,15 @@
 
 TDM_BEGIN_DECLS
 
+/* Properties: texts of the program's own, by key, in the metadata of a checkpoint's model (tdm_run_set_property) and of
+ * a model file. A key has 1 to TDM_PROPERTY_KEY bytes of UTF-8, is not "format", and does not begin with "tandem.". There
+ * are at most TDM_PROPERTIES, and their keys and texts, a byte more for each, have at most TDM_PROPERTY_BYTES. Of a file
+ * with more, those that fit are read. */
+enum { TDM_PROPERTIES = 64, TDM_PROPERTY_KEY = 64, TDM_PROPERTY_BYTES = 65536 };
+
 /* Lists the checkpoints of a run directory or checkpoints directory, oldest first. */
 TDM_API tdm_status tdm_checkpoint_list(const tdm_host *host, const char *path, int json, char **out);
-/* Prints the step, the epoch, and the tensors with their shapes. */
+/* Prints the step, the epoch, the properties, and the tensors with their shapes. */
 TDM_API tdm_status tdm_checkpoint_show(const tdm_host *host, const char *path, int json, char **out);
 /* Checks every byte against the manifest. TDM_E_CHECKPOINT names the damaged file and tensor. *checked becomes the step
  * directory or file that was read; `checked` may be NULL. */

@@ -67,6 +67,10 @@ typedef struct tdm_model_info {
 TDM_API tdm_status tdm_model_get_info(const tdm_model *model, tdm_model_info *out);
 /* Returns the name of a class; NULL if it has none. Owned by the model. */
 TDM_API const char *tdm_model_class_name(const tdm_model *model, int64_t index);
+/* Returns the text of one of the file's properties (tandem/checkpoint.h), NULL if it has none; and the key of the
+ * index-th, NULL if there are fewer. Owned by the model. */
+TDM_API const char *tdm_model_property(const tdm_model *model, const char *key);
+TDM_API const char *tdm_model_property_key(const tdm_model *model, int index);
 
 typedef enum tdm_input {
     TDM_INPUT_FLOATS, /* float[rows][input_width], before data.transform */

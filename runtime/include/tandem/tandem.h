@@ -15,6 +15,7 @@
 #ifndef TANDEM_TANDEM_H
 #define TANDEM_TANDEM_H
 
+#include <tandem/checkpoint.h>
 #include <tandem/config.h>
 #include <tandem/graph.h>
 #include <tandem/host.h>
@@ -225,6 +226,18 @@ TDM_API tdm_status tdm_run_save(tdm_run *run, const char *dir);
  * only the weights. Collective in ddp; rank 0's `path` counts. TDM_E_CHECKPOINT if it is missing, damaged or of another model.
  */
 TDM_API tdm_status tdm_run_load(tdm_run *run, const char *path);
+
+/* The run's own properties (tandem/checkpoint.h), which its checkpoints keep and what is exported from them. Restoring a
+ * run from a checkpoint with state, tdm_run_load or checkpoint.resume, replaces them all by those of the checkpoint. In
+ * ddp rank 0's are saved, and only rank 0 gets them back. They do not need an idle run: a callback may set them.
+ *
+ * Sets the text of a key, which is copied; UTF-8. text NULL removes it. TDM_E_USAGE if there would be too many, or if
+ * the key is tandem's own. */
+TDM_API tdm_status tdm_run_set_property(tdm_run *run, const char *key, const char *text);
+/* Returns the text of a key, NULL if it has none; and the index-th key in byte order, NULL if there are fewer. Owned by
+ * the run, until its properties change. */
+TDM_API const char *tdm_run_property(const tdm_run *run, const char *key);
+TDM_API const char *tdm_run_property_key(const tdm_run *run, int index);
 
 /* Describes the run in *out; free it with tdm_free. what: "graph", "plan", "plan.json", "summary", "kernels.json":
  * the kernel of each layer, and the algorithms it has chosen for each number of rows seen so far; or "evaluation.json",

@@ -64,17 +64,21 @@ typedef struct parts {
     tdm_text head, graph, piece, field; /* of the model, of the graph; of one TensorProto, and what stands in front */
 } parts;
 
+static void add_property(parts *p, const char *key, const char *text) {
+    tdm__wire_text(&p->piece, PROPERTY_KEY, key);
+    tdm__wire_text(&p->piece, PROPERTY_VALUE, text);
+    nest(&p->head, MODEL_PROPERTY, &p->piece);
+}
+
 static void print_head(parts *p, const tdm_onnx_source *source) {
     tdm__wire_integer(&p->head, MODEL_IR, IR_VERSION);
     tdm__wire_text(&p->head, MODEL_PRODUCER, "tandem");
     tdm__wire_integer(&p->piece, OPSET_VERSION, TDM_ONNX_OPSET);
     nest(&p->head, MODEL_OPSET, &p->piece);
     for (int i = 0; i < TDM_NOTES; i++) {
-        if (source->note[i] == NULL) continue;
-        tdm__wire_text(&p->piece, PROPERTY_KEY, tdm__note_keys[i]);
-        tdm__wire_text(&p->piece, PROPERTY_VALUE, source->note[i]);
-        nest(&p->head, MODEL_PROPERTY, &p->piece);
+        if (source->note[i] != NULL) add_property(p, tdm__note_keys[i], source->note[i]);
     }
+    for (int i = 0; i < source->property_count; i++) add_property(p, source->property[i].key, source->property[i].text);
 }
 
 static void print_graph(parts *p, const tdm_onnx_writer *w) {

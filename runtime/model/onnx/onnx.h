@@ -14,7 +14,9 @@ typedef struct tdm_onnx_source {
     const char *name;         /* of the model */
     const tdm_tensor *tensor; /* all of the graph's, with their data */
     int tensor_count;
-    const char *note[TDM_NOTES]; /* become properties of the file; NULL: none */
+    const char *note[TDM_NOTES];  /* become properties of the file; NULL: none */
+    const tdm_property *property; /* and these */
+    int property_count;
 } tdm_onnx_source;
 
 /* Writes a new file, which must not exist. *bytes: its size. TDM_E_UNSUPPORTED names a layer that ONNX does not have, or
