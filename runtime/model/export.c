@@ -7,12 +7,14 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
+#include "runtime/base/writer.h"
 #include "runtime/graph/graph.h"
 #include "runtime/model/model.h"
 #include "runtime/model/onnx/onnx.h"
 
 typedef struct exporting {
     const tdm_host *host;
+    const tdm_file_ops *ops; /* that take the file */
     tdm_zone zone;
     tdm_ckpt *ckpt;
     const tdm_tensor_file *file; /* the one of the checkpoint that is exported */
@@ -145,12 +147,13 @@ static tdm_status write_tensors(const exporting *e, const char *to, const char *
     int count;
     const tdm_property *property = tdm__tensor_file_properties(e->file, &count);
     tdm__tensor_metadata_add(metadata, property, count);
-    return tdm__tensor_file_write(e->host, &tdm__file_system, NULL, to, e->tensor, tdm__tensor_file_count(e->file),
-                                  metadata, NULL, NULL, bytes);
+    return tdm__tensor_file_write(e->host, e->ops, NULL, to, e->tensor, tdm__tensor_file_count(e->file), metadata, NULL,
+                                  NULL, bytes);
 }
 
 static tdm_status write_onnx(const exporting *e, const char *to, const char *const note[TDM_NOTES], uint64_t *bytes) {
-    tdm_onnx_source source = {.graph = tdm_config_graph(e->config),
+    tdm_onnx_source source = {.ops = e->ops,
+                              .graph = tdm_config_graph(e->config),
                               .name = tdm_config_job(e->config)->name,
                               .tensor = e->tensor,
                               .tensor_count = tdm__tensor_file_count(e->file)};
@@ -187,12 +190,13 @@ static tdm_status export_all(exporting *e, writer run, const char *from, const c
     return status;
 }
 
-static tdm_status export(writer run, const tdm_host *host, const char *from, const char *to, char **report) {
+static tdm_status export(writer run, const tdm_host *host, const tdm_file_ops *ops, const char *from, const char *to,
+                         char **report) {
     tdm_text text;
-    if (from == NULL || to == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_export: a path is NULL");
     if (report != NULL) *report = NULL;
+    if (from == NULL || to == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_export: a path is NULL");
     TDM_TRY(tdm__host_take(&host));
-    exporting e = {.host = host};
+    exporting e = {.host = host, .ops = ops};
     tdm__zone_init(&e.zone, host);
     tdm__text_init(&text, host);
     tdm_status status = export_all(&e, run, from, to, &text);
@@ -205,12 +209,28 @@ static tdm_status export(writer run, const tdm_host *host, const char *from, con
     return status;
 }
 
+static tdm_status export_to(writer run, const tdm_host *host, const char *from, const tdm_writer *to, char **report,
+                            const char *function) {
+    tdm_sink sink;
+    if (report != NULL) *report = NULL;
+    TDM_TRY(tdm__sink_init(&sink, to, function));
+    return tdm__sink_end(&sink, export(run, host, &sink.ops, from, "the writer", report), function);
+}
+
 tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *to, char **report) {
-    return export(write_tensors, host, from, to, report);
+    return export(write_tensors, host, &tdm__file_system, from, to, report);
+}
+
+tdm_status tdm_model_export_to(const tdm_host *host, const char *from, const tdm_writer *to, char **report) {
+    return export_to(write_tensors, host, from, to, report, "tdm_model_export_to");
 }
 
 tdm_status tdm_model_export_onnx(const tdm_host *host, const char *from, const char *to, char **report) {
-    return export(write_onnx, host, from, to, report);
+    return export(write_onnx, host, &tdm__file_system, from, to, report);
+}
+
+tdm_status tdm_model_export_onnx_to(const tdm_host *host, const char *from, const tdm_writer *to, char **report) {
+    return export_to(write_onnx, host, from, to, report, "tdm_model_export_onnx_to");
 }
 
 tdm_status tdm_model_text(const tdm_host *host, const char *path, char **out) {

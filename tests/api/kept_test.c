@@ -139,6 +139,103 @@ TEST(properties_beyond_the_limits_are_not_read) {
     test_folder_remove(folder);
 }
 
+/* ---- to a buffer, to a writer ---- */
+
+/* The whole file. Ends the program on failure. */
+static tdm_buffer file_of(const char *path) {
+    static char piece[4096];
+    tdm_buffer buffer = TDM_BUFFER_INIT;
+    FILE *file = fopen(path, "rb");
+    for (size_t got; file != NULL && (got = fread(piece, 1, sizeof(piece), file)) > 0;)
+        CHECK_OK(tdm_buffer_write(&buffer, piece, got));
+    if (file == NULL || fclose(file) != 0) exit(1);
+    return buffer;
+}
+
+static bool same_bytes(const tdm_buffer *a, const tdm_buffer *b) {
+    return a->count == b->count && a->count > 0 && memcmp(a->bytes, b->bytes, a->count) == 0;
+}
+
+typedef struct taker {
+    size_t taken, most; /* bytes */
+    int refusal;        /* returned beyond `most` */
+    int calls_after;
+} taker;
+
+static int take(void *user, const void *bytes, size_t count) {
+    taker *t = user;
+    (void)bytes;
+    if (t->taken > t->most) t->calls_after++;
+    t->taken += count;
+    return t->taken > t->most ? t->refusal : 0;
+}
+
+typedef tdm_status (*to_file)(const tdm_host *host, const char *from, const char *to, char **report);
+typedef tdm_status (*to_writer)(const tdm_host *host, const char *from, const tdm_writer *to, char **report);
+
+static void export_both_ways(const char *from, const char *file, to_file one, to_writer other) {
+    tdm_buffer buffer = TDM_BUFFER_INIT;
+    tdm_writer writer = {sizeof(writer), tdm_buffer_write, &buffer}, wrong = TDM_WRITER_INIT;
+    char *report = NULL, *again = NULL;
+    REQUIRE_OK(one(NULL, from, file, &report));
+    REQUIRE_OK(other(NULL, from, &writer, &again));
+    CHECK_TEXT(report, again);
+    tdm_buffer whole = file_of(file);
+    CHECK(same_bytes(&whole, &buffer) && (uintptr_t)buffer.bytes % 64 == 0);
+    tdm_free(report);
+    tdm_free(again);
+    MISUSE(other(NULL, from, NULL, &again));
+    MISUSE(other(NULL, from, &wrong, &again));
+    MISUSE(other(NULL, NULL, &writer, &again));
+    REFUSED(other(NULL, "/no/such/run", &writer, &again), TDM_E_CHECKPOINT);
+    CHECK(same_bytes(&whole, &buffer) && again == NULL);
+    for (size_t most = 0; most < whole.count; most = most * 3 + 7) {
+        taker t = {.most = most, .refusal = 77};
+        const tdm_writer refuses = {sizeof(refuses), take, &t};
+        REFUSED(other(NULL, from, &refuses, &again), TDM_E_IO);
+        CHECK_HAS(tdm_error_message(), "the writer returned 77");
+        CHECK(t.calls_after == 0 && again == NULL);
+    }
+    taker full = {.most = 0, .refusal = TDM_E_MEMORY};
+    REFUSED(other(NULL, from, &(tdm_writer){sizeof(writer), take, &full}, NULL), TDM_E_MEMORY);
+    tdm_buffer_free(&whole);
+    tdm_buffer_free(&buffer);
+}
+
+TEST(models_are_exported_to_writers) {
+    char folder[256], path[300], file[400];
+    test_folder_make(folder);
+    tdm_run *run = open_run(1);
+    CHECK_OK(tdm_run_set_property(run, "site", "Ulm"));
+    CHECK_OK(tdm_run_save(run, folder));
+    tdm_run_close(run);
+    snprintf(path, sizeof(path), "%s/step-00000001", folder);
+    snprintf(file, sizeof(file), "%s/model.tandem", folder);
+    export_both_ways(path, file, tdm_model_export, tdm_model_export_to);
+    snprintf(file, sizeof(file), "%s/model.onnx", folder);
+    export_both_ways(path, file, tdm_model_export_onnx, tdm_model_export_onnx_to);
+    test_folder_remove(folder);
+}
+
+TEST(buffers_grow_and_are_used_again) {
+    tdm_buffer buffer = TDM_BUFFER_INIT, wrong = {0, NULL, 0, 0};
+    char bytes[5000];
+    for (int i = 0; i < 5000; i++) bytes[i] = (char)i;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 5; i++) CHECK_INT(tdm_buffer_write(&buffer, bytes, sizeof(bytes)), TDM_OK);
+        CHECK_INT(tdm_buffer_write(&buffer, NULL, 0), TDM_OK);
+        CHECK(buffer.count == 25000 && memcmp((char *)buffer.bytes + 20000, bytes, sizeof(bytes)) == 0);
+        REFUSED((tdm_status)tdm_buffer_write(&buffer, bytes, SIZE_MAX), TDM_E_MEMORY);
+        tdm_buffer_free(&buffer);
+        CHECK(buffer.bytes == NULL && buffer.count == 0);
+    }
+    tdm_buffer_free(NULL);
+    MISUSE((tdm_status)tdm_buffer_write(NULL, bytes, 1));
+    MISUSE((tdm_status)tdm_buffer_write(&wrong, bytes, 1));
+    MISUSE((tdm_status)tdm_buffer_write(&buffer, NULL, 1));
+}
+
 TEST_MAIN(graph = api_graph(NULL); api_job(&job); RUN(properties_are_set_and_removed);
           RUN(properties_beyond_the_limits_are_refused); RUN(checkpoints_and_models_keep_properties);
-          RUN(properties_beyond_the_limits_are_not_read); tdm_graph_free(graph);)
+          RUN(properties_beyond_the_limits_are_not_read); RUN(models_are_exported_to_writers);
+          RUN(buffers_grow_and_are_used_again); tdm_graph_free(graph);)

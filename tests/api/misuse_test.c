@@ -435,6 +435,8 @@ TEST(models) {
     MISUSE(tdm_model_decode_picture(NULL, x, 4, x));
     MISUSE(tdm_model_export(NULL, NULL, "x", NULL));
     MISUSE(tdm_model_export(NULL, "x", NULL, NULL));
+    MISUSE(tdm_model_export_to(NULL, "x", NULL, NULL));
+    MISUSE(tdm_model_export_onnx_to(NULL, "x", NULL, NULL));
     MISUSE(tdm_model_export_onnx(NULL, NULL, "x", NULL));
     MISUSE(tdm_model_export_onnx(NULL, "x", NULL, NULL));
     CHECK(tdm_model_property(NULL, "x") == NULL && tdm_model_property_key(NULL, 0) == NULL);

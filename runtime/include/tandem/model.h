@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include <tandem/host.h>
+#include <tandem/writer.h>
 
 TDM_BEGIN_DECLS
 
@@ -92,10 +93,14 @@ TDM_API tdm_status tdm_model_decode_picture(tdm_model *model, const void *bytes,
  * about what was written, free it with tdm_free; it may be NULL. TDM_E_CHECKPOINT if the checkpoint does not carry its
  * model, as those of earlier versions do not. */
 TDM_API tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *to, char **report);
+/* The same bytes, to a writer, such as one of a tdm_buffer. */
+TDM_API tdm_status tdm_model_export_to(const tdm_host *host, const char *from, const tdm_writer *to, char **report);
 /* The same as an ONNX file of opset 17, for evaluation: its input `input`, float[batch][shape of a sample], is what the
  * model takes after data.transform, its output `output` is that of tdm_model_predict, and its properties are the texts of
  * an exported file. TDM_E_UNSUPPORTED names a layer that ONNX does not have with these attributes. */
 TDM_API tdm_status tdm_model_export_onnx(const tdm_host *host, const char *from, const char *to, char **report);
+TDM_API tdm_status tdm_model_export_onnx_to(const tdm_host *host, const char *from, const tdm_writer *to,
+                                            char **report);
 /* Reads the model's text, YAML, from a path as above, into *out; free it with tdm_free. tdm_config_parse takes it, after
  * tdm_config_predicts. */
 TDM_API tdm_status tdm_model_text(const tdm_host *host, const char *path, char **out);

@@ -22,6 +22,7 @@
 #include <tandem/job.h>
 #include <tandem/source.h>
 #include <tandem/status.h>
+#include <tandem/writer.h>
 
 TDM_BEGIN_DECLS
 

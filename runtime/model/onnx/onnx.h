@@ -10,6 +10,7 @@
 #include "runtime/graph/graph.h"
 
 typedef struct tdm_onnx_source {
+    const tdm_file_ops *ops; /* that take the file; NULL: tdm__file_system */
     const tdm_graph *graph;
     const char *name;         /* of the model */
     const tdm_tensor *tensor; /* all of the graph's, with their data */
