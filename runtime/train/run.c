@@ -119,11 +119,12 @@ int tdm_run_tensor_count(const tdm_run *run) {
     return run != NULL ? run->model_tensors : 0;
 }
 
-tdm_status tdm_run_tensor(const tdm_run *run, int index, tdm_tensor_info *out) {
-    if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_tensor: a pointer is NULL");
-    if (index < 0 || index >= run->model_tensors)
-        TDM_FAIL(TDM_E_USAGE, "tdm_run_tensor: index %d is not in [0, %d)", index, run->model_tensors);
-    const tdm_named *named = &run->tensors[index];
+/* Of the tensors `first` to `end` - 1 of the run's list. */
+static tdm_status describe(const tdm_run *run, const char *function, int first, int end, int index,
+                           tdm_tensor_info *out) {
+    if (index < 0 || index >= end - first)
+        TDM_FAIL(TDM_E_USAGE, "%s: index %d is not in [0, %d)", function, index, end - first);
+    const tdm_named *named = &run->tensors[first + index];
     *out = (tdm_tensor_info){.name = named->name,
                              .ndim = named->shape->ndim,
                              .count = named->count,
@@ -132,6 +133,26 @@ tdm_status tdm_run_tensor(const tdm_run *run, int index, tdm_tensor_info *out) {
                              .is_int64 = named->is_counter};
     memcpy(out->dim, named->shape->dim, (size_t)named->shape->ndim * sizeof(int64_t));
     return TDM_OK;
+}
+
+tdm_status tdm_run_tensor(const tdm_run *run, int index, tdm_tensor_info *out) {
+    if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_tensor: a pointer is NULL");
+    return describe(run, "tdm_run_tensor", 0, run->model_tensors, index, out);
+}
+
+int tdm_run_optimizer_count(const tdm_run *run) {
+    return run != NULL ? run->tensor_count - run->model_tensors : 0;
+}
+
+tdm_status tdm_run_optimizer_tensor(const tdm_run *run, int index, tdm_tensor_info *out) {
+    if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_optimizer_tensor: a pointer is NULL");
+    return describe(run, "tdm_run_optimizer_tensor", run->model_tensors, run->tensor_count, index, out);
+}
+
+static tdm_status check_bytes(const char *function, const tdm_named *named, size_t bytes) {
+    if (named->bytes == bytes) return TDM_OK;
+    TDM_FAIL(TDM_E_USAGE, "%s: tensor '%s' has %zu bytes, the caller's memory %zu", function, named->name, named->bytes,
+             bytes);
 }
 
 /* Finds a tensor of the model that fits the caller's memory, and its memory in the first replica. */
@@ -144,9 +165,7 @@ static tdm_status find(tdm_run *run, const char *function, const char *name, con
     while (i < run->model_tensors && strcmp(run->tensors[i].name, name) != 0) i++;
     if (i == run->model_tensors) TDM_FAIL(TDM_E_USAGE, "%s: the model has no tensor '%s'", function, name);
     *out = &run->tensors[i];
-    if ((*out)->bytes != bytes)
-        TDM_FAIL(TDM_E_USAGE, "%s: tensor '%s' has %zu bytes, the caller's memory %zu", function, name, (*out)->bytes,
-                 bytes);
+    TDM_TRY(check_bytes(function, *out, bytes));
     return tdm__tensor_at(run->mode->replica[0], *out, arenas, at);
 }
 
@@ -165,6 +184,45 @@ tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_
     memcpy(at, from, bytes);
     TDM_TRY(tdm__replica_put(run->mode->replica[0], named->arena));
     return tdm__mode_sync(run->mode, false);
+}
+
+/* What is wrong with the names: the optimizer has no such state, or the model no such trained parameter. */
+static tdm_status refuse_state(const tdm_run *run, const char *function, const char *state, const char *param) {
+    char states[128] = "none";
+    bool known = false;
+    for (int i = run->model_tensors, at = 0; i < run->tensor_count; i += run->plan->trained_count) {
+        const char *name = run->tensors[i].name;
+        const int length = (int)(strchr(name, '.') - name);
+        known = known || ((size_t)length == strlen(state) && strncmp(name, state, (size_t)length) == 0);
+        at += snprintf(states + at, sizeof(states) - (size_t)at, "%s%.*s", at > 0 ? ", " : "", length, name);
+    }
+    if (known)
+        TDM_FAIL(TDM_E_USAGE,
+                 "%s: the model trains no parameter '%s', or it is frozen; tdm_run_optimizer_tensor has all", function,
+                 param);
+    TDM_FAIL(TDM_E_USAGE, "%s: optimizer %s keeps no state '%s' in this run; it keeps: %s", function, run->optim->name,
+             state, states);
+}
+
+tdm_status tdm_run_read_optimizer(tdm_run *run, const char *state, const char *param, void *to, size_t bytes) {
+    static const char function[] = "tdm_run_read_optimizer";
+    void *arenas[TDM_ARENA_COUNT] = {NULL};
+    char *at;
+    if (run == NULL || state == NULL || param == NULL || to == NULL)
+        TDM_FAIL(TDM_E_USAGE, "%s: a pointer is NULL", function);
+    TDM_TRY(tdm__run_idle(run, function));
+    const size_t length = strlen(state);
+    for (int i = run->model_tensors; i < run->tensor_count; i++) {
+        const tdm_named *named = &run->tensors[i];
+        if (strncmp(named->name, state, length) != 0 || named->name[length] != '.' ||
+            strcmp(named->name + length + 1, param) != 0)
+            continue;
+        TDM_TRY(check_bytes(function, named, bytes));
+        TDM_TRY(tdm__tensor_at(run->mode->replica[0], named, arenas, &at));
+        memcpy(to, at, bytes);
+        return TDM_OK;
+    }
+    return refuse_state(run, function, state, param);
 }
 
 /* ---- descriptions ---- */

@@ -235,7 +235,70 @@ TEST(buffers_grow_and_are_used_again) {
     MISUSE((tdm_status)tdm_buffer_write(&buffer, NULL, 1));
 }
 
+/* ---- the optimizer's state ---- */
+
+/* Adam after one step: exp_avg = (1 - beta1) g, exp_avg_sq = (1 - beta2) g * g. */
+TEST(state_of_the_optimizer_has_torch_names) {
+    float average[4 * 2 * 9], square[4 * 2 * 9], one[3];
+    tdm_tensor_info info;
+    tdm_run *run = open_run(0);
+    const size_t bytes = sizeof(average);
+    CHECK_INT(tdm_run_optimizer_count(run), 12); /* two states of conv, bn and fc: weight and bias */
+    CHECK_OK(tdm_run_optimizer_tensor(run, 0, &info));
+    CHECK_TEXT(info.name, "exp_avg.conv.weight");
+    CHECK(info.ndim == 4 && info.dim[0] == 4 && info.bytes == bytes && !info.is_buffer && !info.is_int64);
+    CHECK_OK(tdm_run_optimizer_tensor(run, 6, &info));
+    CHECK_TEXT(info.name, "exp_avg_sq.conv.weight");
+    CHECK_OK(tdm_run_read_optimizer(run, "exp_avg", "conv.weight", average, bytes));
+    for (int i = 0; i < 72; i++) CHECK(average[i] == 0);
+    CHECK_OK(tdm_run_step(run, 1));
+    CHECK_OK(tdm_run_read_optimizer(run, "exp_avg", "conv.weight", average, bytes));
+    CHECK_OK(tdm_run_read_optimizer(run, "exp_avg_sq", "conv.weight", square, bytes));
+    double most = 0;
+    for (int i = 0; i < 72; i++) {
+        const double g = average[i] / 0.1, want = 0.001 * g * g;
+        CHECK(fabs(square[i] - want) <= 1e-5 * want + 1e-30);
+        most = fmax(most, fabs(g));
+    }
+    CHECK(most > 0);
+    MISUSE(tdm_run_optimizer_tensor(NULL, 0, &info));
+    MISUSE(tdm_run_optimizer_tensor(run, 0, NULL));
+    MISUSE(tdm_run_optimizer_tensor(run, -1, &info));
+    MISUSE(tdm_run_optimizer_tensor(run, 12, &info));
+    MISUSE(tdm_run_read_optimizer(NULL, "exp_avg", "fc.bias", one, sizeof(one)));
+    MISUSE(tdm_run_read_optimizer(run, "exp_avg", "fc.bias", NULL, sizeof(one)));
+    MISUSE(tdm_run_read_optimizer(run, NULL, "fc.bias", one, sizeof(one)));
+    MISUSE(tdm_run_read_optimizer(run, "exp_avg", NULL, one, sizeof(one)));
+    MISUSE(tdm_run_read_optimizer(run, "exp_avg", "fc.bias", one, 4));
+    MISUSE(tdm_run_read_optimizer(run, "exp_avg", "fc.bia", one, sizeof(one)));
+    CHECK_HAS(tdm_error_message(), "no parameter 'fc.bia'");
+    MISUSE(tdm_run_read_optimizer(run, "momentum_buffer", "fc.bias", one, sizeof(one)));
+    CHECK_HAS(tdm_error_message(), "it keeps: exp_avg, exp_avg_sq");
+    CHECK_OK(tdm_run_read_optimizer(run, "exp_avg", "fc.bias", one, sizeof(one)));
+    tdm_run_close(run);
+    CHECK_INT(tdm_run_optimizer_count(NULL), 0);
+}
+
+/* SGD has a momentum only where it is asked for. */
+TEST(state_of_an_optimizer_without_any) {
+    float one[3];
+    tdm_run *run = NULL;
+    tdm_job plain = job;
+    plain.optimizer.type = TDM_SGD;
+    REQUIRE_OK(tdm_run_open(&run, &plain, graph, NULL));
+    CHECK_INT(tdm_run_optimizer_count(run), 0);
+    MISUSE(tdm_run_read_optimizer(run, "momentum_buffer", "fc.bias", one, sizeof(one)));
+    CHECK_HAS(tdm_error_message(), "it keeps: none");
+    tdm_run_close(run);
+    plain.optimizer.momentum = 0.9;
+    REQUIRE_OK(tdm_run_open(&run, &plain, graph, NULL));
+    CHECK_INT(tdm_run_optimizer_count(run), 6);
+    CHECK_OK(tdm_run_read_optimizer(run, "momentum_buffer", "fc.bias", one, sizeof(one)));
+    tdm_run_close(run);
+}
+
 TEST_MAIN(graph = api_graph(NULL); api_job(&job); RUN(properties_are_set_and_removed);
           RUN(properties_beyond_the_limits_are_refused); RUN(checkpoints_and_models_keep_properties);
           RUN(properties_beyond_the_limits_are_not_read); RUN(models_are_exported_to_writers);
-          RUN(buffers_grow_and_are_used_again); tdm_graph_free(graph);)
+          RUN(buffers_grow_and_are_used_again); RUN(state_of_the_optimizer_has_torch_names);
+          RUN(state_of_an_optimizer_without_any); tdm_graph_free(graph);)

@@ -220,6 +220,17 @@ TDM_API tdm_status tdm_run_tensor(const tdm_run *run, int index, tdm_tensor_info
 TDM_API tdm_status tdm_run_read(tdm_run *run, const char *name, void *to, size_t bytes);
 TDM_API tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_t bytes);
 
+/* The optimizer's state, float32, under torch.optim's names: a tensor for each of its states and each trained parameter,
+ * all of one state first; the name is "exp_avg.fc.weight". A run that only predicts has none, nor has SGD without
+ * momentum. The `step` of torch.optim is tdm_run_state.step.
+ *
+ * The first two are as tdm_run_tensor_count and tdm_run_tensor. The last copies the state of a parameter, "exp_avg" of
+ * "fc.weight", out of the run; `bytes` must be the parameter's size. Zeros before the first step. TDM_E_USAGE lists the
+ * states that there are. */
+TDM_API int tdm_run_optimizer_count(const tdm_run *run);
+TDM_API tdm_status tdm_run_optimizer_tensor(const tdm_run *run, int index, tdm_tensor_info *out);
+TDM_API tdm_status tdm_run_read_optimizer(tdm_run *run, const char *state, const char *param, void *to, size_t bytes);
+
 /* Saves a checkpoint `dir`/step-NNNNNNNN. Compares the replicas first; TDM_E_CHECK if they differ. Collective in ddp.
  */
 TDM_API tdm_status tdm_run_save(tdm_run *run, const char *dir);
