@@ -56,21 +56,19 @@ const char *tdm__ckpt_path(const tdm_ckpt *ckpt) {
 
 /* Reads a text file into the zone, checks its hash, and adds a NUL. */
 static tdm_status read_text(tdm_ckpt *ckpt, int part, uint64_t most, char **out, uint64_t *bytes) {
-    const tdm_manifest_file *entry = &ckpt->manifest.file[part];
-    const char *path;
-    int fd;
+    tdm_ckpt_file file;
     tdm_status status;
-    TDM_TRY(tdm__path_join(&ckpt->zone, &path, ckpt->path, tdm__ckpt_file_names[part]));
-    TDM_TRY(tdm__file_open(&fd, bytes, &ckpt->folder, tdm__ckpt_file_names[part], TDM_E_CHECKPOINT));
+    TDM_TRY(tdm__ckpt_file_open(&file, ckpt, part));
+    *bytes = file.bytes;
     if (*bytes > most)
-        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: expected at most %llu bytes, found %llu", path, (unsigned long long)most,
-                      (unsigned long long)*bytes);
+        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: expected at most %llu bytes, found %llu", file.path,
+                      (unsigned long long)most, (unsigned long long)*bytes);
     TDM_TRY_DONE(tdm__zone_new(&ckpt->zone, out, (size_t)*bytes + 1, 1));
-    TDM_TRY_DONE(tdm__file_read(fd, path, *out, (size_t)*bytes, 0, TDM_E_CHECKPOINT));
-    if (!tdm__hash_equal(tdm__hash(*out, (size_t)*bytes), entry->hash))
-        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: damaged: its hash differs from the one in the manifest", path);
+    TDM_TRY_DONE(tdm__ckpt_file_read(&file, *out, (size_t)*bytes, 0));
+    if (!tdm__hash_equal(tdm__hash(*out, (size_t)*bytes), ckpt->manifest.file[part].hash))
+        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: damaged: its hash differs from the one in the manifest", file.path);
 done:
-    close(fd);
+    tdm__ckpt_file_close(&file);
     return status;
 }
 
@@ -128,7 +126,8 @@ static tdm_status name_damage(const tdm_ckpt *ckpt, int part) {
     for (int i = 0; i < file->count; i++) {
         const tdm_tensor *tensor = &file->tensor[i];
         tdm_hash128 hash;
-        TDM_TRY(tdm__file_hash(ckpt->host, file->fd, file->path, tensor->file_offset, tensor->bytes, &hash));
+        const tdm_ckpt_file bytes = {ckpt->host, file->fd, file->memory, file->bytes, file->path};
+        TDM_TRY(tdm__ckpt_file_hash(&bytes, tensor->file_offset, tensor->bytes, &hash));
         if (!tdm__hash_equal(hash, expected[i]))
             TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' is damaged (bytes %llu to %llu of the file)", file->path,
                      tdm__printable(name, tensor->name), (unsigned long long)tensor->file_offset,
@@ -178,6 +177,34 @@ tdm_status tdm__ckpt_verify(const tdm_host *host, const tdm_folder *folder, cons
     TDM_TRY(open_verified(&ckpt, host, folder, name));
     tdm__ckpt_close(ckpt);
     return TDM_OK;
+}
+
+static tdm_status open_archive(tdm_ckpt *ckpt, const void *bytes, size_t count) {
+    tdm_ckpt_memory *memory;
+    TDM_TRY(tdm__zone_new(&ckpt->zone, &memory, 1, sizeof(*memory)));
+    TDM_TRY(tdm__archive_read(memory, bytes, count));
+    ckpt->memory = memory;
+    TDM_TRY(tdm__path_join(&ckpt->zone, &ckpt->path, "memory", memory->folder));
+    TDM_TRY(tdm__manifest_read(ckpt));
+    TDM_TRY(open_state(ckpt));
+    TDM_TRY(check_name(ckpt));
+    return verify_open(ckpt);
+}
+
+tdm_status tdm__ckpt_open_memory(tdm_ckpt **out, const tdm_host *host, const void *bytes, size_t count) {
+    tdm_ckpt *ckpt;
+    *out = NULL;
+    TDM_TRY(new_ckpt(&ckpt, host));
+    ckpt->path = "memory";
+    const tdm_status status =
+        tdm__archive_is(bytes, count)
+            ? open_archive(ckpt, bytes, count)
+            : tdm__tensor_file_open_memory(&ckpt->tensors[TDM_CKPT_MODEL], host, bytes, count, ckpt->path);
+    if (status == TDM_OK)
+        *out = ckpt;
+    else
+        tdm__ckpt_close(ckpt);
+    return status;
 }
 
 /* A checkpoint that was renamed is still one: without a word the run would go back further, or begin anew. `others`:

@@ -137,6 +137,9 @@ typedef struct tdm_ckpt_parts {
 tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder, const char *name,
                           const tdm_ckpt_parts *parts, int64_t keep_last);
 
+/* The same files as one archive, tar, to a file system that takes files one behind the other, such as a tdm_sink. */
+tdm_status tdm__ckpt_save_archive(const tdm_host *host, const tdm_file_ops *ops, const tdm_ckpt_parts *parts);
+
 /* Makes the file `best` of a checkpoints directory name the checkpoint of `step`; removes the file if there is no such
  * checkpoint. A save does the first for parts->state.best_step, after which it removes older checkpoints. */
 tdm_status tdm__ckpt_name_best(const tdm_host *host, const tdm_folder *folder, const char *name, int64_t step);
@@ -165,6 +168,9 @@ tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm
  * `latest` that names a step directory beside it, or a .safetensors or .pt file. The last two give a checkpoint with a
  * model and without state. */
 tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *path);
+/* Opens what is in memory: an archive of a step directory, of which every byte is checked, or a .safetensors file. The
+ * bytes are borrowed until the close. */
+tdm_status tdm__ckpt_open_memory(tdm_ckpt **out, const tdm_host *host, const void *bytes, size_t count);
 const tdm_ckpt_state *tdm__ckpt_state(const tdm_ckpt *ckpt); /* NULL without state */
 const tdm_tensor_file *tdm__ckpt_model(const tdm_ckpt *ckpt);
 const tdm_tensor_file *tdm__ckpt_optimizer(const tdm_ckpt *ckpt);   /* NULL without state */

@@ -15,6 +15,12 @@
 
 enum { HASH_CHUNK = 1 << 20 };
 
+const char *const tdm__ckpt_file_names[TDM_CKPT_FILES] = {
+    [TDM_CKPT_MODEL] = "model.safetensors",     [TDM_CKPT_OPTIMIZER] = "optimizer.safetensors",
+    [TDM_CKPT_AVERAGE] = "ema.safetensors",     [TDM_CKPT_STATE] = "state.json",
+    [TDM_CKPT_CONFIG] = "config.resolved.yaml", [TDM_CKPT_COMPRESSION] = "compression.safetensors",
+};
+
 tdm_status tdm__path_join(tdm_zone *zone, const char **out, const char *folder, const char *name) {
     size_t length = strlen(folder);
     const char *slash = length > 0 && folder[length - 1] == '/' ? "" : "/";

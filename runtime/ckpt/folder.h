@@ -32,16 +32,45 @@ typedef struct tdm_manifest {
     tdm_manifest_file file[TDM_CKPT_FILES];
 } tdm_manifest;
 
+/* The files of a checkpoint in memory, which is borrowed; the manifest behind the others. bytes NULL: there is no such
+ * file. */
+typedef struct tdm_ckpt_memory {
+    struct {
+        const char *bytes;
+        uint64_t count;
+    } file[TDM_CKPT_FILES + 1];
+    char folder[32]; /* its name */
+} tdm_ckpt_memory;
+
 struct tdm_ckpt {
     const tdm_host *host;
     tdm_zone zone;
     const char *path;
-    tdm_folder folder; /* not open if the checkpoint is a single model file */
-    bool has_state;    /* it is a directory with manifest, optimizer and state */
+    tdm_folder folder;             /* not open if the checkpoint is a single model file, or in memory */
+    const tdm_ckpt_memory *memory; /* instead of the folder; in the zone */
+    bool has_state;                /* it is a directory with manifest, optimizer and state */
     tdm_manifest manifest;
     tdm_tensor_file *tensors[TDM_CKPT_TENSORS]; /* NULL: the checkpoint does not have the file */
     tdm_ckpt_state state;
 };
+
+/* One file of a checkpoint, to be read. */
+typedef struct tdm_ckpt_file {
+    const tdm_host *host;
+    int fd;             /* -1: it is in memory */
+    const char *memory; /* borrowed */
+    uint64_t bytes;
+    const char *path; /* for messages */
+} tdm_ckpt_file;
+/* Opens file `part`, or the manifest, which is part TDM_CKPT_FILES. */
+tdm_status tdm__ckpt_file_open(tdm_ckpt_file *out, tdm_ckpt *ckpt, int part);
+tdm_status tdm__ckpt_file_read(const tdm_ckpt_file *file, void *to, size_t count, uint64_t offset);
+tdm_status tdm__ckpt_file_hash(const tdm_ckpt_file *file, uint64_t from, uint64_t count, tdm_hash128 *out);
+void tdm__ckpt_file_close(tdm_ckpt_file *file);
+
+/* Reads an archive (archive.c). Its fields point into `bytes`. */
+tdm_status tdm__archive_read(tdm_ckpt_memory *out, const void *bytes, size_t count);
+bool tdm__archive_is(const void *bytes, size_t count);
 
 /* MANIFEST.json; manifest.c has its format. `tensors` and `counts`: of each file of tensors. */
 void tdm__manifest_print(tdm_text *out, const tdm_manifest *manifest, const tdm_tensor *const tensors[TDM_CKPT_TENSORS],

@@ -8,7 +8,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/text/json.h"
 #include "runtime/base/status.h"
@@ -20,12 +19,6 @@ static const char format_name[] = "tandem.checkpoint";
 
 enum { DIGITS = TDM_HASH_TEXT - 1, DIGITS_AT = sizeof(first_lines) - 1, GUARDED_AT = DIGITS_AT + DIGITS + 3 };
 enum { MAX_BYTES = TDM_CKPT_TENSORS * TDM_ST_MAX_HEADER }; /* for each file of tensors, less than its header */
-
-const char *const tdm__ckpt_file_names[TDM_CKPT_FILES] = {
-    [TDM_CKPT_MODEL] = "model.safetensors",     [TDM_CKPT_OPTIMIZER] = "optimizer.safetensors",
-    [TDM_CKPT_AVERAGE] = "ema.safetensors",     [TDM_CKPT_STATE] = "state.json",
-    [TDM_CKPT_CONFIG] = "config.resolved.yaml", [TDM_CKPT_COMPRESSION] = "compression.safetensors",
-};
 
 static bool has_tensors(int part) {
     return part < TDM_CKPT_TENSORS;
@@ -133,15 +126,17 @@ static tdm_status read_tensors(manifest_reader *reader, int part) {
 /* Checks that the file exists with the size in the manifest. A tensor file stays open. */
 static tdm_status open_part(manifest_reader *reader, int part) {
     tdm_ckpt *ckpt = reader->ckpt;
-    uint64_t bytes, expected = ckpt->manifest.file[part].bytes;
+    const uint64_t expected = ckpt->manifest.file[part].bytes;
     const char *name = tdm__ckpt_file_names[part];
-    int fd;
-    TDM_TRY(tdm__file_open(&fd, &bytes, &ckpt->folder, name, TDM_E_CHECKPOINT));
-    close(fd);
-    if (bytes != expected)
+    tdm_ckpt_file file;
+    TDM_TRY(tdm__ckpt_file_open(&file, ckpt, part));
+    tdm__ckpt_file_close(&file);
+    if (file.bytes != expected)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s/%s: expected %llu bytes by its manifest, found %llu", ckpt->path, name,
-                 (unsigned long long)expected, (unsigned long long)bytes);
-    return has_tensors(part) ? tdm__tensor_file_open(&ckpt->tensors[part], ckpt->host, &ckpt->folder, name) : TDM_OK;
+                 (unsigned long long)expected, (unsigned long long)file.bytes);
+    if (!has_tensors(part)) return TDM_OK;
+    if (file.memory == NULL) return tdm__tensor_file_open(&ckpt->tensors[part], ckpt->host, &ckpt->folder, name);
+    return tdm__tensor_file_open_memory(&ckpt->tensors[part], ckpt->host, file.memory, (size_t)file.bytes, file.path);
 }
 
 /* Reads the next key, which must be `key`. */
@@ -218,16 +213,17 @@ static tdm_status read_all(manifest_reader *reader) {
 }
 
 /* Checks the manifest against its own hash, before its content is used. */
-static tdm_status check_itself(const tdm_host *host, int fd, const char *path, uint64_t bytes) {
+static tdm_status check_itself(const tdm_ckpt_file *file) {
     char head[GUARDED_AT], digits[TDM_HASH_TEXT];
     tdm_hash128 hash;
-    if (bytes < GUARDED_AT || bytes > MAX_BYTES)
+    const char *path = file->path;
+    if (file->bytes < GUARDED_AT || file->bytes > MAX_BYTES)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: expected %d to %d bytes, found %llu", path, (int)GUARDED_AT, (int)MAX_BYTES,
-                 (unsigned long long)bytes);
-    TDM_TRY(tdm__file_read(fd, path, head, sizeof(head), 0, TDM_E_CHECKPOINT));
+                 (unsigned long long)file->bytes);
+    TDM_TRY(tdm__ckpt_file_read(file, head, sizeof(head), 0));
     if (memcmp(head, first_lines, DIGITS_AT) != 0 || memcmp(head + DIGITS_AT + DIGITS, "\",\n", 3) != 0)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: expected its own hash in the second line, found none", path);
-    TDM_TRY(tdm__file_hash(host, fd, path, GUARDED_AT, bytes - GUARDED_AT, &hash));
+    TDM_TRY(tdm__ckpt_file_hash(file, GUARDED_AT, file->bytes - GUARDED_AT, &hash));
     tdm__hash_print(digits, hash);
     if (memcmp(digits, head + DIGITS_AT, DIGITS) != 0)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: damaged: expected hash %.*s, found %s", path, (int)DIGITS, head + DIGITS_AT,
@@ -237,23 +233,23 @@ static tdm_status check_itself(const tdm_host *host, int fd, const char *path, u
 
 tdm_status tdm__manifest_read(tdm_ckpt *ckpt) {
     manifest_reader *reader = NULL;
+    tdm_ckpt_file file;
     tdm_status status;
-    const char *path;
-    uint64_t bytes;
-    int fd;
-    TDM_TRY(tdm__path_join(&ckpt->zone, &path, ckpt->path, TDM_CKPT_MANIFEST));
-    if (!tdm__file_is_there(&ckpt->folder, TDM_CKPT_MANIFEST))
+    if (ckpt->memory == NULL && !tdm__file_is_there(&ckpt->folder, TDM_CKPT_MANIFEST))
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: missing " TDM_CKPT_MANIFEST ": the checkpoint is incomplete; remove its folder",
                  ckpt->path);
-    TDM_TRY(tdm__file_open(&fd, &bytes, &ckpt->folder, TDM_CKPT_MANIFEST, TDM_E_CHECKPOINT));
-    TDM_TRY_DONE(check_itself(ckpt->host, fd, path, bytes));
+    TDM_TRY(tdm__ckpt_file_open(&file, ckpt, TDM_CKPT_FILES));
+    TDM_TRY_DONE(check_itself(&file));
     TDM_TRY_DONE(tdm__new(ckpt->host, &reader, 1, sizeof(*reader), "manifest"));
     reader->ckpt = ckpt;
-    reader->path = path;
-    tdm__json_open_file(&reader->json, fd, 0, bytes, reader->window, TDM_ST_DEPTH);
+    reader->path = file.path;
+    if (file.memory != NULL)
+        tdm__json_open(&reader->json, file.memory, (size_t)file.bytes, TDM_ST_DEPTH);
+    else
+        tdm__json_open_file(&reader->json, file.fd, 0, file.bytes, reader->window, TDM_ST_DEPTH);
     TDM_TRY_DONE(read_all(reader));
 done:
     tdm__delete(ckpt->host, reader);
-    close(fd);
+    tdm__ckpt_file_close(&file);
     return status;
 }

@@ -18,6 +18,7 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
+#include "runtime/ckpt/archive.h"
 #include "runtime/ckpt/folder.h"
 
 typedef struct saving {
@@ -265,6 +266,11 @@ static tdm_status enter(saving *s, const tdm_folder *folder, const char *name) {
     return tdm__folder_open(&s->dir, &s->zone, NULL, name, TDM_E_IO);
 }
 
+static tdm_status check_state(const tdm_ckpt_state *state) {
+    if (state->step >= 0 && isfinite(state->lr)) return TDM_OK;
+    TDM_FAIL(TDM_E_INTERNAL, "checkpoint: step %lld or lr %g cannot be saved", (long long)state->step, state->lr);
+}
+
 tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder, const char *name,
                           const tdm_ckpt_parts *parts, int64_t keep_last) {
     char prefix[64];
@@ -272,8 +278,7 @@ tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_file_ops *ops, const t
     tdm_status status;
     saving s;
     int64_t step = parts->state.step;
-    if (step < 0 || !isfinite(parts->state.lr))
-        TDM_FAIL(TDM_E_INTERNAL, "checkpoint: step %lld or lr %g cannot be saved", (long long)step, parts->state.lr);
+    TDM_TRY(check_state(&parts->state));
     tdm__error_save(&record);
     begin(&s, host, ops);
     tdm__step_name(s.final, step);
@@ -291,6 +296,19 @@ done:
         snprintf(prefix, sizeof(prefix), "the checkpoint of step %lld is not saved: ", (long long)step);
         tdm__error_restore(&record, prefix);
     }
+    end(&s);
+    return status;
+}
+
+tdm_status tdm__ckpt_save_archive(const tdm_host *host, const tdm_file_ops *ops, const tdm_ckpt_parts *parts) {
+    tdm_archive archive;
+    saving s;
+    TDM_TRY(check_state(&parts->state));
+    tdm__archive_begin(&archive, ops, parts->state.step);
+    begin(&s, host, &archive.ops);
+    s.inside.path = "the archive";
+    tdm_status status = write_files(&s, parts);
+    if (status == TDM_OK) status = tdm__archive_end(&archive);
     end(&s);
     return status;
 }

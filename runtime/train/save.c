@@ -4,6 +4,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
+#include "runtime/base/writer.h"
 #include "runtime/train/resume.h"
 
 /* ---- saving ---- */
@@ -69,8 +70,15 @@ static void update_status(tdm_run *run) {
     (void)tdm__error_restore(&record, NULL);
 }
 
-static tdm_status write_checkpoint(tdm_run *run, tdm_zone *zone, const tdm_folder *folder, const char *name,
-                                   int64_t keep_last) {
+/* Where a checkpoint goes. */
+typedef struct place {
+    const tdm_folder *folder; /* NULL: the name is a path */
+    const char *name;
+    int64_t keep_last;
+    const tdm_file_ops *archive; /* that take it as one archive; NULL: a step directory */
+} place;
+
+static tdm_status write_checkpoint(tdm_run *run, tdm_zone *zone, const place *to) {
     tdm_ckpt_parts parts;
     int count;
     TDM_TRY(collect(run, zone, &parts, &count));
@@ -79,8 +87,9 @@ static tdm_status write_checkpoint(tdm_run *run, tdm_zone *zone, const tdm_folde
     parts.property = run->property;
     parts.property_count = run->property_count;
     if (run->options.config_yaml != NULL) TDM_TRY(tdm__zone_text(zone, &parts.config_yaml, run->options.config_yaml));
-    TDM_TRY(tdm__ckpt_save(run->host, &tdm__file_system, folder, name, &parts, keep_last));
-    if (folder != NULL) update_status(run);
+    if (to->archive != NULL) return tdm__ckpt_save_archive(run->host, to->archive, &parts);
+    TDM_TRY(tdm__ckpt_save(run->host, &tdm__file_system, to->folder, to->name, &parts, to->keep_last));
+    if (to->folder != NULL) update_status(run);
     return TDM_OK;
 }
 
@@ -110,18 +119,22 @@ static tdm_status share_outcome(tdm_run *run, tdm_status status) {
     return said.status == TDM_OK ? TDM_OK : tdm__error_restore(&said, "rank 0: ");
 }
 
-tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last) {
+/* `to` NULL: the numbers are only checked. */
+static tdm_status save(tdm_run *run, const place *to) {
     tdm_zone zone;
-    TDM_TRY(tdm__run_gather_mode(run));
     tdm__zone_init(&zone, run->host);
-    tdm_status status = run->rank != 0 ? TDM_OK
-                        : name != NULL ? write_checkpoint(run, &zone, folder, name, keep_last)
-                                       : check_numbers(run, &zone);
+    tdm_status status = to != NULL ? write_checkpoint(run, &zone, to) : check_numbers(run, &zone);
     tdm__zone_deinit(&zone);
     if (status == TDM_E_NUMERIC)
         status = tdm__fail(status, __FILE__, __LINE__, NULL, "%s; lower optimizer.lr or set train.clip_grad_norm",
                            tdm_error_message());
-    return share_outcome(run, status);
+    return status;
+}
+
+tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last) {
+    const place to = {folder, name, keep_last, NULL};
+    TDM_TRY(tdm__run_gather_mode(run));
+    return share_outcome(run, run->rank != 0 ? TDM_OK : save(run, name != NULL ? &to : NULL));
 }
 
 tdm_status tdm_run_save(tdm_run *run, const char *dir) {
@@ -130,6 +143,23 @@ tdm_status tdm_run_save(tdm_run *run, const char *dir) {
     TDM_TRY(tdm__run_trains(run, "tdm_run_save"));
     TDM_TRY(tdm__run_verify(run));
     return tdm__run_save(run, NULL, dir, 0);
+}
+
+static tdm_status save_to(tdm_run *run, const tdm_writer *writer) {
+    static const char function[] = "tdm_run_save_to";
+    tdm_sink sink;
+    TDM_TRY(tdm__sink_init(&sink, writer, function));
+    return tdm__sink_end(&sink, save(run, &(place){.archive = &sink.ops}), function);
+}
+
+/* A writer that is none is known to its rank alone: the outcome is shared like that of the save. */
+tdm_status tdm_run_save_to(tdm_run *run, const tdm_writer *to) {
+    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_save_to: run is NULL");
+    TDM_TRY(tdm__run_idle(run, "tdm_run_save_to"));
+    TDM_TRY(tdm__run_trains(run, "tdm_run_save_to"));
+    TDM_TRY(tdm__run_verify(run));
+    TDM_TRY(tdm__run_gather_mode(run));
+    return share_outcome(run, run->rank != 0 ? TDM_OK : save_to(run, to));
 }
 
 /* ---- restoring ---- */
@@ -255,12 +285,22 @@ static tdm_status go_on(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, fou
     return status;
 }
 
-static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folder, found *out) {
+/* What a run is restored from. */
+typedef struct origin {
+    const char *path;  /* NULL: the newest in its folder */
+    const void *bytes; /* instead of the path; NULL: none */
+    size_t count;
+} origin;
+
+static tdm_status open_origin(tdm_ckpt **out, const tdm_run *run, const origin *from) {
+    if (from->bytes != NULL) return tdm__ckpt_open_memory(out, run->host, from->bytes, from->count);
+    if (from->path != NULL) return tdm__ckpt_open_any(out, run->host, from->path);
+    return tdm__ckpt_open_newest(out, run->host, tdm__folder_dir(run), TDM_CHECKPOINTS);
+}
+
+static tdm_status read_here(tdm_run *run, const origin *from, bool newest_in_folder, found *out) {
     tdm_ckpt *ckpt = NULL;
-    if (newest_in_folder)
-        TDM_TRY(tdm__ckpt_open_newest(&ckpt, run->host, tdm__folder_dir(run), TDM_CHECKPOINTS));
-    else
-        TDM_TRY(tdm__ckpt_open_any(&ckpt, run->host, path));
+    TDM_TRY(open_origin(&ckpt, run, from));
     if (ckpt == NULL) return TDM_OK;
     out->any = 1;
     tdm_status status = go_on(run, ckpt, newest_in_folder, out);
@@ -310,10 +350,10 @@ static tdm_status set_position(tdm_run *run, const tdm_ckpt_state *state) {
     return TDM_OK;
 }
 
-tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder) {
+static tdm_status restore(tdm_run *run, const origin *from, bool newest_in_folder) {
     found what = {0};
-    const bool reads = run->rank == 0 && (path != NULL || tdm__folder_dir(run) != NULL);
-    tdm_status status = reads ? read_here(run, path, newest_in_folder, &what) : TDM_OK;
+    const bool reads = run->rank == 0 && (!newest_in_folder || tdm__folder_dir(run) != NULL);
+    tdm_status status = reads ? read_here(run, from, newest_in_folder, &what) : TDM_OK;
     TDM_TRY(share_outcome(run, status));
     if (run->comm != NULL) TDM_TRY(tdm_comm_broadcast(run->comm, (tdm_span){&what, sizeof(what), TDM_DTYPE_U8}, 0));
     if (!what.any) return TDM_OK;
@@ -327,9 +367,21 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
     return TDM_OK;
 }
 
+tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder) {
+    return restore(run, &(origin){.path = newest_in_folder ? NULL : path}, newest_in_folder);
+}
+
 tdm_status tdm_run_load(tdm_run *run, const char *path) {
     if (run == NULL || path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_load: run or path is NULL");
     TDM_TRY(tdm__run_idle(run, "tdm_run_load"));
     TDM_TRY(tdm__run_restore(run, path, false));
+    return tdm__run_seek(run);
+}
+
+tdm_status tdm_run_load_memory(tdm_run *run, const void *bytes, size_t count) {
+    if (run == NULL || (bytes == NULL && run->rank == 0))
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_load_memory: run or bytes is NULL");
+    TDM_TRY(tdm__run_idle(run, "tdm_run_load_memory"));
+    TDM_TRY(restore(run, &(origin){.bytes = bytes, .count = count}, false));
     return tdm__run_seek(run);
 }

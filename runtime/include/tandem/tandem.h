@@ -238,6 +238,12 @@ TDM_API tdm_status tdm_run_save(tdm_run *run, const char *dir);
  * only the weights. Collective in ddp; rank 0's `path` counts. TDM_E_CHECKPOINT if it is missing, damaged or of another model.
  */
 TDM_API tdm_status tdm_run_load(tdm_run *run, const char *path);
+/* The same without files. tdm_run_save_to gives a writer, such as one of a tdm_buffer, the files of a checkpoint as one
+ * tar archive, which `tar xf` unpacks; on other ranks than 0 `to` is not looked at. tdm_run_load_memory takes these bytes
+ * back, or those of a .safetensors file (only the weights), and borrows them for the call; rank 0's count. They are
+ * checked like files, every byte of them. */
+TDM_API tdm_status tdm_run_save_to(tdm_run *run, const tdm_writer *to);
+TDM_API tdm_status tdm_run_load_memory(tdm_run *run, const void *bytes, size_t count);
 
 /* The run's own properties (tandem/checkpoint.h), which its checkpoints keep and what is exported from them. Restoring a
  * run from a checkpoint with state, tdm_run_load or checkpoint.resume, replaces them all by those of the checkpoint. In
