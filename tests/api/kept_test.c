@@ -468,9 +468,63 @@ TEST(damaged_archives_are_refused) {
     tdm_run_close(run);
 }
 
+/* A field of a header is replaced, and the header's sum is right again. */
+static void forge(unsigned char *block, size_t at, const char *field, size_t count) {
+    unsigned sum = 0;
+    memcpy(block + at, field, count);
+    memset(block + 148, ' ', 8);
+    for (int i = 0; i < 512; i++) sum += block[i];
+    snprintf((char *)block + 148, 8, "%06o", sum);
+}
+
+TEST(forged_archives_are_refused) {
+    static const struct {
+        size_t at;
+        const char *field;
+        size_t count;
+        const char *why;
+    } forged[] = {
+        {0, "../00000001/model.safetensors", 30, "is no file of a checkpoint"},
+        {0, "/etc/passwd", 12, "is no file of a checkpoint"},
+        {0, "step-00000001/other", 20, "is no file of a checkpoint"},
+        {0, "step-00000001/optimizer.safetensors", 36, "twice"},
+        {0, "step-00000002/model.safetensors", 32, "or of another"},
+        {345, "x", 1, "is no file of a checkpoint"},
+        {156, "2", 1, "no plain file"},
+        {156, "5", 1, "no plain file"},
+        {124, "77777777777", 12, "cut short"},
+        {124, "00000000001", 12, "wrong sum or size"},
+        {124, "-0000000001", 12, "wrong sum or size"},
+        {124, "\x80\0\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 12, "cut short"},
+        {124, "\x80\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 12, "wrong sum or size"},
+    };
+    tdm_buffer buffer = TDM_BUFFER_INIT;
+    tdm_run *run = open_run(1);
+    CHECK_OK(tdm_run_save_to(run, &(tdm_writer){sizeof(tdm_writer), tdm_buffer_write, &buffer}));
+    unsigned char *block = buffer.bytes, before[512];
+    memcpy(before, block, sizeof(before));
+    for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+        forge(block, forged[i].at, forged[i].field, forged[i].count);
+        REFUSED(tdm_run_load_memory(run, block, buffer.count), TDM_E_CHECKPOINT);
+        CHECK_HAS(tdm_error_message(), forged[i].why);
+        memcpy(block, before, sizeof(before));
+    }
+    forge(block, 0, "step-00000001/ema.safetensors\0\0", 32); /* so that the model is missing */
+    REFUSED(tdm_run_load_memory(run, block, buffer.count), TDM_E_CHECKPOINT);
+    CHECK_HAS(tdm_error_message(), "model.safetensors: the archive does not have it");
+    memcpy(block, before, sizeof(before));
+    CHECK_OK(tdm_run_load_memory(run, block, buffer.count));
+    REQUIRE(tdm_buffer_write(&buffer, before, sizeof(before)) == TDM_OK);
+    REFUSED(tdm_run_load_memory(run, buffer.bytes, buffer.count), TDM_E_CHECKPOINT);
+    CHECK_HAS(tdm_error_message(), "something follows");
+    tdm_buffer_free(&buffer);
+    tdm_run_close(run);
+}
+
 TEST_MAIN(graph = api_graph(NULL); api_job(&job); RUN(properties_are_set_and_removed);
           RUN(properties_beyond_the_limits_are_refused); RUN(checkpoints_and_models_keep_properties);
           RUN(properties_beyond_the_limits_are_not_read); RUN(models_are_exported_to_writers);
           RUN(buffers_grow_and_are_used_again); RUN(state_of_the_optimizer_has_torch_names);
           RUN(state_of_an_optimizer_without_any); RUN(runs_go_on_from_memory); RUN(ranks_save_and_load_together);
-          RUN(archives_are_tar); RUN(damaged_archives_are_refused); tdm_graph_free(graph);)
+          RUN(archives_are_tar); RUN(damaged_archives_are_refused); RUN(forged_archives_are_refused);
+          tdm_graph_free(graph);)
