@@ -18,7 +18,7 @@ tdm_status tdm__burnin_arbitrate(const tdm_burnin *burnin, int64_t sample, float
     job.data.train.format = job.data.eval.format = TDM_DATA_NONE;
     job.train.per_device = job.eval.batch = 1;
     TDM_TRY(tdm_run_open(&run, &job, burnin->graph, &options));
-    const tdm_status status = tdm_run_predict(run, burnin->x + sample * burnin->inputs, 1, y);
+    const tdm_status status = tdm_run_predict_as(run, TDM_INPUT_READY, burnin->x + sample * burnin->inputs, 1, y);
     tdm_run_close(run);
     return status;
 }

@@ -37,7 +37,8 @@ static tdm_status run_batch(tdm_burnin_worker *w, int64_t first) {
     const int64_t rows = rows_at(all, first), begin = tdm__now_ns();
     const bool is_again = first < w->covered;
     float *known = w->first + first * all->outputs;
-    TDM_TRY(tdm_run_predict(w->run, all->x + first * all->inputs, rows, is_again ? w->again : known));
+    TDM_TRY(
+        tdm_run_predict_as(w->run, TDM_INPUT_READY, all->x + first * all->inputs, rows, is_again ? w->again : known));
     count_time(&w->seen, tdm__ms_since(begin));
     atomic_fetch_add(&w->samples, rows);
     if (!is_again)
@@ -68,7 +69,7 @@ static tdm_status run_batches(tdm_burnin_worker *w) {
 void *tdm__burnin_work(void *argument) {
     tdm_burnin_worker *w = argument;
     tdm_burnin *all = w->all;
-    tdm_status status = tdm_run_predict(w->run, all->x, rows_at(all, 0), w->again);
+    tdm_status status = tdm_run_predict_as(w->run, TDM_INPUT_READY, all->x, rows_at(all, 0), w->again);
     meet(all);
     if (status == TDM_OK) status = run_batches(w);
     if (status != TDM_OK) tdm__burnin_fail(w);

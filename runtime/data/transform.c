@@ -3,6 +3,7 @@
 #include "runtime/data/transform.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "runtime/base/status.h"
 #include "runtime/base/twin.h"
@@ -98,4 +99,31 @@ void tdm__transform_floats(const tdm_transform *transform, float *x) {
             *x = centred / stdev;
         }
     }
+}
+
+/* ---- samples of a program ---- */
+
+tdm_status tdm__transform_init_given(tdm_transform *transform, const tdm_host *host, const tdm_transform_spec *spec,
+                                     const tdm_shape *input) {
+    const tdm_dataset like = {.x_shape = *input, .x_is_bytes = true};
+    return tdm__transform_init(transform, host, spec, &like);
+}
+
+bool tdm__transform_changes(const tdm_transform *transform, int input) {
+    return input == TDM_INPUT_BYTES || (input == TDM_INPUT_FLOATS && transform->normalize);
+}
+
+const float *tdm__transform_given(const tdm_transform *transform, int input, const void *x, int64_t rows,
+                                  float *ready) {
+    const size_t width = tdm__transform_width(transform);
+    if (!tdm__transform_changes(transform, input)) return x;
+    if (input == TDM_INPUT_FLOATS) memcpy(ready, x, (size_t)rows * width * sizeof(*ready));
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = ready + (size_t)i * width;
+        if (input == TDM_INPUT_BYTES)
+            tdm__transform_bytes(transform, (const unsigned char *)x + (size_t)i * width, row);
+        else
+            tdm__transform_floats(transform, row);
+    }
+    return ready;
 }

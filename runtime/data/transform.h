@@ -2,6 +2,8 @@
 #ifndef TDM_DATA_TRANSFORM_H
 #define TDM_DATA_TRANSFORM_H
 
+#include <tandem/source.h>
+
 #include "runtime/data/data.h"
 
 struct tdm_transform {
@@ -18,5 +20,16 @@ tdm_status tdm__transform_init(tdm_transform *transform, const tdm_host *host, c
 void tdm__transform_deinit(tdm_transform *transform);
 void tdm__transform_bytes(const tdm_transform *transform, const unsigned char *in, float *out);
 void tdm__transform_floats(const tdm_transform *transform, float *x);
+/* For samples of a program, of any tdm_input: makes a transform of `spec` for samples of the shape `input`. */
+tdm_status tdm__transform_init_given(tdm_transform *transform, const tdm_host *host, const tdm_transform_spec *spec,
+                                     const tdm_shape *input);
+/* Does tdm__transform_given need memory for such samples? */
+bool tdm__transform_changes(const tdm_transform *transform, int input);
+/* `rows` such samples as the model takes them: x itself if nothing is to be done to it, else `ready`, which has room for
+ * them. */
+const float *tdm__transform_given(const tdm_transform *transform, int input, const void *x, int64_t rows, float *ready);
+static inline size_t tdm__transform_width(const tdm_transform *transform) {
+    return transform->channels * transform->plane;
+}
 
 #endif

@@ -60,7 +60,6 @@ struct tdm_model {
     const tdm_graph *graph; /* the config's */
     tdm_classes classes;
     tdm_transform transform;
-    bool transforms_floats;
 
     tdm_compute compute;
     tdm_weights weights;

@@ -69,9 +69,8 @@ static tdm_status read_classes(tdm_model *model) {
 
 static tdm_status read_transform(tdm_model *model) {
     const tdm_transform_spec *spec = &model->job.data.transform;
-    const tdm_dataset like = {.x_shape = model->graph->values[model->graph->input].shape, .x_is_bytes = true};
-    model->transforms_floats = spec->mean.count > 0;
-    return tdm__model_fault(model, tdm__transform_init(&model->transform, model->host, spec, &like));
+    const tdm_shape *input = &model->graph->values[model->graph->input].shape;
+    return tdm__model_fault(model, tdm__transform_init_given(&model->transform, model->host, spec, input));
 }
 
 tdm_status tdm__model_read(tdm_model *model) {

@@ -11,27 +11,11 @@ typedef struct piece_call {
     const char *x;
     float *y;
     int64_t rows;
-    size_t width; /* numbers of a sample */
 } piece_call;
 
-/* What kernels read: the caller's own memory if nothing is to be done to it. */
-static const float *make_ready(const tdm_model *model, const piece_call *call, float *ready) {
-    if (call->input == TDM_INPUT_READY || (call->input == TDM_INPUT_FLOATS && !model->transforms_floats))
-        return (const float *)(const void *)call->x;
-    if (call->input == TDM_INPUT_FLOATS) memcpy(ready, call->x, (size_t)call->rows * call->width * sizeof(*ready));
-    for (int64_t i = 0; i < call->rows; i++) {
-        float *row = ready + (size_t)i * call->width;
-        if (call->input == TDM_INPUT_BYTES)
-            tdm__transform_bytes(&model->transform, (const unsigned char *)call->x + (size_t)i * call->width, row);
-        else
-            tdm__transform_floats(&model->transform, row);
-    }
-    return ready;
-}
-
 static tdm_status run(const tdm_model *model, const piece_call *call, tdm_workspace *w) {
-    tdm_shard shard = {
-        .rows = call->rows, .x = (float *)(uintptr_t)make_ready(model, call, w->ready), .position = w->position};
+    const float *x = tdm__transform_given(&model->transform, call->input, call->x, call->rows, w->ready);
+    tdm_shard shard = {.rows = call->rows, .x = x, .position = w->position};
     const float *output;
     tdm_rows rows;
     TDM_TRY(tdm__replica_take_samples(w->replica, &shard, &rows));
@@ -63,15 +47,14 @@ tdm_status tdm_model_predict(tdm_model *model, int input, const void *x, int64_t
     if (input < TDM_INPUT_FLOATS || input > TDM_INPUT_READY)
         TDM_FAIL(TDM_E_USAGE, "tdm_model_predict: input must be one of tdm_input, got %d", input);
     const int64_t outputs = tdm_graph_output_width(model->graph);
-    const size_t width = model->transform.channels * model->transform.plane;
+    const size_t width = tdm__transform_width(&model->transform);
     const size_t number = input == TDM_INPUT_BYTES ? 1 : sizeof(float);
     for (int64_t first = 0; first < rows;) {
         const int piece = piece_of(rows - first);
         const piece_call call = {.input = (tdm_input)input,
                                  .x = (const char *)x + (size_t)first * width * number,
                                  .y = y + first * outputs,
-                                 .rows = INT64_C(1) << piece,
-                                 .width = width};
+                                 .rows = INT64_C(1) << piece};
         TDM_TRY(predict_piece(model, piece, &call));
         first += call.rows;
     }

@@ -37,7 +37,7 @@ static tdm_status open_replica(tdm_model *model, const tdm_plan *plan, tdm_works
 }
 
 static tdm_status open_parts(tdm_model *model, int piece, const tdm_plan *plan, tdm_workspace *w) {
-    const size_t rows = (size_t)plan->options.rows, width = (size_t)model->transform.channels * model->transform.plane;
+    const size_t rows = (size_t)plan->options.rows, width = tdm__transform_width(&model->transform);
     TDM_TRY(open_replica(model, plan, w));
     TDM_TRY(tdm__prepare_wait(w->replica)); /* ends its thread, and the first call waits for nothing */
     TDM_TRY(tdm__model_pack(model, piece, w));

@@ -60,31 +60,6 @@ int64_t tdm_run_input_width(const tdm_run *run) {
     return run != NULL ? tdm__shape_count(&run->graph->values[run->graph->input].shape) : 0;
 }
 
-static tdm_status predict_some(tdm_run *run, const float *x, int64_t rows, const int64_t *position, float *y) {
-    tdm_shard shard = {.rows = rows, .x = (float *)(uintptr_t)x, .position = (int64_t *)(uintptr_t)position};
-    const float *output = NULL;
-    TDM_TRY(run->mode->ops->evaluate(run->mode, &shard, 1, &output));
-    memcpy(y, output, (size_t)(rows * run->plan->output_width) * sizeof(float));
-    return TDM_OK;
-}
-
-tdm_status tdm_run_predict(tdm_run *run, const float *x, int64_t rows, float *y) {
-    if (run == NULL || x == NULL || y == NULL || rows < 0)
-        TDM_FAIL(TDM_E_USAGE, "tdm_run_predict: a pointer is NULL or rows is negative");
-    TDM_TRY(tdm__run_idle(run, "tdm_run_predict"));
-    int64_t most = run->eval_rows, width = tdm_run_input_width(run);
-    int64_t *position = NULL;
-    TDM_TRY(tdm__new(run->host, &position, (size_t)most, sizeof(*position), "predictions"));
-    for (int64_t i = 0; i < most; i++) position[i] = i;
-    tdm_status status = TDM_OK;
-    for (int64_t first = 0; first < rows && status == TDM_OK; first += most) {
-        int64_t count = rows - first < most ? rows - first : most;
-        status = predict_some(run, x + first * width, count, position, y + first * run->plan->output_width);
-    }
-    tdm__delete(run->host, position);
-    return status;
-}
-
 int64_t tdm_run_eval_batch(const tdm_run *run) {
     return run != NULL ? run->eval_rows : 0;
 }

@@ -111,7 +111,9 @@ struct tdm_run {
     bool runs_ahead;       /* on all ranks: a step may be submitted before the last one is reported */
     bool eval_waits, save_waits, verify_waits; /* due as soon as no step is in flight */
     const char *weights_report;        /* of the weights that the run started from, for weights.json; NULL: none */
-    struct tdm_picture_input *picture; /* run_picture.c; NULL until the first picture */
+    struct tdm_picture_input *picture; /* run_predict.c; NULL until the first picture */
+    struct tdm_transform *given;       /* run_predict.c, of a program's samples; NULL until the first that change */
+    float *ready;                      /* [eval_rows] of them, transformed */
     tdm_run_folder *folder;
     atomic_int stop;
 };
@@ -125,6 +127,9 @@ tdm_status tdm__tensor_at(tdm_replica *replica, const tdm_named *named, void *ar
 /* Reads tensors first to end - 1 of the run's list from the file into the first replica. TDM_E_CHECKPOINT if one is
  * missing there or is another. */
 tdm_status tdm__tensors_load(tdm_run *run, const tdm_tensor_file *file, int first, int end);
+
+/* Memory for pictures and samples that a program wants predictions for. */
+void tdm__run_close_given(tdm_run *run);
 
 /* ---- weights, in the first replica ---- */
 /* The initial weights of torch.nn's modules after torch.manual_seed(job.seed), drawn in order of construction. */

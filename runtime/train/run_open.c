@@ -8,7 +8,6 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
-#include "runtime/data/pictures/picture_input.h"
 #include "runtime/data/transforms/mixing.h"
 #include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
@@ -342,7 +341,7 @@ void tdm_run_close(tdm_run *run) {
     if (run == NULL) return;
     const tdm_host *host = run->host;
     tdm__run_folder_close(run);
-    tdm__picture_input_close(run->picture);
+    tdm__run_close_given(run);
     tdm__run_forget_properties(run);
     tdm__run_close_loaders(run);
     tdm__mode_close(run->mode);

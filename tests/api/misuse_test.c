@@ -207,6 +207,18 @@ static void unseen_misuse(void) {
     CHECK_INT(tdm_run_unseen_count(NULL), 0);
 }
 
+static void predict_misuse(const float *x, float *y) {
+    MISUSE(tdm_run_predict(NULL, x, 1, y));
+    MISUSE(tdm_run_predict(run, NULL, 1, y));
+    MISUSE(tdm_run_predict(run, x, 1, NULL));
+    MISUSE(tdm_run_predict(run, x, -1, y));
+    MISUSE(tdm_run_predict_as(NULL, TDM_INPUT_READY, x, 1, y));
+    MISUSE(tdm_run_predict_as(run, TDM_INPUT_READY, NULL, 1, y));
+    MISUSE(tdm_run_predict_as(run, TDM_INPUT_READY, x, 1, NULL));
+    MISUSE(tdm_run_predict_as(run, TDM_INPUT_READY, x, -1, y));
+    MISUSE(tdm_run_predict_as(run, TDM_INPUT_READY + 1, x, 1, y));
+}
+
 TEST(running) {
     tdm_run_state state;
     double loss, accuracy;
@@ -224,10 +236,7 @@ TEST(running) {
     MISUSE(tdm_run_evaluate(run, NULL, &accuracy));
     MISUSE(tdm_run_evaluate(run, &loss, NULL));
     scores_misuse();
-    MISUSE(tdm_run_predict(NULL, x, 1, y));
-    MISUSE(tdm_run_predict(run, NULL, 1, y));
-    MISUSE(tdm_run_predict(run, x, 1, NULL));
-    MISUSE(tdm_run_predict(run, x, -1, y));
+    predict_misuse(x, y);
     CHECK_INT(tdm_run_output_width(NULL), 0);
     CHECK_INT(tdm_run_eval_batch(NULL), 0);
     CHECK_INT(tdm_run_input_width(NULL), 0);
@@ -576,6 +585,6 @@ TEST(burn_in) {
 }
 
 TEST_MAIN(graph = api_graph(NULL); api_job(&job); if (tdm_run_open(&run, &job, graph, NULL) != TDM_OK) return 1;
-          RUN(status_and_host); RUN(graphs); RUN(jobs_and_opening); RUN(scale); RUN(sources); RUN(running);
+          RUN(status_and_host); RUN(graphs); RUN(jobs_and_opening); RUN(sources); RUN(scale); RUN(running);
           RUN(evaluation_without_data); RUN(configs); RUN(checkpoints); RUN(data_sets); RUN(models); RUN(communicators);
           RUN(launching); RUN(burn_in); tdm_run_close(run); tdm_graph_free(graph);)

@@ -146,9 +146,10 @@ TEST(predictions_are_the_evaluation) {
         CHECK_INT(tdm_run_output_width(run), 3);
         REQUIRE(tdm_run_eval_count(run) == 10);
         for (int i = 9; i >= 0; i--) CHECK_OK(tdm_run_eval_sample(run, i, x[i], &label[i]));
-        CHECK_OK(tdm_run_predict(run, x[0], 10, y[0]));
+        CHECK_OK(tdm_run_predict_as(run, TDM_INPUT_READY, x[0], 10, y[0]));
         for (int i = 0; i < 10; i++) {
-            CHECK_OK(tdm_run_predict(run, x[i], 1, again[i])); /* dropout is off, batch norm uses its averages */
+            CHECK_OK(tdm_run_predict_as(run, TDM_INPUT_READY, x[i], 1,
+                                        again[i])); /* dropout is off, batch norm uses its averages */
             for (int k = 0; k < 3; k++) CHECK_NEAR(again[i][k], y[i][k], 1e-5);
         }
         for (int i = 0; i < 10; i++) {
@@ -160,7 +161,7 @@ TEST(predictions_are_the_evaluation) {
         CHECK_OK(tdm_run_evaluate(run, &loss, &accuracy));
         CHECK_NEAR(loss, sum / 10, 1e-6);
         CHECK_NEAR(accuracy, (double)hits / 10, 0);
-        CHECK_OK(tdm_run_predict(run, x[0], 0, y[0]));
+        CHECK_OK(tdm_run_predict_as(run, TDM_INPUT_READY, x[0], 0, y[0]));
         tdm_run_close(run);
     }
 }
@@ -179,7 +180,7 @@ TEST(runs_that_only_predict) {
     REQUIRE_OK(tdm_run_open(&run, &job, graph, NULL));
     CHECK_OK(tdm_run_train(run));
     for (int i = 0; i < 10; i++) CHECK_OK(tdm_run_eval_sample(run, i, x[i], &label));
-    CHECK_OK(tdm_run_predict(run, x[0], 10, trained[0]));
+    CHECK_OK(tdm_run_predict_as(run, TDM_INPUT_READY, x[0], 10, trained[0]));
     CHECK_OK(tdm_run_evaluate(run, &loss[0], &accuracy));
     CHECK_OK(tdm_run_save(run, folder));
     tdm_run_close(run);
@@ -188,7 +189,7 @@ TEST(runs_that_only_predict) {
     REQUIRE_OK(tdm_run_open(&run, &job, graph, &options));
     snprintf(path, sizeof(path), "%s/step-00000006", folder);
     CHECK_OK(tdm_run_load(run, path));
-    CHECK_OK(tdm_run_predict(run, x[0], 10, predicted[0]));
+    CHECK_OK(tdm_run_predict_as(run, TDM_INPUT_READY, x[0], 10, predicted[0]));
     CHECK(memcmp(trained, predicted, sizeof(trained)) == 0);
     CHECK_OK(tdm_run_evaluate(run, &loss[1], &accuracy));
     CHECK(loss[0] == loss[1]);

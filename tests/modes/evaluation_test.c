@@ -62,7 +62,7 @@ static void find_outputs(tdm_run *run, outputs *o) {
     float x[WIDTH];
     for (int i = 0; i < SAMPLES; i++) {
         REQUIRE_OK(tdm_run_eval_sample(run, i, x, &o->label[i]));
-        REQUIRE_OK(tdm_run_predict(run, x, 1, o->y[i]));
+        REQUIRE_OK(tdm_run_predict_as(run, TDM_INPUT_READY, x, 1, o->y[i]));
         double sum = 0;
         for (int k = 0; k < CLASSES; k++) {
             sum += exp((double)o->y[i][k]);

@@ -75,7 +75,7 @@ static tdm_status predict_all(prediction *p, tdm_run *run) {
         for (int64_t i = 0; i < rows && status == TDM_OK; i++) {
             status = tdm_run_eval_sample(run, first + i, x + i * inputs, &labels[i]);
         }
-        if (status == TDM_OK) status = tdm_run_predict(run, x, rows, y);
+        if (status == TDM_OK) status = tdm_run_predict_as(run, TDM_INPUT_READY, x, rows, y);
         for (int64_t i = 0; i < rows && status == TDM_OK; i++) {
             FREED char *name = text_format("sample %lld", (long long)(first + i));
             predict_look(p, name, y + i * p->width);

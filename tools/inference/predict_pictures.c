@@ -59,7 +59,7 @@ static void json_row(const group *g, const char *path, const float *y, int64_t b
 
 static tdm_status write_group(group *g) {
     prediction *p = g->p;
-    tdm_status status = g->count > 0 ? tdm_run_predict(p->run, g->x, g->count, g->y) : TDM_OK;
+    tdm_status status = g->count > 0 ? tdm_run_predict_as(p->run, TDM_INPUT_READY, g->x, g->count, g->y) : TDM_OK;
     for (int64_t i = 0; i < g->count; i++) {
         const float *y = g->y + i * p->width;
         int64_t best = predict_best(y, p->width);

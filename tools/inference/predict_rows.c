@@ -146,7 +146,7 @@ int predict_rows(prediction *p) {
         const int64_t rows = p->count - first < most ? p->count - first : most;
         for (int64_t i = 0; i < rows && status == TDM_OK; i++)
             status = tdm_run_eval_sample(p->run, first + i, x + i * inputs, &label);
-        if (status == TDM_OK) status = tdm_run_predict(p->run, x, rows, y);
+        if (status == TDM_OK) status = tdm_run_predict_as(p->run, TDM_INPUT_READY, x, rows, y);
         if (status == TDM_OK) write_rows(&a, first, rows, y);
     }
     return status == TDM_OK ? inference_tell_unseen(p->run) : tell_error(status);

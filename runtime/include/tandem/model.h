@@ -10,9 +10,9 @@
  * Threads: any number of threads may call the functions that predict, at once, on one handle. Each call computes on the
  * calling thread; tdm_model_options.threads adds others. Opening and closing is one thread's.
  *
- * Samples: they are given as the data trained on had them, and data.transform of the file is applied as in evaluation:
- * `to_float` (/ 255) to bytes alone, `normalize` to bytes and floats, steps for pictures to encoded pictures alone.
- * TDM_INPUT_READY says that a sample is what the model takes, as after the transform. */
+ * Samples: they are given as the data trained on had them, and data.transform of the file is applied as in evaluation,
+ * by the rule of tdm_input (tandem/source.h), which is that of tdm_run_predict and of samples to train on, too. Steps
+ * for pictures are applied to encoded pictures alone. */
 #ifndef TANDEM_MODEL_H
 #define TANDEM_MODEL_H
 
@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include <tandem/host.h>
+#include <tandem/source.h>
 #include <tandem/writer.h>
 
 TDM_BEGIN_DECLS
@@ -72,12 +73,6 @@ TDM_API const char *tdm_model_class_name(const tdm_model *model, int64_t index);
  * index-th, NULL if there are fewer. Owned by the model. */
 TDM_API const char *tdm_model_property(const tdm_model *model, const char *key);
 TDM_API const char *tdm_model_property_key(const tdm_model *model, int index);
-
-typedef enum tdm_input {
-    TDM_INPUT_FLOATS, /* float[rows][input_width], before data.transform */
-    TDM_INPUT_BYTES, /* unsigned char[rows][input_width], before data.transform; of pictures: [channels][height][width] */
-    TDM_INPUT_READY /* float[rows][input_width] that the model takes */
-} tdm_input;
 
 /* Computes y[rows][output_width] from `rows` samples of kind `input` (tdm_input), in evaluation mode. Rows go through the
  * model in pieces of 32, 16, 8, 4, 2 and 1: one sample costs what one sample costs. Any thread. */

@@ -150,20 +150,27 @@ typedef struct tdm_scores {
 /* As tdm_run_evaluate, with all that it learns. */
 TDM_API tdm_status tdm_run_evaluate_scores(tdm_run *run, tdm_scores *out);
 /* Computes y[rows, tdm_run_output_width] from x[rows, tdm_run_input_width] in evaluation mode, for any number of rows.
- * The rows go through the model in batches of tdm_run_eval_batch, as in an evaluation. */
+ * The rows go through the model in batches of tdm_run_eval_batch, as in an evaluation.
+ *
+ * tdm_run_predict takes samples as a tdm_source of floats has them: data.transform's normalize is applied, as it is in
+ * training (TDM_INPUT_FLOATS). In 0.1.0 it was not: what is transformed already goes to tdm_run_predict_as now. */
 TDM_API tdm_status tdm_run_predict(tdm_run *run, const float *x, int64_t rows, float *y);
+/* The same for samples of kind `input` (tdm_input in tandem/source.h). Those of tdm_run_eval_sample,
+ * tdm_run_read_picture and tdm_run_decode_picture are TDM_INPUT_READY. */
+TDM_API tdm_status tdm_run_predict_as(tdm_run *run, int input, const void *x, int64_t rows, float *y);
 TDM_API int64_t tdm_run_eval_batch(const tdm_run *run); /* rows */
 /* Return how many numbers the model's output and input have per row. */
 TDM_API int64_t tdm_run_output_width(const tdm_run *run);
 TDM_API int64_t tdm_run_input_width(const tdm_run *run);
 /* Returns the number of eval samples; 0 without eval data. */
 TDM_API int64_t tdm_run_eval_count(const tdm_run *run);
-/* Reads one eval sample: x[tdm_run_input_width] after the transform, and its label, -1 if samples have none.
+/* Reads one eval sample: x[tdm_run_input_width] after the transform (TDM_INPUT_READY), and its label, -1 if samples have
+ * none.
  * TDM_E_USAGE if `index` is out of range. Reading in rising order is fastest. */
 TDM_API tdm_status tdm_run_eval_sample(tdm_run *run, int64_t index, float *x, int64_t *label);
 /* Reads a picture, JPEG or PNG, from a file or from memory, and makes of it what the model takes:
- * x[tdm_run_input_width], after the steps of data.transform as in evaluation. TDM_E_DATA says what is wrong with the
- * picture; TDM_E_UNSUPPORTED, if there is no module `image`. One thread at a time. */
+ * x[tdm_run_input_width], after the steps of data.transform as in evaluation (TDM_INPUT_READY). TDM_E_DATA says what is
+ * wrong with the picture; TDM_E_UNSUPPORTED, if there is no module `image`. One thread at a time. */
 TDM_API tdm_status tdm_run_read_picture(tdm_run *run, const char *path, float *x);
 TDM_API tdm_status tdm_run_decode_picture(tdm_run *run, const void *bytes, size_t count, float *x);
 /* Returns the name of a class: from the data trained on, or, in a run that only predicts, from its weights. NULL if the
