@@ -108,9 +108,10 @@ tdm_status tdm__batches_open(tdm_batches *batches, const tdm_host *host, const t
     TDM_TRY(tdm__transform_init(&b->transform, host, options->transform, dataset));
     if (!tdm__shape_elements(&dataset->x_shape, &b->elements) || b->elements > SIZE_MAX / sizeof(float))
         TDM_FAIL(TDM_E_INTERNAL, "loader: the dataset has no shape");
-    if (dataset->x_is_bytes && options->form == TDM_ROWS_FLOATS) b->sample_bytes = b->elements;
     TDM_TRY(set_mixing(b, options->transform));
     TDM_TRY(set_packing(b));
+    if (dataset->x_is_bytes && options->form == TDM_ROWS_FLOATS)
+        b->sample_bytes = b->elements * (dataset->ops->read_rows != NULL ? b->most_rows : 1);
     TDM_TRY(
         tdm__new(host, &b->order, (size_t)tdm__sampler_room(&options->sampler), sizeof(int64_t), "order of samples"));
     b->count = count;
@@ -171,15 +172,19 @@ static tdm_status read_sample(const tdm_batch_reader *reader, int64_t index, voi
     TDM_FAIL(TDM_E_DATA, "%s; repair or remove it, or write on_bad_sample: skip", tdm_error_message());
 }
 
+/* Makes of a sample the floats that the model reads: of `bytes`, or, if samples are no bytes, of x itself. */
+static void transform(const tdm_batches *b, const unsigned char *bytes, float *x) {
+    if (b->sample_bytes > 0)
+        tdm__transform_bytes(&b->transform, bytes, x);
+    else
+        tdm__transform_floats(&b->transform, x);
+}
+
 /* Reads a sample and makes floats of it. */
 static tdm_status read_floats(const tdm_batches *b, const tdm_batch_reader *reader, int64_t index, float *x,
                               void *target) {
-    bool becomes_floats = b->sample_bytes > 0;
-    TDM_TRY(read_sample(reader, index, becomes_floats ? (void *)reader->sample : x, target));
-    if (becomes_floats)
-        tdm__transform_bytes(&b->transform, reader->sample, x);
-    else
-        tdm__transform_floats(&b->transform, x);
+    TDM_TRY(read_sample(reader, index, b->sample_bytes > 0 ? (void *)reader->sample : x, target));
+    transform(b, reader->sample, x);
     return TDM_OK;
 }
 
@@ -208,11 +213,27 @@ static tdm_status fetch_row(const tdm_batches *b, const tdm_shard *shard, size_t
     return b->mixing.count > 0 ? mix_in(b, reader, index, (float *)x, (int64_t *)target) : TDM_OK;
 }
 
+/* Reads the shard in one call of the dataset. */
+static tdm_status fetch_rows(const tdm_batches *b, const tdm_shard *shard, const tdm_batch_reader *reader) {
+    char *x = shard->block + b->packing.x_at, *target = shard->block + b->packing.target_at;
+    TDM_TRY(b->dataset->ops->read_rows(&reader->reader, shard->index, shard->rows,
+                                       b->sample_bytes > 0 ? (char *)reader->sample : x, target));
+    if (shard->x == NULL) return TDM_OK;
+    for (size_t row = 0; row < (size_t)shard->rows; row++)
+        transform(b, b->sample_bytes > 0 ? reader->sample + row * b->elements : NULL, (float *)x + row * b->elements);
+    for (size_t row = 0; row < (size_t)shard->rows && b->mixing.count > 0; row++)
+        TDM_TRY(mix_in(b, reader, shard->index[row], (float *)x + row * b->elements, (int64_t *)target + row));
+    return TDM_OK;
+}
+
+static tdm_status fetch_shard(const tdm_batches *b, const tdm_shard *shard, const tdm_batch_reader *reader) {
+    if (b->dataset->ops->read_rows != NULL && shard->rows > 0) return fetch_rows(b, shard, reader);
+    for (size_t row = 0; row < (size_t)shard->rows; row++) TDM_TRY(fetch_row(b, shard, row, reader));
+    return TDM_OK;
+}
+
 tdm_status tdm__batch_fetch(const tdm_batches *batches, const tdm_batch *batch, tdm_batch_reader *reader) {
     reader->reader.epoch = batch->epoch;
-    for (int i = 0; i < batch->shard_count; i++) {
-        const tdm_shard *shard = &batch->shard[i];
-        for (size_t row = 0; row < (size_t)shard->rows; row++) TDM_TRY(fetch_row(batches, shard, row, reader));
-    }
+    for (int i = 0; i < batch->shard_count; i++) TDM_TRY(fetch_shard(batches, &batch->shard[i], reader));
     return TDM_OK;
 }

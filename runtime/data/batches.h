@@ -14,7 +14,7 @@ typedef struct tdm_batches {
     tdm_transform transform;
     tdm_mixing mixing;
     size_t elements;     /* of a sample */
-    size_t sample_bytes; /* of the buffer that tdm__batch_fetch needs for a sample before its transform; 0: none */
+    size_t sample_bytes; /* of the buffer that tdm__batch_fetch needs for samples before their transform; 0: none */
     size_t other_bytes;  /* of the buffer for the sample that is mixed in; 0: none */
     size_t most_rows;    /* the largest number of rows of a shard */
     tdm_packing packing;
@@ -37,7 +37,7 @@ void tdm__batch_plan(tdm_batches *batches, tdm_batch *batch, int64_t epoch, int6
 /* What a thread needs to read samples. */
 typedef struct tdm_batch_reader {
     tdm_sample_reader reader;
-    unsigned char *sample; /* a sample of bytes, before the transform makes floats; `sample_bytes` */
+    unsigned char *sample; /* samples of bytes, before the transform makes floats; `sample_bytes` */
     float *other;          /* a sample that is mixed in; `other_bytes` */
 } tdm_batch_reader;
 /* Reads the samples of a planned batch. By several threads at once, for different batches, each with its reader. */

@@ -64,7 +64,7 @@ typedef struct tdm_sample_reader {
     struct tdm_file_bytes *file;
     unsigned char *raw; /* a sample before the steps of data.transform */
 } tdm_sample_reader;
-/* A format: one of tandem/sys/formats.def, or the embedder's callback. */
+/* A format: one of tandem/sys/formats.def, or the embedder's own samples. */
 typedef struct tdm_dataset_ops {
     const char *name;
     size_t bytes;     /* of its struct, which begins with a tdm_dataset */
@@ -77,6 +77,9 @@ typedef struct tdm_dataset_ops {
      * only on `index` and, if the format draws anew in each epoch, on the reader's epoch. If `resident_bytes` is not 0,
      * x may be NULL: then only the target is read. */
     tdm_status (*read)(const tdm_sample_reader *reader, int64_t index, void *x, void *target);
+    /* Reads `rows` samples, those of `index`, into consecutive memory. NULL: `read` is called for each. */
+    tdm_status (*read_rows)(const tdm_sample_reader *reader, const int64_t *index, int64_t rows, void *x,
+                            void *targets);
     /* Instead of `read`, for pictures, which go through the steps of data.transform: draws one on the canvas. If it is
      * left out, its pixels have the sample's size already. */
     tdm_status (*picture)(const tdm_sample_reader *reader, int64_t index, tdm_canvas *canvas, void *target,
@@ -102,6 +105,7 @@ struct tdm_dataset {
     uint64_t seed;   /* of the steps */
     bool draws;      /* training: the steps draw */
     bool x_is_bytes; /* uint8, else float */
+    bool x_is_ready; /* floats to which data.transform is not applied: a program's own */
     tdm_target_kind target_kind;
     int64_t target_width;          /* floats per sample for TDM_TARGET_VALUES */
     int64_t classes;               /* labels are in [0, classes); 0: unknown until read */
@@ -125,7 +129,7 @@ struct tdm_dataset {
  * TDM_E_DATA names the file, what was expected and what was found. */
 tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
                              const tdm_data_wanted *wanted);
-/* Samples from the embedder's callback. */
+/* Samples of the embedder's own. The struct is copied. */
 tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, const tdm_source *source,
                                     const tdm_data_wanted *wanted);
 void tdm__dataset_close(tdm_dataset *dataset);

@@ -55,6 +55,7 @@ static tdm_status fill_table(tdm_transform *transform, bool to_float) {
 
 tdm_status tdm__transform_init(tdm_transform *transform, const tdm_host *host, const tdm_transform_spec *spec,
                                const tdm_dataset *dataset) {
+    if (dataset->x_is_ready) spec = NULL;
     bool to_float = spec != NULL && spec->to_float;
     *transform = (tdm_transform){.host = host, .channels = 1};
     if (!tdm__shape_elements(&dataset->x_shape, &transform->plane))

@@ -14,7 +14,7 @@ struct tdm_transform {
     float *table;                                  /* [channels][256]: the result for every byte; NULL for floats */
 };
 
-/* TDM_E_CONFIG if `spec` (NULL: no transform) does not fit the dataset's channels. */
+/* TDM_E_CONFIG if `spec` (NULL: no transform, as for samples that are ready) does not fit the dataset's channels. */
 tdm_status tdm__transform_init(tdm_transform *transform, const tdm_host *host, const tdm_transform_spec *spec,
                                const tdm_dataset *dataset);
 void tdm__transform_deinit(tdm_transform *transform);

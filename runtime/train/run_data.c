@@ -4,6 +4,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/data/transforms/mixing.h"
+#include "runtime/data/transforms/transforms.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/loss_use.h"
 #include "runtime/train/run.h"
@@ -71,10 +72,20 @@ static bool has_no_data(const tdm_run *run) {
     return run->options.predicts && run->options.train == NULL && run->job->data.train.format == TDM_DATA_NONE;
 }
 
+/* Samples of a program are not pictures that tandem reads. */
+static void warn_of_steps(const tdm_run *run) {
+    const tdm_transform_spec *transform = &run->job->data.transform;
+    if (run->rank != 0 || (run->options.train == NULL && run->options.eval == NULL)) return;
+    if (tdm__transform_picture_steps(transform) > 0)
+        TDM_WARN(run->host, "data",
+                 "data.transform has steps for pictures, and they do not apply to samples of the program's own source");
+}
+
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     const tdm_data_section *data = &run->job->data;
     TDM_TRY(tdm__run_notes_of_weights(run));
     if (has_no_data(run)) return TDM_OK;
+    warn_of_steps(run);
     if (run->options.train == NULL && data->train.format == TDM_DATA_NONE)
         TDM_FAIL(TDM_E_CONFIG,
                  "the job has no data.train; to try the job without data, write `data: {train: {format: synthetic}}`");

@@ -55,8 +55,9 @@ int main(void) {
     tdm_graph *graph = NULL;
     tdm_run *run = NULL;
     tdm_job job;
-    tdm_source train = {sizeof(train), 4096, 1, read_point, NULL};
+    tdm_source train = TDM_SOURCE_INIT;
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    train.count = 4096, train.has_labels = 1, train.read = read_point;
     options.train = &train;
     double smooth = 1;
     options.on_event = on_event;

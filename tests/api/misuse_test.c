@@ -170,22 +170,6 @@ TEST(jobs_and_opening) {
     CHECK(out == NULL);
 }
 
-TEST(sources) {
-    tdm_run *out = NULL;
-    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
-    tdm_source source = {sizeof(source), 10, 1, NULL, NULL};
-    options.train = &source;
-    MISUSE(tdm_run_open(&out, &job, graph, &options));
-    source.read = (int (*)(void *, int64_t, float *, void *))(void (*)(void))abort;
-    source.count = 0;
-    MISUSE(tdm_run_open(&out, &job, graph, &options));
-    source.count = 10, source.has_labels = 0;
-    MISUSE(tdm_run_open(&out, &job, graph, &options));
-    source.size = 4;
-    MISUSE(tdm_run_open(&out, &job, graph, &options));
-    CHECK(out == NULL);
-}
-
 static void scores_misuse(void) {
     tdm_scores scores = TDM_SCORES_INIT;
     MISUSE(tdm_run_evaluate_scores(NULL, &scores));
@@ -585,6 +569,6 @@ TEST(burn_in) {
 }
 
 TEST_MAIN(graph = api_graph(NULL); api_job(&job); if (tdm_run_open(&run, &job, graph, NULL) != TDM_OK) return 1;
-          RUN(status_and_host); RUN(graphs); RUN(jobs_and_opening); RUN(sources); RUN(scale); RUN(running);
+          RUN(status_and_host); RUN(graphs); RUN(jobs_and_opening); RUN(scale); RUN(running);
           RUN(evaluation_without_data); RUN(configs); RUN(checkpoints); RUN(data_sets); RUN(models); RUN(communicators);
           RUN(launching); RUN(burn_in); tdm_run_close(run); tdm_graph_free(graph);)

@@ -62,7 +62,8 @@ static int keep_loss(const tdm_event *event, void *user) {
 
 static void begin(watched *w) {
     *w = (watched){.s = {.bad = {-1, -1}}};
-    w->source = (tdm_source){sizeof(w->source), SAMPLES, 1, read_labelled, &w->s};
+    w->source = (tdm_source){
+        .size = sizeof(w->source), .count = SAMPLES, .has_labels = 1, .read = read_labelled, .user = &w->s};
     w->graph = api_linear_graph(WIDTH);
     w->host = *tdm_host_default();
     w->host.log = keep_line;
@@ -267,7 +268,8 @@ TEST(an_evaluation_without_a_number_is_told) {
     for (int trial = 0; trial < 3; trial++) { /* without labels; in training; in a run that only evaluates */
         watched w;
         samples seen = {.bad = {-1, -1}};
-        tdm_source eval = {sizeof(eval), SAMPLES, 1, read_labelled, &seen};
+        tdm_source eval = {
+            .size = sizeof(eval), .count = SAMPLES, .has_labels = 1, .read = read_labelled, .user = &seen};
         tdm_run_options options = TDM_RUN_OPTIONS_INIT;
         begin(&w);
         if (trial == 0)

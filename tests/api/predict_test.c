@@ -32,9 +32,10 @@ static void normalized_job(tdm_job *job) {
 }
 
 static tdm_run *open_run(const tdm_job *job, const tdm_graph *graph, int predicts) {
-    tdm_source source = {sizeof(source), SAMPLES, 1, read_sample, NULL};
+    tdm_source source = TDM_SOURCE_INIT;
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     tdm_run *run = NULL;
+    source.count = SAMPLES, source.has_labels = 1, source.read = read_sample;
     if (!predicts) options.train = options.eval = &source;
     options.predicts = predicts;
     CHECK_OK(tdm_run_open(&run, job, graph, &options));

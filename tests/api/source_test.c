@@ -61,7 +61,8 @@ TEST(every_sample_once_an_epoch_and_threads_change_nothing) {
     static const int64_t workers[] = {0, 1, 4};
     for (int i = 0; i < 3; i++) {
         samples s = {.fails_at = -1, .bad_label_at = -1}, e = {.fails_at = -1, .bad_label_at = -1};
-        tdm_source train = {sizeof(train), 32, 1, read_labelled, &s}, eval = {sizeof(eval), 9, 1, read_labelled, &e};
+        tdm_source train = {.size = sizeof(train), .count = 32, .has_labels = 1, .read = read_labelled, .user = &s},
+                   eval = {.size = sizeof(eval), .count = 9, .has_labels = 1, .read = read_labelled, .user = &e};
         tdm_job job;
         double loss = 0;
         source_job(&job);
@@ -76,7 +77,7 @@ TEST(every_sample_once_an_epoch_and_threads_change_nothing) {
 }
 
 TEST(float_targets) {
-    tdm_source train = {sizeof(train), 32, 0, read_values, NULL};
+    tdm_source train = {.size = sizeof(train), .count = 32, .has_labels = 0, .read = read_values, .user = NULL};
     tdm_job job;
     double loss[2] = {0};
     char hash[40];
@@ -92,7 +93,7 @@ TEST(float_targets) {
 TEST(failing_read_ends_the_run_and_names_the_sample) {
     for (int64_t workers = 0; workers <= 2; workers++) {
         samples s = {.fails_at = 17, .bad_label_at = -1};
-        tdm_source train = {sizeof(train), 32, 1, read_labelled, &s};
+        tdm_source train = {.size = sizeof(train), .count = 32, .has_labels = 1, .read = read_labelled, .user = &s};
         tdm_job job;
         double loss = 0;
         char hash[40];
@@ -118,7 +119,7 @@ static void build_log_probabilities(tdm_graph **out) {
 
 TEST(nll_behind_log_softmax_is_cross_entropy) {
     samples s = {.fails_at = -1, .bad_label_at = -1};
-    tdm_source train = {sizeof(train), 32, 1, read_labelled, &s};
+    tdm_source train = {.size = sizeof(train), .count = 32, .has_labels = 1, .read = read_labelled, .user = &s};
     tdm_graph *graph = NULL;
     tdm_job job;
     double loss[2];
@@ -139,7 +140,7 @@ TEST(labels_beyond_the_outputs_are_named) {
     static const int64_t labels[] = {3, -1, INT64_MAX, INT64_MIN};
     for (int i = 0; i < 4; i++) {
         samples s = {.fails_at = -1, .bad_label_at = 5, .label = labels[i]};
-        tdm_source train = {sizeof(train), 32, 1, read_labelled, &s};
+        tdm_source train = {.size = sizeof(train), .count = 32, .has_labels = 1, .read = read_labelled, .user = &s};
         tdm_job job;
         double loss = 0;
         char hash[40];
@@ -148,7 +149,7 @@ TEST(labels_beyond_the_outputs_are_named) {
         CHECK_HAS(tdm_error_message(), "sample 5");
     }
     samples s = {.fails_at = -1, .bad_label_at = 5, .label = -100}; /* ignore_index */
-    tdm_source train = {sizeof(train), 32, 1, read_labelled, &s};
+    tdm_source train = {.size = sizeof(train), .count = 32, .has_labels = 1, .read = read_labelled, .user = &s};
     tdm_job job;
     double loss = 0;
     char hash[40];
@@ -158,7 +159,8 @@ TEST(labels_beyond_the_outputs_are_named) {
 
 TEST(failing_read_in_evaluation) {
     samples good = {.fails_at = -1, .bad_label_at = -1}, bad = {.fails_at = 3, .bad_label_at = -1};
-    tdm_source train = {sizeof(train), 32, 1, read_labelled, &good}, eval = {sizeof(eval), 9, 1, read_labelled, &bad};
+    tdm_source train = {.size = sizeof(train), .count = 32, .has_labels = 1, .read = read_labelled, .user = &good},
+               eval = {.size = sizeof(eval), .count = 9, .has_labels = 1, .read = read_labelled, .user = &bad};
     tdm_job job;
     double loss = 0;
     char hash[40];
@@ -169,7 +171,7 @@ TEST(failing_read_in_evaluation) {
 
 TEST(non_finite_samples_are_a_numeric_error) {
     samples s = {.fails_at = -1, .bad_label_at = -1};
-    tdm_source train = {sizeof(train), 32, 1, read_labelled, &s};
+    tdm_source train = {.size = sizeof(train), .count = 32, .has_labels = 1, .read = read_labelled, .user = &s};
     tdm_job job;
     double loss = 0;
     char hash[40];

@@ -261,7 +261,8 @@ TEST(a_batch_that_cannot_be_had) {
         char params[2][40];
         for (int ahead = 0; ahead < 2; ahead++) {
             int breaks = 1;
-            tdm_source source = {sizeof(source), SAMPLES, 1, read_slowly, &breaks};
+            tdm_source source = {
+                .size = sizeof(source), .count = SAMPLES, .has_labels = 1, .read = read_slowly, .user = &breaks};
             tdm_job job;
             watcher w = {0};
             set_source(&job);
@@ -281,7 +282,8 @@ TEST(a_batch_that_cannot_be_had) {
 TEST(waiting_for_data_is_seen) {
     tdm_graph *graph = law_graph(0, 1);
     int breaks = 0;
-    tdm_source source = {sizeof(source), SAMPLES, 1, read_slowly, &breaks};
+    tdm_source source = {
+        .size = sizeof(source), .count = SAMPLES, .has_labels = 1, .read = read_slowly, .user = &breaks};
     tdm_job job;
     watcher w = {0};
     set_source(&job);

@@ -30,8 +30,12 @@ typedef struct ended {
 static void run_rank(int rank, int fd, const tdm_job *job, const tdm_graph *graph, act *does, ended *out) {
     int healthy = 0;
     const bool evaluates = job->data.eval.format == TDM_DATA_NONE;
-    tdm_source source = {sizeof(source), SAMPLES, 1, read_sample, evaluates ? &healthy : &rank};
-    tdm_source eval = {sizeof(eval), SAMPLES, 1, read_sample, &rank};
+    tdm_source source = {.size = sizeof(source),
+                         .count = SAMPLES,
+                         .has_labels = 1,
+                         .read = read_sample,
+                         .user = evaluates ? &healthy : &rank};
+    tdm_source eval = {.size = sizeof(eval), .count = SAMPLES, .has_labels = 1, .read = read_sample, .user = &rank};
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     tdm_run *run = NULL;
     options.train = &source;
