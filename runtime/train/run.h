@@ -107,6 +107,7 @@ struct tdm_run {
     int64_t unsaved;       /* failed checkpoints since the last good one */
     int64_t ignored_steps; /* steps without a label that counts */
     bool eval_warned;      /* a loss over data.eval that is not finite was reported */
+    bool read_failed;      /* the next step's batch could not be read */
     int64_t failed_step;   /* the step that failed: the replicas' contents are undefined; 0: none */
     bool runs_ahead;       /* on all ranks: a step may be submitted before the last one is reported */
     bool eval_waits, save_waits, verify_waits; /* due as soon as no step is in flight */

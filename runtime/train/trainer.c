@@ -100,11 +100,20 @@ static tdm_status leave_step(tdm_run *run) {
     return tdm__run_leave(run);
 }
 
+/* A batch that could not be read is read again by the next call of the program, and not before it: until then no thread
+ * asks for samples again. */
+static tdm_status next_batch(tdm_run *run, const tdm_batch **out) {
+    if (run->read_failed && run->comm == NULL) TDM_TRY(tdm__run_seek(run));
+    const tdm_status status = tdm__loader_next(run->loader, out);
+    run->read_failed = status != TDM_OK;
+    return status;
+}
+
 static tdm_status submit_step(tdm_run *run) {
     tdm_ahead *ahead = &run->ahead[run->submitted % TDM_MODE_DEPTH];
     ahead->start_ns = tdm__now_ns();
     ahead->lr = run->schedules.own.lr;
-    tdm_status status = tdm__loader_next(run->loader, &ahead->batch);
+    tdm_status status = next_batch(run, &ahead->batch);
     if (status != TDM_OK) return run->comm != NULL ? leave_step(run) : status;
     ahead->data_ms = tdm__loader_waited_ms(run->loader);
     tdm_update update = {.optim = run->optim,

@@ -165,6 +165,44 @@ TEST(mixed_and_on_several_replicas) {
     check_ways(&job, 1);
 }
 
+TEST(a_failed_read_is_repeated) {
+    for (int way = ONE; way <= SEVERAL; way++) {
+        for (int64_t workers = 0; workers <= 2; workers += 2) {
+            char whole[40];
+            tdm_job job;
+            tdm_graph *graph = api_linear_graph(WIDTH);
+            tdm_run *run = NULL;
+            tdm_run_state state = {0};
+            double loss = 0, accuracy;
+            own_job(&job);
+            job.data.workers = workers;
+            program *p = new_program(TDM_INPUT_FLOATS, 1);
+            (void)train_and_evaluate(&job, source_of(p, way), whole);
+            p->fails_at = 17;
+            p->names_it = way == SEVERAL && workers > 0;
+            REQUIRE_OK(open_run(&run, &job, graph, source_of(p, way)));
+            for (int i = 0; i < 2; i++) {
+                CHECK_STATUS(tdm_run_train(run), TDM_E_DATA);
+                CHECK_HAS(tdm_error_message(), "returned 9");
+                if (way == ONE || p->names_it) CHECK_HAS(tdm_error_message(), "sample 17 of");
+            }
+            CHECK_STATUS(tdm_run_evaluate(run, &loss, &accuracy), TDM_E_DATA);
+            CHECK_OK(tdm_run_get_state(run, &state));
+            CHECK(state.step < 6);
+            p->fails_at = -1;
+            CHECK_OK(tdm_run_evaluate(run, &loss, &accuracy));
+            CHECK_OK(tdm_run_step(run, 1));
+            CHECK_OK(tdm_run_train(run));
+            CHECK_OK(tdm_run_get_state(run, &state));
+            CHECK_INT(state.step, 14);
+            CHECK_TEXT(state.params_xxh3, whole);
+            tdm_run_close(run);
+            tdm_graph_free(graph);
+            free(p);
+        }
+    }
+}
+
 static void count_line(void *user, tdm_log_level level, const char *subsystem, const char *line) {
     (void)level, (void)subsystem;
     *(int *)user += strstr(line, "steps for pictures") != NULL;
@@ -253,5 +291,5 @@ TEST(an_older_struct_is_accepted) {
 }
 
 TEST_MAIN(RUN(all_ways_and_kinds_give_the_same_bits); RUN(mixed_and_on_several_replicas);
-          RUN(steps_for_pictures_are_left_out_and_that_is_said); RUN(what_is_refused);
+          RUN(a_failed_read_is_repeated); RUN(steps_for_pictures_are_left_out_and_that_is_said); RUN(what_is_refused);
           RUN(an_older_struct_is_accepted);)

@@ -41,7 +41,8 @@ typedef struct tdm_source_rows {
 /* Samples in one of three ways, of which the first that is not NULL counts: arrays, read_rows, read.
  *
  * Errors: `read` and `read_rows` return 0, or any other number. The step then ends with TDM_E_DATA and a message that
- * names the sample. Labels must be those of the model's outputs or
+ * names the sample. A run of one process goes on from there: the next tdm_run_step, tdm_run_train or tdm_run_evaluate
+ * asks for the same samples again. A job of several processes has ended. Labels must be those of the model's outputs or
  * loss.ignore_index; others are TDM_E_DATA.
  *
  * Threads: with data.workers above 0 several threads call at the same time, with any index in [0, count), in any order,

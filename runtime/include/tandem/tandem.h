@@ -11,7 +11,8 @@
  * Threads: one thread at a time uses an object, except where a function says "any thread".
  *
  * Errors: a call that returns tdm_status and fails leaves its message in tdm_error_message(). A NULL pointer where none
- * is allowed is TDM_E_USAGE. After a step has failed the run can only be closed. */
+ * is allowed is TDM_E_USAGE. After a step has failed the run can only be closed; but where one process only could not
+ * read a step's samples (TDM_E_DATA), the next call reads them again. */
 #ifndef TANDEM_TANDEM_H
 #define TANDEM_TANDEM_H
 
