@@ -72,7 +72,7 @@ static const tdm_dataset_ops rows_ops = {
 
 static tdm_status array_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
     const own_dataset *own = (const own_dataset *)reader->dataset;
-    memcpy(x, (const char *)own->source.x + (size_t)index * own->x_bytes, own->x_bytes);
+    if (x != NULL) memcpy(x, (const char *)own->source.x + (size_t)index * own->x_bytes, own->x_bytes);
     memcpy(target, (const char *)own->source.targets + (size_t)index * own->target_bytes, own->target_bytes);
     return check_label(own, index, target);
 }
@@ -157,6 +157,7 @@ tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, con
     own->source = taken;
     describe(own, wanted);
     if (taken.x == NULL) return TDM_OK;
+    tdm__dataset_set_resident(*out, SIZE_MAX);
     const tdm_status status = check_arrays(own);
     if (status == TDM_OK) return TDM_OK;
     tdm__dataset_close(*out);

@@ -140,12 +140,14 @@ static void check_forms(const tdm_dataset *dataset, const tdm_loader_options *op
     plain.workers = 0;
     plain.held = 0;
     tdm_loader *reference = open_form(dataset, plain, TDM_ROWS_FLOATS);
-    char *all = malloc(dataset->resident_bytes), *targets = malloc(SAMPLES * tdm__dataset_target_bytes(dataset));
+    const int last = dataset->resident_bytes > 0 ? TDM_ROWS_INDEX : TDM_ROWS_RAW;
+    char *all = malloc(SAMPLES * tdm__dataset_x_bytes(dataset)),
+         *targets = malloc(SAMPLES * tdm__dataset_target_bytes(dataset));
     CHECK_OK(tdm__dataset_fill(dataset, tdm__loader_transform(reference), 0, 20, all, targets));
     CHECK_OK(tdm__dataset_fill(dataset, tdm__loader_transform(reference), 20, SAMPLES - 20,
                                all + 20 * tdm__dataset_x_bytes(dataset),
                                targets + 20 * tdm__dataset_target_bytes(dataset)));
-    for (int form = TDM_ROWS_FLOATS; form <= TDM_ROWS_INDEX; form++) {
+    for (int form = TDM_ROWS_FLOATS; form <= last; form++) {
         tdm_loader *loader = open_form(dataset, *options, (tdm_rows_form)form);
         CHECK_OK(tdm__loader_seek(reference, 1, 0));
         CHECK_OK(tdm__loader_seek(loader, 1, 0));
@@ -179,6 +181,56 @@ TEST(forms_say_the_same) {
             tdm__dataset_close(dataset);
         }
     }
+}
+
+typedef struct own_arrays {
+    int input;
+    float x[SAMPLES][NUMBERS];
+    unsigned char bytes[SAMPLES][NUMBERS];
+    int64_t labels[SAMPLES];
+} own_arrays;
+
+static int copy_rows(void *user, tdm_source_rows *rows) {
+    const own_arrays *own = user;
+    for (int64_t i = 0; i < rows->rows; i++) {
+        const int64_t index = rows->index[i];
+        if (own->input == TDM_INPUT_BYTES)
+            memcpy((unsigned char *)rows->x + i * NUMBERS, own->bytes[index], NUMBERS);
+        else
+            memcpy((float *)rows->x + i * NUMBERS, own->x[index], sizeof(own->x[index]));
+        ((int64_t *)rows->targets)[i] = own->labels[index];
+    }
+    return 0;
+}
+
+/* A program's own, of every kind: in arrays, which a device may keep, and several in a call. */
+TEST(forms_of_own_samples) {
+    own_arrays *own = calloc(1, sizeof(*own));
+    REQUIRE(own != NULL);
+    for (int i = 0; i < SAMPLES; i++) {
+        for (int k = 0; k < NUMBERS; k++) own->bytes[i][k] = (unsigned char)(i * 7 + k);
+        for (int k = 0; k < NUMBERS; k++) own->x[i][k] = (float)(i - k);
+        own->labels[i] = i % 10;
+    }
+    for (int way = 0; way < 2 * 3; way++) {
+        const bool is_array = way < 3;
+        tdm_data_wanted wanted = wanted_classes(3, (int64_t[]){CHANNELS, SIDE, SIDE}, 10);
+        tdm_source source = {.size = sizeof(source), .count = SAMPLES, .has_labels = 1, .user = own};
+        tdm_loader_options options = options_of(SAMPLES, 3, 4);
+        tdm_dataset *dataset = NULL;
+        source.input = own->input = way % 3;
+        source.width = NUMBERS;
+        if (is_array) source.x = own->input == TDM_INPUT_BYTES ? (const void *)own->bytes : own->x;
+        if (is_array) source.targets = own->labels;
+        if (!is_array) source.read_rows = copy_rows;
+        REQUIRE_OK(tdm__dataset_open_source(&dataset, tdm_host_default(), &source, &wanted));
+        CHECK((dataset->resident_bytes > 0) == is_array);
+        options.workers = 2;
+        options.held = 2;
+        check_forms(dataset, &options);
+        tdm__dataset_close(dataset);
+    }
+    free(own);
 }
 
 TEST(indices_want_samples_that_stay) {
@@ -398,5 +450,6 @@ TEST(lent_memory) {
     tdm__dataset_close(dataset);
 }
 
-TEST_MAIN(RUN(packing); RUN(forms_say_the_same); RUN(indices_want_samples_that_stay); RUN(held_batches_stay);
-          RUN(peek_comes_first); RUN(held_batches_survive_a_failure); RUN(bad_options); RUN(lent_memory);)
+TEST_MAIN(RUN(packing); RUN(forms_say_the_same); RUN(forms_of_own_samples); RUN(indices_want_samples_that_stay);
+          RUN(held_batches_stay); RUN(peek_comes_first); RUN(held_batches_survive_a_failure); RUN(bad_options);
+          RUN(lent_memory);)
