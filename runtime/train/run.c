@@ -37,7 +37,7 @@ tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
                            .epoch = run->epoch,
                            .steps_per_epoch = run->steps_per_epoch,
                            .samples = run->samples,
-                           .lr = run->schedules.own.lr,
+                           .lr = tdm__run_lr(run, -1),
                            .loss = run->last_loss,
                            .replicas = run->replicas,
                            .per_device = run->per_device,
@@ -49,6 +49,19 @@ tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
     tdm_hash128 hash;
     TDM_TRY(tdm__params_hash(run, &hash));
     tdm__hash_print(out->params_xxh3, hash);
+    return TDM_OK;
+}
+
+tdm_status tdm_run_set_lr(tdm_run *run, int group, double lr) {
+    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_set_lr: run is NULL");
+    TDM_TRY(tdm__run_trains(run, "tdm_run_set_lr"));
+    const int count = run->job->optimizer.groups.count;
+    if (group < -1 || group >= count)
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_set_lr: group must be -1, for parameters in no group, or below %d, got %d",
+                 count, group);
+    if (lr < 0 || isinf(lr))
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_set_lr: the learning rate must be finite and at least 0, got %g", lr);
+    run->set_lr[1 + group] = lr;
     return TDM_OK;
 }
 

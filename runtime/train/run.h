@@ -2,6 +2,7 @@
 #ifndef TDM_TRAIN_RUN_H
 #define TDM_TRAIN_RUN_H
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -87,7 +88,8 @@ struct tdm_run {
     int64_t step;                 /* steps done */
     int64_t epoch, step_in_epoch; /* of the next step */
     int64_t samples;
-    tdm_schedules schedules; /* of the next step to be submitted */
+    tdm_schedules schedules;                 /* of the next step to be submitted */
+    double set_lr[1 + TDM_PARAM_GROUPS_MAX]; /* in their place: of no group, then of each; NaN: the schedule's */
     tdm_ahead ahead[TDM_MODE_DEPTH];
     int64_t submitted;    /* steps: `step` and those in flight; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
     double last_loss;     /* NaN before the first */
@@ -233,6 +235,11 @@ static inline bool tdm__run_has_steps_in_flight(const tdm_run *run) {
 }
 /* Fails while a step is in flight: the function `what` would already see that step's changes. */
 tdm_status tdm__run_idle(const tdm_run *run, const char *what);
+/* The learning rate of the next step to be submitted: of the parameters in no group with -1, else of a group. */
+static inline double tdm__run_lr(const tdm_run *run, int group) {
+    const double set = run->set_lr[1 + group];
+    return !isnan(set) ? set : group < 0 ? run->schedules.own.lr : run->schedules.group[group].lr;
+}
 /* Fails if the run was opened to predict. */
 tdm_status tdm__run_trains(const tdm_run *run, const char *what);
 

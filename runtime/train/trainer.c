@@ -112,7 +112,7 @@ static tdm_status next_batch(tdm_run *run, const tdm_batch **out) {
 static tdm_status submit_step(tdm_run *run) {
     tdm_ahead *ahead = &run->ahead[run->submitted % TDM_MODE_DEPTH];
     ahead->start_ns = tdm__now_ns();
-    ahead->lr = run->schedules.own.lr;
+    ahead->lr = tdm__run_lr(run, -1);
     tdm_status status = next_batch(run, &ahead->batch);
     if (status != TDM_OK) return run->comm != NULL ? leave_step(run) : status;
     ahead->data_ms = tdm__loader_waited_ms(run->loader);
@@ -120,14 +120,14 @@ static tdm_status submit_step(tdm_run *run) {
                          .optim_run = run->optim_run,
                          .optimizer = &run->job->optimizer,
                          .states = tdm__optim_states(run->job),
-                         .lr = run->schedules.own.lr,
+                         .lr = tdm__run_lr(run, -1),
                          .momentum = run->schedules.own.momentum,
                          .t = run->submitted + 1,
                          .clip_norm = run->job->train.clip_grad_norm,
                          .clip_value = run->job->train.clip_grad_value,
                          .average_weight = tdm__average_weight(&run->job->train, run->submitted + 1),
                          .stop = atomic_load(&run->stop) != 0};
-    for (int i = 0; i < run->schedules.count; i++) update.group_lr[i] = run->schedules.group[i].lr;
+    for (int i = 0; i < run->schedules.count; i++) update.group_lr[i] = tdm__run_lr(run, i);
     status = tdm__mode_submit(run->mode, ahead->batch, &update);
     if (status == TDM_OK && run->submitted + 1 < run->steps_total) status = tdm__run_prefetch(run);
     if (status != TDM_OK) return leave_step(run);
@@ -233,7 +233,7 @@ static tdm_status evaluate_now(tdm_run *run, bool due, bool *stopped) {
     tdm__run_update_best(run, due);
     TDM_TRY(tdm__folder_eval_line(run));
     TDM_TRY(tdm__folder_evaluation(run));
-    send_event(run, TDM_EVENT_EVAL, NULL, run->schedules.own.lr, NULL);
+    send_event(run, TDM_EVENT_EVAL, NULL, tdm__run_lr(run, -1), NULL);
     return TDM_OK;
 }
 
@@ -277,7 +277,7 @@ static tdm_status save_now(tdm_run *run, bool last) {
     tdm__zone_init(&zone, run->host);
     tdm_status status =
         tdm__zone_printf(&zone, &path, "%s/" TDM_CHECKPOINTS "/step-%08lld", dir->path, (long long)run->step);
-    if (status == TDM_OK) send_event(run, TDM_EVENT_CHECKPOINT, NULL, run->schedules.own.lr, path);
+    if (status == TDM_OK) send_event(run, TDM_EVENT_CHECKPOINT, NULL, tdm__run_lr(run, -1), path);
     tdm__zone_deinit(&zone);
     return status;
 }
@@ -362,7 +362,7 @@ static tdm_status finish(tdm_run *run, bool stopped) {
     /* The summary comes last: a folder that has it is complete, and a restarted job has nothing to do. */
     TDM_TRY(tdm__folder_status(run, stopped ? "stopped" : "finished", stopped ? TDM_E_STOPPED : TDM_OK, true));
     TDM_TRY(tdm__folder_summary(run, stopped ? "stopped" : "finished", bytes, count));
-    send_event(run, TDM_EVENT_END, NULL, run->schedules.own.lr, NULL);
+    send_event(run, TDM_EVENT_END, NULL, tdm__run_lr(run, -1), NULL);
     return TDM_OK;
 }
 
@@ -424,7 +424,7 @@ tdm_status tdm_run_train(tdm_run *run) {
     TDM_TRY(tdm__run_idle(run, "tdm_run_train"));
     TDM_TRY(tdm__run_trains(run, "tdm_run_train"));
     TDM_TRY(tdm__run_check_rows(run));
-    send_event(run, TDM_EVENT_START, NULL, run->schedules.own.lr, NULL);
+    send_event(run, TDM_EVENT_START, NULL, tdm__run_lr(run, -1), NULL);
     TDM_TRY(tdm__folder_status(run, "running", TDM_OK, true));
     tdm_status status = loop(run, &stopped);
     if (status == TDM_OK) status = finish(run, stopped);

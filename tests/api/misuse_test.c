@@ -191,6 +191,14 @@ static void unseen_misuse(void) {
     CHECK_INT(tdm_run_unseen_count(NULL), 0);
 }
 
+static void loop_misuse(void) {
+    MISUSE(tdm_run_set_lr(NULL, -1, 0.1));
+    MISUSE(tdm_run_set_lr(run, -2, 0.1));
+    MISUSE(tdm_run_set_lr(run, 0, 0.1)); /* it has no groups */
+    MISUSE(tdm_run_set_lr(run, -1, -0.1));
+    MISUSE(tdm_run_set_lr(run, -1, INFINITY));
+}
+
 static void predict_misuse(const float *x, float *y) {
     MISUSE(tdm_run_predict(NULL, x, 1, y));
     MISUSE(tdm_run_predict(run, NULL, 1, y));
@@ -221,6 +229,7 @@ TEST(running) {
     MISUSE(tdm_run_evaluate(run, &loss, NULL));
     scores_misuse();
     predict_misuse(x, y);
+    loop_misuse();
     CHECK_INT(tdm_run_output_width(NULL), 0);
     CHECK_INT(tdm_run_eval_batch(NULL), 0);
     CHECK_INT(tdm_run_input_width(NULL), 0);

@@ -119,9 +119,20 @@ TDM_API tdm_status tdm_run_step(tdm_run *run, int64_t count);
  * and repeated when training goes on. Any thread; async-signal-safe. */
 TDM_API void tdm_run_request_stop(tdm_run *run);
 
+/* Sets the learning rate of the steps to come, in place of the schedule's: of the parameters in no group with `group`
+ * -1, of those in optimizer.groups[group] otherwise. lr: finite, at least 0; NaN gives the rate back to the schedule.
+ * The schedule goes on counting meanwhile and is not changed: with NaN its rate of that step holds, warm-up included.
+ * Momentum that the schedule moves stays the schedule's. A checkpoint does not keep it: after tdm_run_load, or in a run
+ * that resumes, the schedule's rates hold until this is called again.
+ *
+ * On the thread that trains, between steps or in on_event; a step in flight keeps its own. In ddp every rank calls it
+ * alike after the same step, or the replicas differ. TDM_E_USAGE if there is no such group, or lr is negative. */
+TDM_API tdm_status tdm_run_set_lr(tdm_run *run, int group, double lr);
+
 typedef struct tdm_run_state {
     int64_t step, steps_total, epoch, steps_per_epoch, samples;
-    double lr, loss; /* of the last step; loss is NaN before the first */
+    double lr;   /* of the next step, for parameters in no group */
+    double loss; /* of the last step; NaN before the first */
     int replicas;
     int64_t per_device, global_batch; /* samples per step */
     int64_t params;                   /* learnable numbers */
