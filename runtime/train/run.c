@@ -165,6 +165,29 @@ tdm_status tdm_run_read(tdm_run *run, const char *name, void *to, size_t bytes) 
     return TDM_OK;
 }
 
+/* The list of tensors begins with the parameters, in the graph's order. */
+static bool is_frozen(const tdm_run *run, const tdm_named *parameter) {
+    return run->plan->frozen[parameter - run->tensors];
+}
+
+tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_t bytes) {
+    const tdm_named *named;
+    void *arenas[TDM_ARENA_COUNT] = {NULL};
+    char *at;
+    TDM_TRY(find(run, "tdm_run_read_gradient", name, to, bytes, &named, &at));
+    TDM_TRY(tdm__run_trains(run, "tdm_run_read_gradient"));
+    if (named->arena != TDM_ARENA_PARAM || is_frozen(run, named))
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_read_gradient: '%s' is %s, so it has no gradient", name,
+                 named->arena != TDM_ARENA_PARAM ? "a buffer" : "frozen");
+    if (run->since_open.steps == 0)
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_read_gradient: the run has made no step since it was opened");
+    tdm_named gradient = *named;
+    gradient.arena = TDM_ARENA_GRAD; /* with the offsets of the parameters */
+    TDM_TRY(tdm__tensor_at(run->mode->replica[0], &gradient, arenas, &at));
+    memcpy(to, at, bytes);
+    return TDM_OK;
+}
+
 tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_t bytes) {
     const tdm_named *named;
     char *at;

@@ -191,12 +191,16 @@ static void unseen_misuse(void) {
     CHECK_INT(tdm_run_unseen_count(NULL), 0);
 }
 
-static void loop_misuse(void) {
+static void loop_misuse(float *x) {
     MISUSE(tdm_run_set_lr(NULL, -1, 0.1));
     MISUSE(tdm_run_set_lr(run, -2, 0.1));
     MISUSE(tdm_run_set_lr(run, 0, 0.1)); /* it has no groups */
     MISUSE(tdm_run_set_lr(run, -1, -0.1));
     MISUSE(tdm_run_set_lr(run, -1, INFINITY));
+    MISUSE(tdm_run_read_gradient(NULL, "fc.bias", x, 12));
+    MISUSE(tdm_run_read_gradient(run, NULL, x, 12));
+    MISUSE(tdm_run_read_gradient(run, "fc.bias", NULL, 12));
+    MISUSE(tdm_run_read_gradient(run, "fc.bias", x, 11));
 }
 
 static void predict_misuse(const float *x, float *y) {
@@ -229,7 +233,7 @@ TEST(running) {
     MISUSE(tdm_run_evaluate(run, &loss, NULL));
     scores_misuse();
     predict_misuse(x, y);
-    loop_misuse();
+    loop_misuse(x);
     CHECK_INT(tdm_run_output_width(NULL), 0);
     CHECK_INT(tdm_run_eval_batch(NULL), 0);
     CHECK_INT(tdm_run_input_width(NULL), 0);

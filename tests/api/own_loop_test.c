@@ -1,4 +1,4 @@
-/* What a program that owns the training loop sets and reads between steps. */
+/* What a program that owns the training loop sets and reads between steps: learning rates, gradients. */
 #include "tests/api/api.h"
 #include "tests/support/tdm_test.h"
 
@@ -6,6 +6,7 @@ enum { WEIGHTS = 12, OUTPUTS = 3 };
 
 static tdm_graph *graph;
 
+/* Plain SGD at lr 1: a step is parameter minus gradient, to the bit. */
 static void plain_job(tdm_job *job) {
     api_job(job);
     job->optimizer.type = TDM_SGD;
@@ -109,6 +110,74 @@ TEST(groups_have_their_own) {
     tdm_run_close(run);
 }
 
+/* ---- gradients ---- */
+
+static void check_step(tdm_run *run, float gradient[WEIGHTS]) {
+    float before[WEIGHTS], after[WEIGHTS], again[WEIGHTS];
+    double loss, accuracy;
+    CHECK_OK(tdm_run_read(run, "fc.weight", before, sizeof(before)));
+    CHECK_OK(tdm_run_step(run, 1));
+    CHECK_OK(tdm_run_read(run, "fc.weight", after, sizeof(after)));
+    CHECK_OK(tdm_run_read_gradient(run, "fc.weight", gradient, WEIGHTS * sizeof(float)));
+    for (int i = 0; i < WEIGHTS; i++) CHECK(after[i] == before[i] - gradient[i] && gradient[i] != 0);
+    CHECK_OK(tdm_run_evaluate(run, &loss, &accuracy));
+    CHECK_OK(tdm_run_read_gradient(run, "fc.weight", again, sizeof(again)));
+    CHECK(memcmp(again, gradient, sizeof(again)) == 0);
+}
+
+/* The same bits in every mode: the gradient is of the whole step. */
+TEST(a_gradient_is_what_the_update_took) {
+    float gradient[2][3][WEIGHTS];
+    for (int clipped = 0; clipped < 2; clipped++) {
+        for (int way = 0; way < 3; way++) {
+            tdm_job job;
+            plain_job(&job);
+            job.parallel.mode = way == 0 ? TDM_MODE_SINGLE : TDM_MODE_DP;
+            job.parallel.dp.scatter = TDM_SCATTER_STRIDED;
+            job.parallel.dp.update = way == 2 ? TDM_DP_UPDATE_ALL : TDM_DP_UPDATE_ROOT;
+            job.parallel.device_ids = (tdm_ints){2, {0, 1}};
+            if (clipped) job.train.clip_grad_norm = 0.01;
+            tdm_run *run = open_run(&job, NULL);
+            float unused[WEIGHTS];
+            CHECK_STATUS(tdm_run_read_gradient(run, "fc.weight", unused, sizeof(unused)), TDM_E_USAGE);
+            CHECK_HAS(tdm_error_message(), "has made no step");
+            for (int step = 0; step < 2; step++) check_step(run, gradient[clipped][way]);
+            CHECK(memcmp(gradient[clipped][way], gradient[clipped][0], sizeof(unused)) == 0);
+            tdm_run_close(run);
+        }
+        double squares = 0;
+        for (int i = 0; i < WEIGHTS; i++) squares += gradient[clipped][0][i] * gradient[clipped][0][i];
+        CHECK((sqrt(squares) <= 0.01) == (clipped == 1));
+    }
+}
+
+TEST(what_has_no_gradient_says_so) {
+    float x[72 * 4];
+    tdm_job job;
+    tdm_run *run = NULL;
+    tdm_graph *network = api_graph(NULL);
+    plain_job(&job);
+    job.freeze = (tdm_texts){1, {"conv.*"}};
+    REQUIRE_OK(tdm_run_open(&run, &job, network, NULL));
+    CHECK_OK(tdm_run_step(run, 1));
+    CHECK_OK(tdm_run_read_gradient(run, "fc.bias", x, 12));
+    CHECK_STATUS(tdm_run_read_gradient(run, "conv.bias", x, 16), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "'conv.bias' is frozen");
+    CHECK_STATUS(tdm_run_read_gradient(run, "bn.running_mean", x, 16), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "is a buffer");
+    CHECK_STATUS(tdm_run_read_gradient(run, "fc.bais", x, 12), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "no tensor 'fc.bais'");
+    tdm_run_close(run);
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    options.predicts = 1;
+    REQUIRE_OK(tdm_run_open(&run, &job, network, &options));
+    CHECK_STATUS(tdm_run_read_gradient(run, "fc.bias", x, 12), TDM_E_USAGE);
+    CHECK_STATUS(tdm_run_set_lr(run, -1, 0.1), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "opened to predict");
+    tdm_run_close(run);
+    tdm_graph_free(network);
+}
+
 TEST_MAIN(graph = api_linear_graph(4); RUN(a_set_rate_is_a_rate_of_the_job); RUN(the_schedule_goes_on_underneath);
-          RUN(groups_have_their_own);
+          RUN(groups_have_their_own); RUN(a_gradient_is_what_the_update_took); RUN(what_has_no_gradient_says_so);
           tdm_graph_free(graph);)

@@ -250,6 +250,13 @@ TDM_API int tdm_run_optimizer_count(const tdm_run *run);
 TDM_API tdm_status tdm_run_optimizer_tensor(const tdm_run *run, int index, tdm_tensor_info *out);
 TDM_API tdm_status tdm_run_read_optimizer(tdm_run *run, const char *state, const char *param, void *to, size_t bytes);
 
+/* Copies the gradient of parameter `name` out of the run, in the parameter's shape and layout: as the last step's update
+ * took it, that is of the loss over all samples of the step, of all replicas and micro-batches, after clip_grad_norm and
+ * clip_grad_value, and without weight decay. `bytes` must be the parameter's size. TDM_E_USAGE also before the run's
+ * first step since it was opened, and for buffers and frozen parameters, which have none. In ddp every rank has the same
+ * one. */
+TDM_API tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_t bytes);
+
 /* Saves a checkpoint `dir`/step-NNNNNNNN. Compares the replicas first; TDM_E_CHECK if they differ. Collective in ddp.
  */
 TDM_API tdm_status tdm_run_save(tdm_run *run, const char *dir);
