@@ -43,8 +43,9 @@ static inline void add_products(run_sums *sum, run_sums *dot, const float *x, co
     for (int k = 0; k < RUN_STEP / RUN_LANES; k++) {
         run_floats g = run_load(dy + RUN_LANES * k);
         if (w != NULL) g *= run_load(w + RUN_LANES * k);
-        sum->of[k] += run_widened(g);
-        dot->of[k] += run_widened(g) * run_widened(run_load(x + RUN_LANES * k) - center);
+        const run_doubles wide = run_widened(g), distance = run_widened(run_load(x + RUN_LANES * k) - center);
+        sum->of[k] = run_plus(sum->of[k], wide);
+        dot->of[k] = run_fused(wide, distance, dot->of[k]);
     }
 }
 
@@ -83,16 +84,16 @@ enum { COLUMNS = 2 * RUN_LANES };
 /* Neighbouring columns of all segments, whose sums stay in registers. */
 static inline void add_columns(double *dw, double *db, const float *x, const float *dy,
                                const tdm_segment_block *block) {
-    run_doubles w[2] = {load_doubles(dw), load_doubles(dw + RUN_LANES)};
-    run_doubles b[2] = {load_doubles(db), load_doubles(db + RUN_LANES)};
+    run_doubles w_low = load_doubles(dw), w_high = load_doubles(dw + RUN_LANES);
+    run_doubles b_low = load_doubles(db), b_high = load_doubles(db + RUN_LANES);
     for (int64_t k = 0; k < block->count; k++, x += block->stride, dy += block->stride) {
         const float center = block->norm[k].center, scale = block->norm[k].scale, rest = block->norm[k].rest;
         const run_pair g = load_pair(dy), product = g * NORMALISED(load_pair(x));
-        w[0] += low_half(product), w[1] += high_half(product);
-        b[0] += low_half(g), b[1] += high_half(g);
+        w_low = run_plus(w_low, low_half(product)), w_high = run_plus(w_high, high_half(product));
+        b_low = run_plus(b_low, low_half(g)), b_high = run_plus(b_high, high_half(g));
     }
-    memcpy(dw, w, sizeof w);
-    memcpy(db, b, sizeof b);
+    store_doubles(dw, w_low), store_doubles(dw + RUN_LANES, w_high);
+    store_doubles(db, b_low), store_doubles(db + RUN_LANES, b_high);
 }
 
 static void columns(double *dw, double *db, const float *x, const float *dy, int64_t count,

@@ -5,6 +5,10 @@
 
 #include "runtime/backends/dnnl/kit/vectors.h"
 
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
+
 enum { RUN_STEP = 16 };
 
 /* Half of a run_pair widens to run_doubles. Compilers take vectors wider than the registers through memory, so the width is
@@ -27,6 +31,11 @@ static inline run_doubles low_half(run_pair v) {
 static inline run_doubles high_half(run_pair v) {
     return run_widened((run_floats)_mm256_castpd_ps(_mm512_extractf64x4_pd((__m512d)v, 1)));
 }
+
+/* a b + sum, for products that double holds without rounding, as those of floats: the sum is then that of two steps. */
+static inline run_doubles run_fused(run_doubles a, run_doubles b, run_doubles sum) {
+    return (run_doubles)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)sum);
+}
 #else
 enum { RUN_LANES = 4 };
 typedef floats_4 run_floats;
@@ -46,7 +55,20 @@ static inline run_doubles low_half(run_pair v) {
 static inline run_doubles high_half(run_pair v) {
     return (run_doubles){(double)v[4], (double)v[5], (double)v[6], (double)v[7]};
 }
+
+static inline run_doubles run_fused(run_doubles a, run_doubles b, run_doubles sum) {
+#if defined(__FMA__)
+    return (run_doubles)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)sum);
+#else
+    return sum + a * b;
 #endif
+}
+#endif
+
+/* sum + v, in the units that multiply: some processors add where they widen, and those units are busy. */
+static inline run_doubles run_plus(run_doubles sum, run_doubles v) {
+    return run_fused(v, (run_doubles){0} + 1.0, sum);
+}
 
 typedef struct run_sums {
     run_doubles of[RUN_STEP / RUN_LANES];
@@ -70,6 +92,10 @@ static inline run_doubles load_doubles(const double *from) {
     return v;
 }
 
+static inline void store_doubles(double *to, run_doubles v) {
+    memcpy(to, &v, sizeof v);
+}
+
 static inline double run_total(const run_sums *sums) {
     double of[RUN_STEP], v[4];
     memcpy(of, sums->of, sizeof of);
@@ -91,7 +117,7 @@ static inline void run_moments(run_sums *sum, run_sums *squares, const float *x,
         const float *from = run_next(room, x + i, count - i, origin);
         for (int k = 0; k < RUN_STEP / RUN_LANES; k++) {
             const run_doubles d = run_widened(run_load(from + RUN_LANES * k)) - (double)origin;
-            sum->of[k] += d;
+            sum->of[k] = run_plus(sum->of[k], d);
             squares->of[k] += d * d;
         }
     }
