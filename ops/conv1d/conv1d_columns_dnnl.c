@@ -26,8 +26,7 @@ typedef struct {
 
 bool tdm__conv1d_columns_wanted(const tdm_kernel_desc *desc) {
     const tdm_conv1d_attrs *attrs = desc->attrs;
-    return attrs->groups == 1 && attrs->out >= LEAST_OUT && desc->x[0].dim[1] * attrs->kernel >= LEAST_TERMS &&
-           tdm__dnnl_channel_block() != 16;
+    return attrs->groups == 1 && attrs->out >= LEAST_OUT && desc->x[0].dim[1] * attrs->kernel >= LEAST_TERMS;
 }
 
 static int64_t tile_of(const call *j) {

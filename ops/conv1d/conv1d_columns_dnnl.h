@@ -1,5 +1,4 @@
-/* conv1d in the dnnl module as a product of matrices, without AVX-512: there oneDNN's convolutions in planes are slower
- * than its sgemm. */
+/* conv1d in the dnnl module as a product of matrices: oneDNN's convolutions in planes are slower than its sgemm. */
 #ifndef TDM_OPS_CONV1D_COLUMNS_DNNL_H
 #define TDM_OPS_CONV1D_COLUMNS_DNNL_H
 
