@@ -146,8 +146,13 @@ static void count_uses(starter *s) {
     }
 }
 
+static bool is_constant(const tdm_column_seen *column) {
+    return column->is_number ? column->least == column->most : column->different == 1;
+}
+
 static tdm_status choose(starter *s, const tdm_host *host) {
     const tdm_column_seen *target = &s->seen->column[s->seen->target];
+    char name[80];
     TDM_TRY(check_cells(s));
     count_uses(s);
     s->takes_counts = s->numbers + s->categories == 0;
@@ -155,6 +160,10 @@ static tdm_status choose(starter *s, const tdm_host *host) {
     if (target->gaps > 0)
         TDM_FAIL(TDM_E_DATA, "csv '%s': %lld rows have no label in the target's column; fill them in or remove them",
                  s->path, (long long)target->gaps);
+    if (is_constant(target))
+        TDM_FAIL(TDM_E_DATA,
+                 "csv '%s': the target, column %s, is the same in all %lld rows; name another column with --target",
+                 s->path, name_of(s, s->seen->target, name), (long long)s->seen->rows);
     if (s->numbers + s->categories == 0) return fail_without_columns(s, host);
     if (s->categories > TDM_LIST_MAX || s->ignored > TDM_LIST_MAX)
         TDM_FAIL(TDM_E_DATA, "csv '%s': %lld columns of words and %lld without use; a file has at most %d of each",

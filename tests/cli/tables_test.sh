@@ -149,6 +149,10 @@ sed '1s/mark/gr\xf6sse/' ages.csv >latin1-name.csv
 strange latin1-name "line 1, column 3: the name of the column is not UTF-8"
 sed '7s/,[0-9]*$/,about 20/' ages.csv >about.csv
 strange about "line 7: the target, column 'price', has no number here; correct it, or name another column with --target"
+sed '1!s/,[0-9]*$/,5/' ages.csv >constant.csv
+strange constant "the target, column 'price', is the same in all 30 rows; name another column with --target"
+sed '1!s/,[0-9]*$/,yes/' ages.csv >yes.csv
+strange yes "the target, column 'price', is the same in all 30 rows"
 tr , '|' <ages.csv >bars.csv
 strange bars "one column only; a table needs numbers and a label, separated by commas, semicolons or tabs"
 # Gaps by other names, and semicolons, are read as they are.

@@ -158,6 +158,7 @@ TEST(refused) {
         {"1,2,0\n1,2,\n", NULL, "line 2, column 3: the label is missing"},
         {"1,2,0\n1,\"2,0\n1,2,0\n", NULL, "line 2, column 2: the quote that begins here is not closed"},
         {"1,2,0\n1,\"2\"3,0\n", NULL, "line 2, column 2: expected ',' behind the quote"},
+        {"a,b,c\r1,2,0\r", NULL, "line 1, column 3: the line ends with CR alone; convert the file"},
         {"1,2,0\n\n1,2,-1\n", NULL,
          "line 3, column 3: the label must be 0 or more, found -1; write loss.ignore_index: -1"},
         {"a,b,c\n1,2,0\n", "d",
@@ -187,6 +188,9 @@ TEST(refused) {
     write_file(path, "1,2\0,0\n", 7);
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
     CHECK_HAS(tdm_error_message(), "a NUL byte; this is not a text");
+    write_file(path, "\xff\xfe\x31\0,\0\x32\0", 8);
+    CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "line 1, column 1: the text is UTF-16; convert the file, as with `iconv");
 }
 
 TEST(gzipped) {

@@ -70,7 +70,15 @@ static void skip_line_end(tdm_csv *csv) {
     if (csv->at < csv->end && *csv->at == '\n') csv->at++;
 }
 
+/* As spreadsheets save "Unicode text". */
+static bool is_utf16(const tdm_csv *csv) {
+    return csv->end - csv->begin >= 2 &&
+           (memcmp(csv->begin, "\xff\xfe", 2) == 0 || memcmp(csv->begin, "\xfe\xff", 2) == 0);
+}
+
 static tdm_status add(tdm_csv *csv, char byte) {
+    if (byte == '\0' && is_utf16(csv))
+        TDM_FAIL_CELL(csv, "the text is UTF-16; convert the file, as with `iconv -f utf-16 -t utf-8`");
     if (byte == '\0') TDM_FAIL_CELL(csv, "a NUL byte; this is not a text");
     if (csv->length + 1 == sizeof(csv->cell)) TDM_FAIL_CELL(csv, "more than %zu bytes", sizeof(csv->cell) - 1);
     csv->cell[csv->length++] = byte;
@@ -93,7 +101,11 @@ static tdm_status read_quoted(tdm_csv *csv) {
 }
 
 static tdm_status read_plain(tdm_csv *csv) {
-    while (!at_line_end(csv) && *csv->at != csv->separator) TDM_TRY(add(csv, *csv->at++));
+    for (; !at_line_end(csv) && *csv->at != csv->separator; csv->at++) {
+        if (*csv->at == '\r')
+            TDM_FAIL_CELL(csv, "the line ends with CR alone; convert the file, as with `tr '\\r' '\\n'`");
+        TDM_TRY(add(csv, *csv->at));
+    }
     while (csv->length > 0 && (csv->cell[csv->length - 1] == ' ' || csv->cell[csv->length - 1] == '\t')) csv->length--;
     return TDM_OK;
 }
