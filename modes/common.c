@@ -130,11 +130,13 @@ tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const 
 
 /* ---- gradients ---- */
 
+int tdm__bucket_stage(const tdm_plan *plan, int bucket) {
+    return plan->nodes[plan->params[plan->buckets[bucket].first_param].node].stage;
+}
+
 float *tdm__replica_bucket(const tdm_replica *replica, int bucket) {
-    const tdm_plan *plan = replica->plan;
-    const tdm_plan_bucket *b = &plan->buckets[bucket];
-    const tdm_replica *stage = replica->stages[plan->nodes[plan->params[b->first_param].node].stage];
-    return stage->grad + tdm__replica_floats_at(stage, b->offset);
+    const tdm_replica *stage = replica->stages[tdm__bucket_stage(replica->plan, bucket)];
+    return stage->grad + tdm__replica_floats_at(stage, replica->plan->buckets[bucket].offset);
 }
 
 /* The gradients of a stage, from its device to the host or back. */

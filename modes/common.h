@@ -31,6 +31,8 @@ tdm_status tdm__pass_forward(tdm_replica *replica, const tdm_rows *rows, int64_t
 tdm_status tdm__pass_backward(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch,
                               const tdm_exec_hooks *hooks);
 
+/* The stage that has the gradients of a bucket. */
+int tdm__bucket_stage(const tdm_plan *plan, int bucket);
 /* Where the gradients of a bucket lie, in the memory of the stage that has them. */
 float *tdm__replica_bucket(const tdm_replica *replica, int bucket);
 /* The gradients of all stages, as they lie, from their devices to the host or back. Waits for the devices. */

@@ -181,17 +181,20 @@ static tdm_status update(void *user) {
     return tdm__replica_lap(s->ddp->replica, TDM_PHASE_OPTIMIZER);
 }
 
-static tdm_status whole_step(void *user) {
-    TDM_TRY(forward_backward(user));
-    return update(user);
-}
-
-/* ---- a step in two pieces ---- */
-
 /* Called before the host waits for the device, because that wait has no deadline. `until` NULL: for all queued work. */
 static tdm_status wait_for_peers(ddp *d, tdm_device_event *until) {
     return d->reducer->ops->wait != NULL ? d->reducer->ops->wait(d->reducer, until) : TDM_OK;
 }
+
+/* The norm of gradients in several stages is put together by the host. */
+static tdm_status whole_step(void *user) {
+    ddp *d = ((const ddp_step *)user)->ddp;
+    TDM_TRY(forward_backward(user));
+    if (d->base.params.plan->stage_count > 1) TDM_TRY(wait_for_peers(d, NULL));
+    return update(user);
+}
+
+/* ---- a step in two pieces ---- */
 
 static tdm_status check_reduction(ddp *d) {
     if (!wants_check(d)) return TDM_OK;

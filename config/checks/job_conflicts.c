@@ -4,7 +4,6 @@
 
 #include "runtime/data/transforms/mixing.h"
 #include "runtime/graph/graph.h"
-#include "runtime/module/module.h"
 
 /* ---- parallel ---- */
 
@@ -26,17 +25,6 @@ static bool dp_has_stages(const tdm_job *job, tdm_text *sentence) {
     tdm__text_puts(sentence,
                    "parallel.stages above 1 needs mode single or ddp: dp keeps a whole replica on each device, "
                    "as DataParallel does");
-    return true;
-}
-
-static bool backend_has_stages(const tdm_job *job, tdm_text *sentence) {
-    const tdm_backend_def *backend = &tdm__backends[job->parallel.ddp.backend];
-    if (job->parallel.stages == 1 || job->parallel.mode != TDM_MODE_DDP || backend->source != TDM_SOURCE_DEVICE_MODULE)
-        return false;
-    tdm__text_printf(sentence,
-                     "parallel.ddp.backend: %s reduces the gradients of one device a rank, not of several stages; "
-                     "write shm or auto",
-                     backend->name);
     return true;
 }
 
@@ -150,7 +138,6 @@ static bool stop_lacks_evaluations(const tdm_job *job, tdm_text *sentence) {
 const tdm_job_conflict tdm__job_conflicts[] = {
     {"parallel.dp.output_device", "parallel.device_ids", output_is_elsewhere},
     {"parallel.stages", "parallel.mode", dp_has_stages},
-    {"parallel.ddp.backend", "parallel.stages", backend_has_stages},
     {"parallel.ddp.average", "parallel.mode", ranks_average_in_one},
     {"parallel.ddp.join", "parallel.ddp.average", join_lacks_means},
     {"train.precision", "parallel.device", cpu_lacks_tf32},

@@ -3,7 +3,8 @@
  *   reducer_alone.c   one rank: there is nothing to do
  *   reducer_cpu.c     the CPU: a thread of each rank reduces gradients where they lie; the ranks share that memory if the
  *                     communicator has some
- *   reducer_device.c  a device with a communicator for its memory (NCCL): its calls are work on the replica's queue
+ *   reducer_device.c  a device with a communicator for its memory (NCCL), or one for each stage: its calls are work on the
+ *                     replica's queue
  *   reducer_host.c    a device without one, and PowerSGD on a device: after backward the gradients are copied to host
  *                     memory, reduced there and copied back
  *

@@ -1,73 +1,100 @@
 /* Reduces in the device's memory: a communicator for that memory (NCCL) makes its calls on a queue of its own, which
  * the replica's queue and this one order with events. The calls are part of the step's work and are captured with it.
- */
+ * A replica of several stages has a communicator for each, of all ranks' stages with that number. */
 #include "modes/compress/compress.h"
 #include "modes/reducers/reducer.h"
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 
+/* Of a stage. */
+typedef struct device_part {
+    tdm_replica *replica;
+    tdm_comm *comm;
+    uint16_t *narrow; /* its gradients of 16 bits; NULL: none */
+} device_part;
+
 typedef struct device_reducer {
     tdm_reducer base;
-    tdm_comm *comm;
+    device_part part[TDM_STAGES_MAX];
+    int count;
 } device_reducer;
-
-static tdm_comm *comm_of(const tdm_reducer *reducer) {
-    return ((const device_reducer *)reducer)->comm;
-}
 
 static tdm_dtype type_of(const tdm_reducer *reducer) {
     return tdm__compressed_type(reducer->params->job, reducer->params->replicas);
 }
 
 /* The sums of 16 bits become floats again behind the last of them. */
+static tdm_status finish_part(const tdm_reducer *reducer, const device_part *part) {
+    tdm_device *device = part->replica->device;
+    TDM_TRY(part->comm->ops->join(part->comm));
+    if (part->narrow == NULL) return TDM_OK;
+    return device->ops->arenas->widen(device, type_of(reducer), part->replica->grad, part->narrow,
+                                      tdm__replica_trained(part->replica));
+}
+
 static tdm_status finish(tdm_reducer *reducer) {
-    tdm_device *device = reducer->replica->device;
-    TDM_TRY(comm_of(reducer)->ops->join(comm_of(reducer)));
-    if (reducer->narrow == NULL) return TDM_OK;
-    return device->ops->arenas->widen(device, type_of(reducer), reducer->replica->grad, reducer->narrow,
-                                      reducer->params->plan->trained_floats);
+    const device_reducer *r = (const device_reducer *)reducer;
+    for (int k = 0; k < r->count; k++) TDM_TRY(finish_part(reducer, &r->part[k]));
+    return TDM_OK;
 }
 
 static tdm_status broadcast(tdm_reducer *reducer, tdm_arena_kind kind) {
-    size_t bytes = 0;
-    void *arena = tdm__replica_arena(reducer->replica, kind, &bytes);
-    TDM_TRY(tdm_comm_broadcast(comm_of(reducer), (tdm_span){arena, bytes, TDM_DTYPE_U8}, 0));
-    return comm_of(reducer)->ops->join(comm_of(reducer));
+    const device_reducer *r = (const device_reducer *)reducer;
+    for (int k = 0; k < r->count; k++) {
+        size_t bytes = 0;
+        void *arena = tdm__replica_arena(r->part[k].replica, kind, &bytes);
+        if (bytes == 0) continue;
+        TDM_TRY(tdm_comm_broadcast(r->part[k].comm, (tdm_span){arena, bytes, TDM_DTYPE_U8}, 0));
+        TDM_TRY(r->part[k].comm->ops->join(r->part[k].comm));
+    }
+    return TDM_OK;
 }
 
 /* The bucket is rounded on the device's own queue, which the communicator follows. */
 static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
-    tdm_device *device = reducer->replica->device;
+    const tdm_plan *plan = reducer->params->plan;
+    const device_part *part = &((const device_reducer *)reducer)->part[tdm__bucket_stage(plan, bucket)];
+    tdm_device *device = part->replica->device;
     tdm_span span = tdm__bucket_here(reducer, bucket);
-    if (reducer->narrow != NULL) {
-        uint16_t *narrow = reducer->narrow + reducer->params->plan->buckets[bucket].offset;
+    if (part->narrow != NULL) {
+        uint16_t *narrow = part->narrow + tdm__replica_floats_at(part->replica, plan->buckets[bucket].offset);
         TDM_TRY(device->ops->arenas->narrow(device, type_of(reducer), narrow, span.data, span.count));
         span = (tdm_span){narrow, span.count, type_of(reducer)};
     }
-    return tdm_comm_all_reduce(comm_of(reducer), span, TDM_REDUCE_SUM);
+    return tdm_comm_all_reduce(part->comm, span, TDM_REDUCE_SUM);
 }
 
-/* Of the only stage: replicas of several do not reduce here. */
 static tdm_status exchange(tdm_reducer *reducer, int stage, char *blocks, size_t bytes) {
-    (void)stage;
-    TDM_TRY(tdm__reducer_gather(comm_of(reducer), blocks, bytes));
-    return finish(reducer);
+    tdm_comm *comm = ((const device_reducer *)reducer)->part[stage].comm;
+    TDM_TRY(tdm__reducer_gather(comm, blocks, bytes));
+    return comm->ops->join(comm);
 }
 
+/* `until` is the first stage's; the others have such an event of their own. */
 static tdm_status wait(tdm_reducer *reducer, tdm_device_event *until) {
-    return comm_of(reducer)->ops->wait(comm_of(reducer), until);
+    const device_reducer *r = (const device_reducer *)reducer;
+    for (int k = 0; k < r->count; k++) {
+        const device_part *part = &r->part[k];
+        if (k > 0 && until != NULL) until = tdm__replica_awaited(part->replica);
+        TDM_TRY(part->comm->ops->wait(part->comm, until));
+    }
+    return TDM_OK;
 }
 
 static void abort_all(tdm_reducer *reducer, const char *why) {
-    tdm_comm_abort(comm_of(reducer), why);
+    const device_reducer *r = (const device_reducer *)reducer;
+    for (int k = 0; k < r->count; k++) tdm_comm_abort(r->part[k].comm, why);
 }
 
 static void close(tdm_reducer *reducer) {
     device_reducer *r = (device_reducer *)reducer;
-    tdm__replica_forget(reducer->replica); /* NCCL requires captured work that calls it to be freed first */
-    tdm_comm_close(r->comm);
-    reducer->replica->device->ops->release(reducer->replica->device, reducer->narrow);
+    for (int k = 0; k < r->count; k++) {
+        const device_part *part = &r->part[k];
+        tdm__replica_forget(part->replica); /* NCCL requires captured work that calls it to be freed first */
+        tdm_comm_close(part->comm);
+        part->replica->device->ops->release(part->replica->device, part->narrow);
+    }
     tdm__delete(reducer->params->host, r);
 }
 
@@ -84,11 +111,12 @@ static const tdm_reducer_ops device_ops = {
 
 /* All ranks get the same answer. With `backend: auto` a communicator that cannot be opened is no failure, unless the
  * job has ended. */
-static tdm_status open_comm(device_reducer *r, tdm_replica *replica, const tdm_mode_params *params) {
+static tdm_status open_comm(device_part *part, const tdm_mode_params *params) {
     tdm_error before;
     char why[8];
     tdm__error_save(&before);
-    tdm_status status = params->device_comm->open(&r->comm, replica->device, params->comm, params->comm->timeout_ms);
+    tdm_status status =
+        params->device_comm->open(&part->comm, part->replica->device, params->comm, params->comm->timeout_ms);
     if (status == TDM_OK || params->job->parallel.ddp.backend != TDM_BACKEND_AUTO ||
         params->comm->ops->ended(params->comm, why, sizeof(why)))
         return status;
@@ -98,20 +126,28 @@ static tdm_status open_comm(device_reducer *r, tdm_replica *replica, const tdm_m
     return TDM_OK;
 }
 
+/* part->comm is NULL if there is none. */
+static tdm_status open_part(device_reducer *r, tdm_replica *stage) {
+    device_part *part = &r->part[r->count++];
+    part->replica = stage;
+    TDM_TRY(open_comm(part, r->base.params));
+    if (part->comm == NULL || type_of(&r->base) == TDM_DTYPE_F32) return TDM_OK;
+    return tdm__replica_allocate(stage, tdm__replica_trained(stage) * sizeof(uint16_t), &part->narrow,
+                                 "gradients of 16 bits");
+}
+
 tdm_status tdm__reducer_open_device(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params) {
     TDM_TRY(tdm__reducer_new(out, sizeof(device_reducer), &device_ops, params));
     device_reducer *r = (device_reducer *)*out;
     r->base.replica = replica;
-    TDM_TRY(open_comm(r, replica, params));
-    if (r->comm == NULL) {
+    for (int k = 0; k < params->plan->stage_count; k++) {
+        TDM_TRY(open_part(r, replica->stages[k]));
+        if (r->part[k].comm != NULL) continue;
         close(&r->base);
         *out = NULL;
         return TDM_OK;
     }
-    r->base.backend = r->comm->ops->name;
-    if (type_of(&r->base) != TDM_DTYPE_F32)
-        TDM_TRY(tdm__replica_allocate(replica, params->plan->trained_floats * sizeof(uint16_t), &r->base.narrow,
-                                      "gradients of 16 bits"));
+    r->base.backend = r->part[0].comm->ops->name;
     tdm__replica_set_captures(replica, TDM_CAPTURES_TOGETHER);
     return TDM_OK;
 }

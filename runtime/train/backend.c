@@ -34,7 +34,7 @@ tdm_status tdm__run_open_backend(tdm_run *run) {
                  "parallel.ddp.backend: %s reduces in device memory, this job's device is %s; use shm or auto",
                  wanted->name, run->compute.device->name);
     }
-    if (run->job->parallel.stages > 1) return TDM_OK; /* in host memory */
+    if (!is_demanded && run->job->parallel.stages > 1) return TDM_OK; /* host memory has the bits of one device */
     if (!is_demanded && shares_devices(&run->job->parallel.device_ids)) return TDM_OK;
     tdm_module_report report = {.usable = false};
     for (const tdm_backend_def *each = tdm__backends; each->name != NULL && run->device_comm == NULL; each++) {

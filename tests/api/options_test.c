@@ -206,9 +206,6 @@ TEST(contradictions_are_named) {
                 job.parallel.device_ids = two);
     CONTRADICTS("parallel.stages above 1 needs mode single or ddp", job.parallel.mode = TDM_MODE_DP,
                 job.parallel.stages = 2, job.parallel.device_ids = two, job.parallel.dp.output_device = 3);
-    CONTRADICTS("parallel.ddp.backend: nccl reduces the gradients of one device a rank",
-                job.parallel.mode = TDM_MODE_DDP, job.parallel.stages = 2, job.parallel.device_ids = two,
-                job.parallel.ddp.backend = TDM_BACKEND_NCCL);
     CONTRADICTS("parallel.ddp.average: ranks needs mode ddp", job.parallel.mode = TDM_MODE_DP,
                 job.parallel.device_ids = (tdm_ints){2, {0, 1}}, job.parallel.ddp.average = TDM_AVERAGE_RANKS);
     CONTRADICTS("parallel.ddp.join averages over the samples", job.parallel.ddp.join = true,

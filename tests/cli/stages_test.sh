@@ -121,7 +121,7 @@ code 3 "$tandem" train net.yaml parallel.stages=2 --run-dir never
 has "$err" "parallel.device_ids must name a device for each of the 2 stages"
 code 3 "$tandem" train net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]' train.accumulate=3 --run-dir never
 has "$err" "train.accumulate must divide the 8 samples of a replica"
-code 3 "$tandem" train net.yaml --mode ddp parallel.stages=2 'parallel.device_ids=[0, 1]' parallel.ddp.backend=nccl --run-dir never
-has "$err" "parallel.ddp.backend: nccl reduces the gradients of one device a rank"
+code 11 "$tandem" train net.yaml --mode ddp parallel.stages=2 'parallel.device_ids=[0, 1, 2, 3]' parallel.device=cpu parallel.ddp.backend=nccl --run-dir never
+has "$err" "parallel.ddp.backend: nccl reduces in device memory, this job's device is cpu; use shm or auto"
 [ -e never ] && fail "a run directory was made for a job that cannot run"
 exit 0

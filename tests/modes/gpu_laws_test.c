@@ -222,6 +222,28 @@ TEST(stages) {
     tdm_graph_free(graph);
 }
 
+/* Each stage has a communicator of its own. With two ranks a sum has one order only, so NCCL's bits are those of shm. */
+TEST(nccl_reduces_each_stage) {
+    if (device_count < 4) SKIP_TEST("NCCL wants a device for each stage of each rank");
+    tdm_graph *graph = law_graph(1, 1);
+    for (int i = 0; i < 2; i++) {
+        tdm_job job;
+        small_job(&job);
+        job.train.accumulate = 3;
+        job.train.clip_grad_norm = 0.05;
+        job.parallel.sync_batchnorm = i == 0;
+        job.parallel.ddp.bucket_cap_mb = 0.001;
+        job.parallel.ddp.join = true;
+        if (i == 1) job.parallel.ddp.compress.type = TDM_COMPRESS_BF16;
+        job.parallel.ddp.backend = TDM_BACKEND_SHM;
+        law_result shm = run_stages(&job, graph, TDM_MODE_DDP, 2, 2);
+        job.parallel.ddp.backend = TDM_BACKEND_NCCL;
+        law_result nccl = run_stages(&job, graph, TDM_MODE_DDP, 2, 2);
+        law_check_same(&nccl, &shm);
+    }
+    tdm_graph_free(graph);
+}
+
 TEST(nccl_gives_the_losses_of_shm) {
     if (device_count < 2) SKIP_TEST("NCCL wants a device for each rank");
     tdm_job job;
@@ -567,7 +589,7 @@ static void find_devices(void) {
 
 TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(many_replicas); RUN(series_are_equal_in_all_modes);
           RUN(synchronised_statistics_are_equal_in_all_modes); RUN(it_repeats); RUN(graphs_change_nothing); RUN(stages);
-          RUN(nccl_gives_the_losses_of_shm); RUN(compressed_gradients); RUN(uneven_batches); RUN(the_cpus_numbers);
-          RUN(variants_of_dp); RUN(tf32_is_near_f32); RUN(bf16); RUN(resident_samples_change_nothing);
-          RUN(mixed_samples); RUN(checkpoints_cross); RUN(what_only_predicts_has_the_same_bits); RUN(averages);
-          RUN(a_device_that_is_not_there);)
+          RUN(nccl_gives_the_losses_of_shm); RUN(nccl_reduces_each_stage); RUN(compressed_gradients);
+          RUN(uneven_batches); RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(tf32_is_near_f32); RUN(bf16);
+          RUN(resident_samples_change_nothing); RUN(mixed_samples); RUN(checkpoints_cross);
+          RUN(what_only_predicts_has_the_same_bits); RUN(averages); RUN(a_device_that_is_not_there);)
