@@ -162,6 +162,8 @@ same "$(option 'join: true' parallel.ddp.join=true data.drop_last=true)" \
     "0 none: the last batch of an epoch is dropped" "join without a last batch"
 same "$(option 'compress: bf16' parallel.ddp.compress=bf16)" \
     "-$((2 * 2 * 2 * $(grep -o 'grad\[[0-9]*,+[0-9]*)' "$out" | sed 's/.*+//; s/)//' | awk '{ n += $1 } END { print n }'))) each replica's gradient is rounded to 16 bits, and their sum once" "compress"
+option compress 'parallel.ddp.compress={type: powersgd, rank: 2, start_step: 0}' train.accumulate=2 >/dev/null
+has "$out" "from step 1 on gradients, summed over 2 micro-batches, are approximated by factors of 2 columns"
 code 0 "$tandem" plan normed.yaml parallel.mode=dp
 hasnt "$out" "options of ddp"
 code 0 "$tandem" plan normed.yaml parallel.mode=dp parallel.ddp.join=true # it counts in every mode
