@@ -179,3 +179,14 @@ has "$err" "needs two rows or more, found 1"
 printf 'size,price\n30,100\n40,\n' >gap.csv
 code 4 "$tandem" init --task table --data gap.csv
 has "$err" "1 rows have no label"
+
+# The sample's losses are PyTorch's (make_table_curve.py), where every batch has all rows.
+code 0 "$tandem" train "$SAMPLES/table/table.yaml" --mode single --quiet --run-dir curve parallel.device_ids=[0] \
+    data.train.holdout=0 data.eval.holdout=0 eval.every=never train.epochs=null train.steps=20 train.batch.global=240 log.every='1 step'
+python3 - "$(dirname "$0")/table_curve.txt" <<'PY' || fail "another curve than PyTorch's"
+import json, sys
+want = [float(line) for line in open(sys.argv[1])]
+got = [json.loads(line)["loss"] for line in open("curve/metrics.jsonl") if '"kind":"train"' in line]
+assert len(got) == len(want) == 20
+assert all(abs(a / b - 1) < 2e-6 for a, b in zip(got, want)), got
+PY
