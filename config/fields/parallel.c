@@ -77,9 +77,9 @@ static const char *const average_names[] = {"samples", "ranks", NULL};
 const tdm_field tdm__ddp_rows[] = {
     {FIELD_IN(ENUM, tdm_parallel_section, ddp, backend, "auto"), .names = backend_names, FLAGS(LOCAL),
      HELP(
-         "backend that reduces gradients between ranks; auto: nccl on GPUs where it works, else shm, or gloo if the ranks "
-         "are on several hosts",
-         "进程间梯度通信的后端；auto：GPU 上 nccl 可用时用 nccl，否则同一主机用 shm，多台主机用 gloo")},
+         "backend that reduces gradients between ranks; auto: nccl on GPUs where it works and replicas have one stage, "
+         "else shm, or gloo if the ranks are on several hosts",
+         "进程间梯度通信的后端；auto：GPU 上 nccl 可用且每个副本只有一段时用 nccl，否则同一主机用 shm，多台主机用 gloo")},
     {FIELD_IN(TEXT, tdm_parallel_section, ddp, init_method, "env"), FLAGS(LOCAL),
      HELP("how ranks find each other: env, tcp://host:port or file:///path",
           "进程如何相互发现：env、tcp://host:port 或 file:///path")},
