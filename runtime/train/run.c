@@ -143,24 +143,29 @@ static tdm_status check_bytes(const char *function, const tdm_named *named, size
              bytes);
 }
 
-/* Finds a tensor of the model that fits the caller's memory, and its memory in the first replica. */
+/* Finds a tensor of the model that fits the caller's memory. */
 static tdm_status find(tdm_run *run, const char *function, const char *name, const void *memory, size_t bytes,
-                       const tdm_named **out, char **at) {
-    void *arenas[TDM_ARENA_COUNT] = {NULL};
+                       const tdm_named **out) {
     if (run == NULL || name == NULL || memory == NULL) TDM_FAIL(TDM_E_USAGE, "%s: a pointer is NULL", function);
     TDM_TRY(tdm__run_idle(run, function));
     int i = 0;
     while (i < run->model_tensors && strcmp(run->tensors[i].name, name) != 0) i++;
     if (i == run->model_tensors) TDM_FAIL(TDM_E_USAGE, "%s: the model has no tensor '%s'", function, name);
     *out = &run->tensors[i];
-    TDM_TRY(check_bytes(function, *out, bytes));
-    return tdm__tensor_at(run->mode->replica[0], *out, arenas, at);
+    return check_bytes(function, *out, bytes);
+}
+
+/* Where it is in the first replica; of a device's memory, a copy. */
+static tdm_status locate(const tdm_run *run, const tdm_named *named, char **at) {
+    void *arenas[TDM_ARENA_COUNT] = {NULL};
+    return tdm__tensor_at(run->mode->replica[0], named, arenas, at);
 }
 
 tdm_status tdm_run_read(tdm_run *run, const char *name, void *to, size_t bytes) {
     const tdm_named *named;
     char *at;
-    TDM_TRY(find(run, "tdm_run_read", name, to, bytes, &named, &at));
+    TDM_TRY(find(run, "tdm_run_read", name, to, bytes, &named));
+    TDM_TRY(locate(run, named, &at));
     memcpy(to, at, bytes);
     return TDM_OK;
 }
@@ -172,9 +177,8 @@ static bool is_frozen(const tdm_run *run, const tdm_named *parameter) {
 
 tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_t bytes) {
     const tdm_named *named;
-    void *arenas[TDM_ARENA_COUNT] = {NULL};
     char *at;
-    TDM_TRY(find(run, "tdm_run_read_gradient", name, to, bytes, &named, &at));
+    TDM_TRY(find(run, "tdm_run_read_gradient", name, to, bytes, &named));
     TDM_TRY(tdm__run_trains(run, "tdm_run_read_gradient"));
     if (named->arena != TDM_ARENA_PARAM || is_frozen(run, named))
         TDM_FAIL(TDM_E_USAGE, "tdm_run_read_gradient: '%s' is %s, so it has no gradient", name,
@@ -183,7 +187,7 @@ tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_
         TDM_FAIL(TDM_E_USAGE, "tdm_run_read_gradient: the run has made no step since it was opened");
     tdm_named gradient = *named;
     gradient.arena = TDM_ARENA_GRAD; /* with the offsets of the parameters */
-    TDM_TRY(tdm__tensor_at(run->mode->replica[0], &gradient, arenas, &at));
+    TDM_TRY(locate(run, &gradient, &at));
     memcpy(to, at, bytes);
     return TDM_OK;
 }
@@ -191,7 +195,8 @@ tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_
 tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_t bytes) {
     const tdm_named *named;
     char *at;
-    TDM_TRY(find(run, "tdm_run_write", name, from, bytes, &named, &at));
+    TDM_TRY(find(run, "tdm_run_write", name, from, bytes, &named));
+    TDM_TRY(locate(run, named, &at));
     memcpy(at, from, bytes);
     TDM_TRY(tdm__replica_put(run->mode->replica[0], named->arena));
     return tdm__mode_sync(run->mode, false);
