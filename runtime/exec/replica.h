@@ -288,13 +288,13 @@ tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, int64_
 char *tdm__exec_statistics(const tdm_replica *replica, int step, size_t *bytes);
 /* All forward steps by the rules of evaluation: running statistics, no dropout, nothing is saved. */
 tdm_status tdm__exec_evaluate(tdm_replica *replica, const tdm_rows *rows);
-/* The output of the last forward steps, [rows, plan->output_width], and the memory for its gradient, which backward
- * reads. */
 /* Of a replica with lent weights, whose kernels are ready (tdm__prepare_wait): what its kernel for a plan node would read
  * of param 0 in its own layout, in bytes; 0: it reads it as it lies. */
 size_t tdm__exec_packed_bytes(const tdm_replica *replica, int node);
 /* Writes that into `to`, which begins on a line of 64 bytes. Replicas of the same plan may have it in `packed`. */
 tdm_status tdm__exec_pack(tdm_replica *replica, int node, void *to);
+/* The output of the last forward steps, [rows, plan->output_width], and the memory for its gradient, which backward
+ * reads. */
 float *tdm__exec_output(const tdm_replica *replica);
 float *tdm__exec_output_gradient(const tdm_replica *replica);
 
