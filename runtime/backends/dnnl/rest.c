@@ -34,7 +34,8 @@ static int give_back(struct dl_phdr_info *library, size_t bytes, void *address) 
     (void)bytes;
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     if (!holds(library, (uintptr_t)address)) return 0;
-    for (int i = 0; i < library->dlpi_phnum && !is_patched(library); i++) {
+    if (is_patched(library)) return 1;
+    for (int i = 0; i < library->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &library->dlpi_phdr[i];
         if (part->p_type != PT_LOAD || (part->p_flags & PF_W) != 0) continue;
         const uintptr_t start = library->dlpi_addr + part->p_vaddr;
