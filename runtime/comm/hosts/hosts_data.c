@@ -110,7 +110,7 @@ bool tdm__hosts_has_partial_sums(const tdm_reduction *how) {
 }
 
 static bool goes_through_tree(const tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
-    return tdm__hosts_has_partial_sums(how) && tdm__hosts_prefers_tree(c, io.count * tdm_dtype_bytes(io.dtype));
+    return tdm__hosts_has_partial_sums(how) && tdm__hosts_prefers_tree(c, tdm__span_bytes(io));
 }
 
 tdm_status tdm__hosts_begin_reduction(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {

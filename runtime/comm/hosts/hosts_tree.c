@@ -14,7 +14,7 @@ bool tdm__hosts_prefers_tree(const tdm_hosts_comm *c, size_t bytes) {
 /* Brings the sum of all to member 0. `sum` is this member's data, `room` is for another one's. */
 static tdm_status reduce_to_first(tdm_hosts_comm *c, tdm_span sum, void *room, const tdm_reduction *how) {
     const int rank = c->comm.rank;
-    const size_t bytes = sum.count * tdm_dtype_bytes(sum.dtype);
+    const size_t bytes = tdm__span_bytes(sum);
     for (int step = 1; step < c->comm.world; step *= 2) {
         if ((rank & step) != 0) {
             c->message[0] = tdm__hosts_send(c, rank - step, TDM_USE_DATA, sum.data, bytes);
@@ -30,7 +30,7 @@ static tdm_status reduce_to_first(tdm_hosts_comm *c, tdm_span sum, void *room, c
 }
 
 tdm_status tdm__hosts_reduce_in_tree(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
-    const size_t bytes = io.count * tdm_dtype_bytes(io.dtype);
+    const size_t bytes = tdm__span_bytes(io);
     const int rank = c->comm.rank;
     TDM_TRY(tdm__hosts_scratch(c, 2 * bytes));
     memcpy(c->scratch, io.data, bytes);
