@@ -33,8 +33,6 @@ extern const tdm_field tdm__batchnorm2d_fields[];
 tdm_status tdm__batchnorm2d_infer(tdm_infer *infer, int64_t points);
 
 /* Writes the layer, or a batchnorm1d, into an ONNX file. */
-struct tdm_onnx;
-struct tdm_onnx_layer;
 tdm_status tdm__batchnorm2d_onnx(struct tdm_onnx *to, const struct tdm_onnx_layer *layer);
 /* The reference kernel. */
 bool tdm__batchnorm2d_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);

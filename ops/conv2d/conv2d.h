@@ -44,8 +44,6 @@ static inline int64_t tdm__conv2d_padding_after(const tdm_conv2d_attrs *attrs, i
 }
 
 /* Writes the layer, or a conv1d as one of images, into an ONNX file. */
-struct tdm_onnx;
-struct tdm_onnx_layer;
 tdm_status tdm__conv2d_onnx(struct tdm_onnx *to, const struct tdm_onnx_layer *layer, const tdm_conv2d_attrs *attrs);
 
 #endif

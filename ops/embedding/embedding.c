@@ -40,10 +40,9 @@ static tdm_status infer(tdm_infer *infer) {
 }
 
 static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
-    enum { INT64 = 7 }; /* of TensorProto */
     const char *rows = to->calls->value(to);
     TDM_ONNX_NODE(to, "Cast", rows, layer->x[0]);
-    to->calls->integer(to, "to", INT64);
+    to->calls->integer(to, "to", TDM_ONNX_INT64);
     TDM_ONNX_NODE(to, "Gather", layer->y, layer->param[0], rows);
     return TDM_OK;
 }

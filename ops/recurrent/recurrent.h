@@ -164,8 +164,6 @@ tdm_status tdm__recurrent_forward(const tdm_kernel_args *args, bool is_gru);
 tdm_status tdm__recurrent_backward(const tdm_kernel_args *args, bool is_gru);
 
 /* Writes the layer into an ONNX file. */
-struct tdm_onnx;
-struct tdm_onnx_layer;
 tdm_status tdm__recurrent_onnx(struct tdm_onnx *to, const struct tdm_onnx_layer *layer, bool is_gru);
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef TDM_CKPT_CKPT_H
 #define TDM_CKPT_CKPT_H
 
+#include <string.h>
+
 #include <tandem/checkpoint.h>
 #include <tandem/sys/comm.h> /* tdm_dtype */
 #include <tandem/sys/op.h>   /* tdm_shape */
@@ -26,6 +28,11 @@ typedef struct tdm_tensor {
     const void *data;     /* to write, or in the memory of a file; NULL when read from a file */
     uint64_t file_offset; /* of its first byte, when read from a file */
 } tdm_tensor;
+
+static inline bool tdm__tensor_has_shape(const tdm_tensor *tensor, const tdm_shape *shape) {
+    return tensor->ndim == shape->ndim &&
+           memcmp(tensor->dim, shape->dim, (size_t)shape->ndim * sizeof(*shape->dim)) == 0;
+}
 
 /* What a file of the model says beside its tensors. About the data trained on: names of classes, features of a table.
  * What the model is: YAML (train/model_text.c). Where an exported file comes from, in words. */

@@ -8,18 +8,15 @@
 #include "runtime/model/model.h"
 
 static tdm_status find(const tdm_model *model, const tdm_graph_param *param, const tdm_tensor **out) {
-    const tdm_shape *shape = &param->def.shape;
     const tdm_tensor *tensor = *out = tdm__tensor_file_find(model->file, param->name);
     if (tensor == NULL)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: the tensor '%s' of its model is missing", model->path, param->name);
     if (tensor->dtype != (param->def.is_counter ? TDM_ST_I64 : TDM_ST_F32))
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' must be %s, it is %s", model->path, param->name,
                  param->def.is_counter ? "I64" : "F32", tensor->dtype_name);
-    bool same = tensor->ndim == shape->ndim;
-    for (int d = 0; same && d < shape->ndim; d++) same = tensor->dim[d] == shape->dim[d];
-    if (!same)
+    if (!tdm__tensor_has_shape(tensor, &param->def.shape))
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' has another shape than its model says, %s", model->path,
-                 param->name, tdm__shape_text(shape).text);
+                 param->name, tdm__shape_text(&param->def.shape).text);
     return TDM_OK;
 }
 

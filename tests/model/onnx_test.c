@@ -81,8 +81,12 @@ static void drop(made *m) {
 }
 
 static tdm_status write_onnx(const made *m, const char *name, const char *path, uint64_t *bytes) {
-    const tdm_onnx_source source = {
-        .graph = m->graph, .name = name, .tensor = m->tensor, .tensor_count = m->count, .note = {"[]"}};
+    const tdm_onnx_source source = {.ops = &tdm__file_system,
+                                    .graph = m->graph,
+                                    .name = name,
+                                    .tensor = m->tensor,
+                                    .tensor_count = m->count,
+                                    .note = {"[]"}};
     (void)unlink(path);
     return tdm__onnx_write(tdm_host_default(), &source, path, bytes);
 }
@@ -113,10 +117,13 @@ TEST(writes_what_onnxruntime_has_read) {
         REQUIRE_OK(write_onnx(&m, models[i].name, path, &bytes));
         hash_file(path, bytes, hash);
         CHECK_TEXT(hash, golden[i].hash);
-        CHECK_STATUS(tdm__onnx_write(
-                         tdm_host_default(),
-                         &(tdm_onnx_source){.graph = m.graph, .name = "", .tensor = m.tensor, .tensor_count = m.count},
-                         path, &bytes),
+        CHECK_STATUS(tdm__onnx_write(tdm_host_default(),
+                                     &(tdm_onnx_source){.ops = &tdm__file_system,
+                                                        .graph = m.graph,
+                                                        .name = "",
+                                                        .tensor = m.tensor,
+                                                        .tensor_count = m.count},
+                                     path, &bytes),
                      TDM_E_IO);
         drop(&m);
     }

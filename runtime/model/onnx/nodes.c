@@ -33,19 +33,23 @@ static void add_numbers(tdm_onnx_writer *w, tdm_onnx_numbers numbers) {
     w->last = &kept->next;
 }
 
+/* The index of a tensor of the model; -1: it has none of this name. */
+static int find_tensor(const tdm_onnx_source *source, const char *name) {
+    int i = 0;
+    while (i < source->tensor_count && strcmp(source->tensor[i].name, name) != 0) i++;
+    return i < source->tensor_count ? i : -1;
+}
+
 /* A tensor of the model is in the file if a node reads it. */
 static void read_tensor(tdm_onnx_writer *w, const char *name) {
-    const tdm_onnx_source *source = w->source;
-    for (int i = 0; i < source->tensor_count; i++) {
-        const tdm_tensor *tensor = &source->tensor[i];
-        if (w->is_written[i] || strcmp(tensor->name, name) != 0) continue;
-        tdm_onnx_numbers numbers = {.name = name, .type = TDM_ONNX_FLOAT, .data = tensor->data, .bytes = tensor->bytes};
-        numbers.shape.ndim = tensor->ndim;
-        memcpy(numbers.shape.dim, tensor->dim, (size_t)tensor->ndim * sizeof(*tensor->dim));
-        add_numbers(w, numbers);
-        w->is_written[i] = true;
-        return;
-    }
+    const int i = find_tensor(w->source, name);
+    if (i < 0 || w->is_written[i]) return;
+    const tdm_tensor *tensor = &w->source->tensor[i];
+    tdm_onnx_numbers numbers = {.name = name, .type = TDM_ONNX_FLOAT, .data = tensor->data, .bytes = tensor->bytes};
+    numbers.shape.ndim = tensor->ndim;
+    memcpy(numbers.shape.dim, tensor->dim, (size_t)tensor->ndim * sizeof(*tensor->dim));
+    add_numbers(w, numbers);
+    w->is_written[i] = true;
 }
 
 /* ---- what ops call ---- */
@@ -150,20 +154,14 @@ static tdm_status name_value(tdm_onnx_writer *w, tdm_value value, const char **o
 
 /* Finds the tensor of a parameter or a buffer, which the graph says must be there. */
 static tdm_status find_numbers(const tdm_onnx_source *source, const tdm_graph_param *param, const float **out) {
-    const tdm_shape *shape = &param->def.shape;
+    const int i = find_tensor(source, param->name);
     *out = NULL;
-    for (int i = 0; i < source->tensor_count; i++) {
-        const tdm_tensor *tensor = &source->tensor[i];
-        if (strcmp(tensor->name, param->name) != 0) continue;
-        bool same = tensor->dtype == TDM_ST_F32 && tensor->ndim == shape->ndim;
-        for (int d = 0; same && d < shape->ndim; d++) same = tensor->dim[d] == shape->dim[d];
-        if (!same)
-            TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' must be F32 %s, as its model says", param->name,
-                     tdm__shape_text(shape).text);
-        *out = tensor->data;
-        return TDM_OK;
-    }
-    TDM_FAIL(TDM_E_CHECKPOINT, "the tensor '%s' of the model is missing", param->name);
+    if (i < 0) TDM_FAIL(TDM_E_CHECKPOINT, "the tensor '%s' of the model is missing", param->name);
+    if (source->tensor[i].dtype != TDM_ST_F32 || !tdm__tensor_has_shape(&source->tensor[i], &param->def.shape))
+        TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' must be F32 %s, as its model says", param->name,
+                 tdm__shape_text(&param->def.shape).text);
+    *out = source->tensor[i].data;
+    return TDM_OK;
 }
 
 static tdm_status write_node(tdm_onnx_writer *w, const tdm_graph_node *from) {
@@ -171,7 +169,6 @@ static tdm_status write_node(tdm_onnx_writer *w, const tdm_graph_node *from) {
     tdm_onnx_layer layer = {.attrs = from->attrs,
                             .input_count = from->input_count,
                             .param_count = from->param_count,
-                            .buffer_count = from->buffer_count,
                             .output = graph->values[from->output].shape};
     TDM_TRY(tdm__zone_printf(&w->zone, &layer.layer, "%s '%s'", from->op->name, from->name));
     if (from->op->onnx == NULL) TDM_FAIL(TDM_E_UNSUPPORTED, "%s has no counterpart in ONNX", layer.layer);

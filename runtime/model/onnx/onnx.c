@@ -127,7 +127,7 @@ static tdm_status write_file(parts *p, const tdm_onnx_writer *w, const char *to,
     if (*bytes >= most_bytes)
         TDM_FAIL(TDM_E_UNSUPPORTED, "%s: an ONNX file holds less than 2 GiB, and this model takes %llu bytes", to,
                  (unsigned long long)*bytes);
-    TDM_TRY(tdm__out_open(&file, w->source->ops != NULL ? w->source->ops : &tdm__file_system, NULL, to, *bytes, NULL));
+    TDM_TRY(tdm__out_open(&file, w->source->ops, NULL, to, *bytes, NULL));
     TDM_TRY_ELSE(write_parts(p, w, &file), tdm__out_discard(&file));
     return TDM_OK;
 }

@@ -10,7 +10,7 @@
 #include "runtime/graph/graph.h"
 
 typedef struct tdm_onnx_source {
-    const tdm_file_ops *ops; /* that take the file; NULL: tdm__file_system */
+    const tdm_file_ops *ops; /* that take the file */
     const tdm_graph *graph;
     const char *name;         /* of the model */
     const tdm_tensor *tensor; /* all of the graph's, with their data */
@@ -53,7 +53,6 @@ typedef struct tdm_onnx_writer {
 /* nodes.c: the nodes of all layers, and the numbers that they read. */
 tdm_status tdm__onnx_nodes(tdm_onnx_writer *w);
 
-enum { TDM_ONNX_FLOAT = 1, TDM_ONNX_INT64 = 7 };
 extern const char tdm__onnx_input[], tdm__onnx_output[]; /* the names of the model's own */
 
 #endif

@@ -30,16 +30,16 @@ void tdm__wire_head(tdm_text *to, int field, uint64_t count) {
     add_varint(to, count);
 }
 
-void tdm__wire_bytes(tdm_text *to, int field, const void *bytes, size_t count) {
+static void add_bytes(tdm_text *to, int field, const void *bytes, size_t count) {
     tdm__wire_head(to, field, count);
     tdm__text_add(to, bytes, count);
 }
 
 void tdm__wire_text(tdm_text *to, int field, const char *value) {
-    tdm__wire_bytes(to, field, value, strlen(value));
+    add_bytes(to, field, value, strlen(value));
 }
 
 void tdm__wire_message(tdm_text *to, int field, const tdm_text *message) {
     to->failed = to->failed || message->failed;
-    tdm__wire_bytes(to, field, message->data != NULL ? message->data : "", message->length);
+    add_bytes(to, field, message->data != NULL ? message->data : "", message->length);
 }

@@ -7,7 +7,6 @@
 
 void tdm__wire_integer(tdm_text *to, int field, int64_t value);
 void tdm__wire_float(tdm_text *to, int field, float value);
-void tdm__wire_bytes(tdm_text *to, int field, const void *bytes, size_t count);
 void tdm__wire_text(tdm_text *to, int field, const char *value);
 void tdm__wire_message(tdm_text *to, int field, const tdm_text *message); /* which may be empty */
 /* What stands in front of so many bytes, which are written elsewhere. */

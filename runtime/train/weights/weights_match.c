@@ -18,12 +18,6 @@ static tdm_status renamed(tdm_run *run, const tdm_texts *rename, const char *nam
     return TDM_OK;
 }
 
-static bool has_shape_of(const tdm_named *named, const tdm_tensor *tensor) {
-    bool same = tensor->ndim == named->shape->ndim;
-    for (int d = 0; same && d < tensor->ndim; d++) same = tensor->dim[d] == named->shape->dim[d];
-    return same;
-}
-
 /* One tensor of the file. */
 static tdm_status add(tdm_run *run, const tdm_names *ours, const tdm_tensor *tensor, tdm_weights_match *out) {
     const char *name;
@@ -44,7 +38,7 @@ static tdm_status add(tdm_run *run, const tdm_names *ours, const tdm_tensor *ten
 static tdm_weights_outcome outcome_of(const tdm_texts *skip, const tdm_named *named, const tdm_tensor *tensor) {
     if (tdm__patterns_find(skip, named->name) >= 0) return TDM_WEIGHTS_SKIPPED;
     if (tensor == NULL) return TDM_WEIGHTS_MISSING;
-    return has_shape_of(named, tensor) ? TDM_WEIGHTS_LOADED : TDM_WEIGHTS_OTHER_SHAPE;
+    return tdm__tensor_has_shape(tensor, named->shape) ? TDM_WEIGHTS_LOADED : TDM_WEIGHTS_OTHER_SHAPE;
 }
 
 tdm_status tdm__weights_match(tdm_run *run, const tdm_tensor_file *file, const tdm_weights_section *how,

@@ -10,7 +10,7 @@
 
 TDM_BEGIN_DECLS
 
-enum { TDM_ONNX_OPSET = 17 };
+enum { TDM_ONNX_OPSET = 17, TDM_ONNX_FLOAT = 1, TDM_ONNX_INT64 = 7 }; /* the last two: types of TensorProto */
 
 typedef struct tdm_onnx tdm_onnx;
 
@@ -18,7 +18,7 @@ typedef struct tdm_onnx tdm_onnx;
 typedef struct tdm_onnx_layer {
     const char *layer; /* for messages: "conv2d 'features.0'" */
     const void *attrs;
-    int input_count, param_count, buffer_count;
+    int input_count, param_count;
     tdm_shape input[TDM_MAX_INPUTS], output, param_shape[TDM_MAX_PARAMS]; /* without the batch dimension */
     const char *x[TDM_MAX_INPUTS], *y, *param[TDM_MAX_PARAMS], *buffer[TDM_MAX_BUFFERS];
     const float *weight[TDM_MAX_PARAMS]; /* the numbers of the parameters, for those that ONNX has in another order */
