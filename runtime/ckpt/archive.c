@@ -191,11 +191,15 @@ static tdm_status read_entry(tdm_ckpt_memory *out, const char *bytes, size_t cou
     if (size > left || (size + BLOCK - 1) / BLOCK * BLOCK > left)
         TDM_FAIL(TDM_E_CHECKPOINT, "memory: the archive is cut short: its entry at byte %zu has %llu bytes, %zu follow",
                  *at, (unsigned long long)size, left);
+    const size_t filled = (size_t)((size + BLOCK - 1) / BLOCK * BLOCK - size);
+    if (!is_zero(block + BLOCK + size, filled))
+        TDM_FAIL(TDM_E_CHECKPOINT, "memory: the archive is damaged behind its entry at byte %zu: only zeros fill it up",
+                 *at);
     if (part >= 0) {
         out->file[part].bytes = block + BLOCK;
         out->file[part].count = size;
     }
-    *at += BLOCK + (size_t)((size + BLOCK - 1) / BLOCK * BLOCK);
+    *at += BLOCK + (size_t)size + filled;
     return TDM_OK;
 }
 

@@ -442,11 +442,9 @@ TEST(damaged_archives_are_refused) {
     CHECK_OK(tdm_run_save_to(run, &(tdm_writer){sizeof(tdm_writer), tdm_buffer_write, &buffer}));
     unsigned char *bytes = buffer.bytes;
     for (size_t at = 0; at < buffer.count; at += at < 600 ? 1 : 97) {
-        /* Padding is not looked at, and the last byte of a header's sum, 155, is free. */
+        if (at % 512 == 155) continue; /* the last byte of a header's sum is free */
         bytes[at] ^= 0x55;
-        const tdm_status status = tdm_run_load_memory(run, bytes, buffer.count);
-        CHECK(status == TDM_OK || status == TDM_E_CHECKPOINT);
-        if (at < 512 && at != 155) CHECK_STATUS(status, TDM_E_CHECKPOINT);
+        REFUSED(tdm_run_load_memory(run, bytes, buffer.count), TDM_E_CHECKPOINT);
         bytes[at] ^= 0x55;
     }
     hash_of(run, after);
@@ -493,7 +491,7 @@ TEST(forged_archives_are_refused) {
         {156, "2", 1, "no plain file"},
         {156, "5", 1, "no plain file"},
         {124, "77777777777", 12, "cut short"},
-        {124, "00000000001", 12, "wrong sum or size"},
+        {124, "00000000001", 12, "only zeros fill it up"},
         {124, "-0000000001", 12, "wrong sum or size"},
         {124, "\x80\0\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 12, "cut short"},
         {124, "\x80\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 12, "wrong sum or size"},
