@@ -206,6 +206,12 @@ has "$err" "m.tandem already exists"
 code 0 "$tandem" export --onnx a -o m.onnx
 has "$out" "m.onnx: "
 [ "$(head -c 10 m.onnx | tail -c 8 | tr -d '\022\006')" = tandem ] || fail "m.onnx does not begin as an ONNX file of tandem"
+for verb in show predict train; do
+    code 2 "$tandem" $verb m.onnx
+    has "$err" "m.onnx: tandem writes ONNX but does not read it"
+done
+code 2 "$tandem" export --onnx a
+has "$err" "-o model.onnx"
 code 0 "$tandem" export --onnx m.tandem -o again.onnx
 cmp -s m.onnx again.onnx || fail "ONNX of the exported file is not that of the run"
 code 2 "$tandem" export --onnx a -o m.tandem

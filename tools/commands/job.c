@@ -78,17 +78,22 @@ static tdm_status set_devices(const tool *t, tdm_config *config) {
 }
 
 /* CONFIG of the command line: another host may have sent its text. */
-static tdm_status open_config(const tool *t, tdm_config **out) {
+static int open_config(const tool *t, tdm_config **out) {
     const launch_orders *orders = t->orders;
-    if (!orders) return tdm_config_open(out, &t->host, t->word[0]);
-    return tdm_config_parse(out, &t->host, orders->config, strlen(orders->config), t->word[0], orders->folder);
+    if (text_ends(t->word[0], ".onnx"))
+        return args_wrong(t, "%s: tandem writes ONNX but does not read it; give the run, or the .tandem file of it",
+                          t->word[0]);
+    tdm_status status =
+        orders ? tdm_config_parse(out, &t->host, orders->config, strlen(orders->config), t->word[0], orders->folder)
+               : tdm_config_open(out, &t->host, t->word[0]);
+    return status == TDM_OK ? TDM_OK : tell_error(status);
 }
 
 int job_open(tool *t, const char *const *extra, tdm_config **out) {
     tdm_config *config;
     *out = NULL;
-    tdm_status status = open_config(t, &config);
-    return status == TDM_OK ? job_take(t, extra, config, out) : tell_error(status);
+    const int code = open_config(t, &config);
+    return code == TDM_OK ? job_take(t, extra, config, out) : code;
 }
 
 int job_open_training(tool *t, const char *const *extra, tdm_config **out) {
@@ -106,8 +111,8 @@ int job_open_training(tool *t, const char *const *extra, tdm_config **out) {
 int job_open_predicting(tool *t, tdm_config **out) {
     tdm_config *config;
     *out = NULL;
-    tdm_status status = tdm_config_open(&config, &t->host, t->word[0]);
-    if (status != TDM_OK) return tell_error(status);
+    const int code = open_config(t, &config);
+    if (code != TDM_OK) return code;
     (void)tdm_config_predicts(config);
     return job_take(t, NULL, config, out);
 }

@@ -1,6 +1,5 @@
 /* cmd_export.c - `tandem export`: one file that is the model. */
 #include <stdlib.h>
-#include <string.h>
 
 #include <tandem/model.h>
 
@@ -12,9 +11,9 @@ static int run(tool *t) {
     const char *to = args_flag(t, "--out"), *from = t->word[0], *run = from;
     FREED char *chosen = NULL;
     TDM_FREED char *report = NULL;
-    if (!to) return args_wrong(t, "say where to with `-o model.tandem`");
-    const bool onnx = args_flag(t, "--onnx") != NULL,
-               ends_in_onnx = strlen(to) > 5 && !strcmp(to + strlen(to) - 5, ".onnx");
+    const bool onnx = args_flag(t, "--onnx") != NULL;
+    if (!to) return args_wrong(t, "say where to with `-o model.%s`", onnx ? "onnx" : "tandem");
+    const bool ends_in_onnx = text_ends(to, ".onnx");
     if (onnx && !ends_in_onnx) return args_wrong(t, "with --onnx `--out` must end in .onnx, got `%s`", to);
     if (!onnx && ends_in_onnx) return args_wrong(t, "%s: say --onnx, too", to);
     if (!onnx && !inference_is_model(to))
