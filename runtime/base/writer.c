@@ -39,9 +39,10 @@ static int sink_unlink(void *user, int folder, const char *name) {
 tdm_status tdm__sink_init(tdm_sink *sink, const tdm_writer *writer, const char *function) {
     *sink = (tdm_sink){.writer = writer};
     if (writer == NULL) TDM_FAIL(TDM_E_USAGE, "%s: the writer is NULL", function);
-    if (writer->size < sizeof(*writer) || writer->write == NULL)
-        TDM_FAIL(TDM_E_USAGE, "%s: tdm_writer.size must be sizeof(tdm_writer), %zu, and `write` a function; size is %u",
-                 function, sizeof(*writer), writer->size);
+    if (writer->size < sizeof(*writer))
+        TDM_FAIL(TDM_E_USAGE, "%s: tdm_writer.size is %u, it must be %zu; start with TDM_WRITER_INIT", function,
+                 writer->size, sizeof(*writer));
+    if (writer->write == NULL) TDM_FAIL(TDM_E_USAGE, "%s: tdm_writer.write is NULL", function);
     sink->ops = (tdm_file_ops){.open = sink_open,
                                .pwrite = sink_write,
                                .allocate = sink_allocate,

@@ -57,8 +57,9 @@ tdm_status tdm_run_set_lr(tdm_run *run, int group, double lr) {
     TDM_TRY(tdm__run_trains(run, "tdm_run_set_lr"));
     const int count = run->job->optimizer.groups.count;
     if (group < -1 || group >= count)
-        TDM_FAIL(TDM_E_USAGE, "tdm_run_set_lr: group must be -1, for parameters in no group, or below %d, got %d",
-                 count, group);
+        TDM_FAIL(TDM_E_USAGE,
+                 "tdm_run_set_lr: group %d is none of the job's %d in optimizer.groups; -1 is for parameters in none",
+                 group, count);
     if (lr < 0 || isinf(lr))
         TDM_FAIL(TDM_E_USAGE, "tdm_run_set_lr: the learning rate must be finite and at least 0, got %g", lr);
     run->set_lr[1 + group] = lr;

@@ -106,7 +106,7 @@ TEST(groups_have_their_own) {
         CHECK((memcmp(weight[0], weight[1], sizeof(weight[0])) == 0) == (frozen == 0));
     }
     CHECK_STATUS(tdm_run_set_lr(run, 1, 0.1), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "or below 1, got 1");
+    CHECK_HAS(tdm_error_message(), "group 1 is none of the job's 1");
     tdm_run_close(run);
 }
 
