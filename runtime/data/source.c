@@ -3,6 +3,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
+#include "runtime/data/transform.h"
 
 typedef struct own_dataset {
     tdm_dataset base;
@@ -113,7 +114,7 @@ static tdm_status check(const tdm_source *source, const tdm_data_wanted *wanted)
         TDM_FAIL(TDM_E_USAGE, "tdm_source needs an array `x`, or a function `read_rows` or `read`; all are NULL");
     if (source->count < 1)
         TDM_FAIL(TDM_E_USAGE, "tdm_source.count must be at least 1, got %lld", (long long)source->count);
-    if (source->input < TDM_INPUT_FLOATS || source->input > TDM_INPUT_READY)
+    if (!tdm__is_input(source->input))
         TDM_FAIL(TDM_E_USAGE, "tdm_source.input must be one of tdm_input, got %d", source->input);
     if (!tdm__shape_elements(&wanted->input, &elements)) TDM_FAIL(TDM_E_USAGE, "the model has no input shape");
     if (source->width != 0 && (source->width < 0 || (size_t)source->width != elements))

@@ -20,6 +20,13 @@ tdm_status tdm__transform_init(tdm_transform *transform, const tdm_host *host, c
 void tdm__transform_deinit(tdm_transform *transform);
 void tdm__transform_bytes(const tdm_transform *transform, const unsigned char *in, float *out);
 void tdm__transform_floats(const tdm_transform *transform, float *x);
+static inline bool tdm__is_input(int input) {
+    return input >= TDM_INPUT_FLOATS && input <= TDM_INPUT_READY;
+}
+/* Bytes of a number of such samples. */
+static inline size_t tdm__input_bytes(int input) {
+    return input == TDM_INPUT_BYTES ? 1 : sizeof(float);
+}
 /* For samples of a program, of any tdm_input: makes a transform of `spec` for samples of the shape `input`. */
 tdm_status tdm__transform_init_given(tdm_transform *transform, const tdm_host *host, const tdm_transform_spec *spec,
                                      const tdm_shape *input);

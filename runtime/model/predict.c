@@ -44,11 +44,11 @@ static int piece_of(int64_t rows) {
 tdm_status tdm_model_predict(tdm_model *model, int input, const void *x, int64_t rows, float *y) {
     if (model == NULL || x == NULL || y == NULL || rows < 0)
         TDM_FAIL(TDM_E_USAGE, "tdm_model_predict: a pointer is NULL or rows is negative");
-    if (input < TDM_INPUT_FLOATS || input > TDM_INPUT_READY)
+    if (!tdm__is_input(input))
         TDM_FAIL(TDM_E_USAGE, "tdm_model_predict: input must be one of tdm_input, got %d", input);
     const int64_t outputs = tdm_graph_output_width(model->graph);
     const size_t width = tdm__transform_width(&model->transform);
-    const size_t number = input == TDM_INPUT_BYTES ? 1 : sizeof(float);
+    const size_t number = tdm__input_bytes(input);
     for (int64_t first = 0; first < rows;) {
         const int piece = piece_of(rows - first);
         const piece_call call = {.input = (tdm_input)input,

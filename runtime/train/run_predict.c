@@ -39,10 +39,9 @@ static tdm_status predict_some(tdm_run *run, const float *x, int64_t rows, const
     return TDM_OK;
 }
 
-static tdm_status predict(tdm_run *run, int input, const void *x, int64_t rows, float *y) {
+static tdm_status predict_all(tdm_run *run, int input, const void *x, int64_t rows, float *y) {
     const int64_t most = run->eval_rows;
-    const size_t number = input == TDM_INPUT_BYTES ? 1 : sizeof(float);
-    const size_t bytes = (size_t)tdm_run_input_width(run) * number;
+    const size_t bytes = (size_t)tdm_run_input_width(run) * tdm__input_bytes(input);
     int64_t *position = NULL;
     TDM_TRY(get_ready(run, input));
     TDM_TRY(tdm__new(run->host, &position, (size_t)most, sizeof(*position), "predictions"));
@@ -59,20 +58,20 @@ static tdm_status predict(tdm_run *run, int input, const void *x, int64_t rows, 
     return status;
 }
 
-tdm_status tdm_run_predict_as(tdm_run *run, int input, const void *x, int64_t rows, float *y) {
+static tdm_status predict(tdm_run *run, const char *function, int input, const void *x, int64_t rows, float *y) {
     if (run == NULL || x == NULL || y == NULL || rows < 0)
-        TDM_FAIL(TDM_E_USAGE, "tdm_run_predict_as: a pointer is NULL or rows is negative");
-    if (input < TDM_INPUT_FLOATS || input > TDM_INPUT_READY)
-        TDM_FAIL(TDM_E_USAGE, "tdm_run_predict_as: input must be one of tdm_input, got %d", input);
-    TDM_TRY(tdm__run_idle(run, "tdm_run_predict_as"));
-    return predict(run, input, x, rows, y);
+        TDM_FAIL(TDM_E_USAGE, "%s: a pointer is NULL or rows is negative", function);
+    if (!tdm__is_input(input)) TDM_FAIL(TDM_E_USAGE, "%s: input must be one of tdm_input, got %d", function, input);
+    TDM_TRY(tdm__run_idle(run, function));
+    return predict_all(run, input, x, rows, y);
+}
+
+tdm_status tdm_run_predict_as(tdm_run *run, int input, const void *x, int64_t rows, float *y) {
+    return predict(run, "tdm_run_predict_as", input, x, rows, y);
 }
 
 tdm_status tdm_run_predict(tdm_run *run, const float *x, int64_t rows, float *y) {
-    if (run == NULL || x == NULL || y == NULL || rows < 0)
-        TDM_FAIL(TDM_E_USAGE, "tdm_run_predict: a pointer is NULL or rows is negative");
-    TDM_TRY(tdm__run_idle(run, "tdm_run_predict"));
-    return predict(run, TDM_INPUT_FLOATS, x, rows, y);
+    return predict(run, "tdm_run_predict", TDM_INPUT_FLOATS, x, rows, y);
 }
 
 /* ---- pictures ---- */
