@@ -1,5 +1,5 @@
 /* A checkpoint as one run of bytes: a tar archive (POSIX ustar) of its step directory, so that `tar xf` makes the
- * directory of it. And the files of a checkpoint, wherever they are.
+ * directory of it.
  *
  * For each file a block of 512 bytes: its name, `step-00000391/model.safetensors`, its size, and the sum of the block's
  * bytes; then the file, filled up to whole blocks. At the end two blocks of zeros, and nothing but zeros behind them. A
@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
@@ -213,34 +212,4 @@ tdm_status tdm__archive_read(tdm_ckpt_memory *out, const void *memory, size_t co
     if (!is_zero(bytes + at, count - at))
         TDM_FAIL(TDM_E_CHECKPOINT, "memory: something follows the end of the archive, at byte %zu", at);
     return TDM_OK;
-}
-
-/* ---- one file, wherever it is ---- */
-
-tdm_status tdm__ckpt_file_open(tdm_ckpt_file *out, tdm_ckpt *ckpt, int part) {
-    const char *name = part < TDM_CKPT_FILES ? tdm__ckpt_file_names[part] : TDM_CKPT_MANIFEST;
-    *out = (tdm_ckpt_file){.host = ckpt->host, .fd = -1};
-    TDM_TRY(tdm__path_join(&ckpt->zone, &out->path, ckpt->path, name));
-    if (ckpt->memory == NULL) return tdm__file_open(&out->fd, &out->bytes, &ckpt->folder, name, TDM_E_CHECKPOINT);
-    out->memory = ckpt->memory->file[part].bytes;
-    out->bytes = ckpt->memory->file[part].count;
-    if (out->memory == NULL) TDM_FAIL(TDM_E_CHECKPOINT, "%s: the archive does not have it", out->path);
-    return TDM_OK;
-}
-
-tdm_status tdm__ckpt_file_read(const tdm_ckpt_file *file, void *to, size_t count, uint64_t offset) {
-    if (file->memory == NULL) return tdm__file_read(file->fd, file->path, to, count, offset, TDM_E_CHECKPOINT);
-    memcpy(to, file->memory + offset, count);
-    return TDM_OK;
-}
-
-tdm_status tdm__ckpt_file_hash(const tdm_ckpt_file *file, uint64_t from, uint64_t count, tdm_hash128 *out) {
-    if (file->memory == NULL) return tdm__file_hash(file->host, file->fd, file->path, from, count, out);
-    *out = tdm__hash(file->memory + from, (size_t)count);
-    return TDM_OK;
-}
-
-void tdm__ckpt_file_close(tdm_ckpt_file *file) {
-    if (file->fd >= 0) close(file->fd);
-    file->fd = -1;
 }

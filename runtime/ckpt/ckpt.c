@@ -2,7 +2,6 @@
 #include "runtime/ckpt/ckpt.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
@@ -122,11 +121,11 @@ done:
 static tdm_status name_damage(const tdm_ckpt *ckpt, int part) {
     const tdm_tensor_file *file = ckpt->tensors[part];
     const tdm_hash128 *expected = ckpt->manifest.file[part].tensor_hash;
+    const tdm_ckpt_file bytes = {ckpt->host, file->fd, file->memory, file->bytes, file->path};
     char name[TDM_ST_PRINTABLE];
     for (int i = 0; i < file->count; i++) {
         const tdm_tensor *tensor = &file->tensor[i];
         tdm_hash128 hash;
-        const tdm_ckpt_file bytes = {ckpt->host, file->fd, file->memory, file->bytes, file->path};
         TDM_TRY(tdm__ckpt_file_hash(&bytes, tensor->file_offset, tensor->bytes, &hash));
         if (!tdm__hash_equal(hash, expected[i]))
             TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' is damaged (bytes %llu to %llu of the file)", file->path,

@@ -1,4 +1,4 @@
-/* Names in a checkpoints directory, hashes of files, and what killed processes have left. */
+/* Names in a checkpoints directory, the files of a checkpoint, their hashes, and what killed processes have left. */
 #include "runtime/ckpt/folder.h"
 
 #include <errno.h>
@@ -184,4 +184,34 @@ tdm_status tdm__steps_open(tdm_folder *out, tdm_zone *zone, const char *path) {
     tdm_status status = tdm__folder_open(out, zone, &given, "checkpoints", TDM_E_CHECKPOINT);
     tdm__folder_close(&given);
     return status;
+}
+
+/* ---- one file, wherever it is ---- */
+
+tdm_status tdm__ckpt_file_open(tdm_ckpt_file *out, tdm_ckpt *ckpt, int part) {
+    const char *name = part < TDM_CKPT_FILES ? tdm__ckpt_file_names[part] : TDM_CKPT_MANIFEST;
+    *out = (tdm_ckpt_file){.host = ckpt->host, .fd = -1};
+    TDM_TRY(tdm__path_join(&ckpt->zone, &out->path, ckpt->path, name));
+    if (ckpt->memory == NULL) return tdm__file_open(&out->fd, &out->bytes, &ckpt->folder, name, TDM_E_CHECKPOINT);
+    out->memory = ckpt->memory->file[part].bytes;
+    out->bytes = ckpt->memory->file[part].count;
+    if (out->memory == NULL) TDM_FAIL(TDM_E_CHECKPOINT, "%s: the archive does not have it", out->path);
+    return TDM_OK;
+}
+
+tdm_status tdm__ckpt_file_read(const tdm_ckpt_file *file, void *to, size_t count, uint64_t offset) {
+    if (file->memory == NULL) return tdm__file_read(file->fd, file->path, to, count, offset, TDM_E_CHECKPOINT);
+    memcpy(to, file->memory + offset, count);
+    return TDM_OK;
+}
+
+tdm_status tdm__ckpt_file_hash(const tdm_ckpt_file *file, uint64_t from, uint64_t count, tdm_hash128 *out) {
+    if (file->memory == NULL) return tdm__file_hash(file->host, file->fd, file->path, from, count, out);
+    *out = tdm__hash(file->memory + from, (size_t)count);
+    return TDM_OK;
+}
+
+void tdm__ckpt_file_close(tdm_ckpt_file *file) {
+    if (file->fd >= 0) close(file->fd);
+    file->fd = -1;
 }
