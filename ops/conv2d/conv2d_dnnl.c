@@ -1,8 +1,9 @@
 /* conv2d with oneDNN.
  *
  * Rows are processed in chunks that stay in the second-level cache: the relu, its mask in backward and the two backward
- * convolutions find their operands there. Weights are in PyTorch's layout, and each call brings them into oneDNN's, unless
- * `pack` has done so for all calls. The gradient of the weights is summed over the chunks in their order and brought back once.
+ * convolutions find their operands there. Weights are in PyTorch's layout, and each call brings them into oneDNN's,
+ * unless `pack` has done so for all calls. The gradient of the weights is summed over the chunks in their order and
+ * brought back once.
  *
  * Several threads work on a chunk each. Neither the chunks nor the order of that sum depends on the number of threads,
  * so neither do the bits.

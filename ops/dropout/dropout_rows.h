@@ -2,8 +2,6 @@
 #ifndef TDM_OPS_DROPOUT_ROWS_H
 #define TDM_OPS_DROPOUT_ROWS_H
 
-#include <string.h>
-
 #include <tandem/sys/op.h>
 
 #include "ops/dropout/dropout.h"

@@ -1,6 +1,5 @@
 /* Waits that are in vain: past their deadline, or for a rank that has left. */
 #include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/hub/hub_private.h"
