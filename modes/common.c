@@ -136,7 +136,7 @@ int tdm__bucket_stage(const tdm_plan *plan, int bucket) {
 
 float *tdm__replica_bucket(const tdm_replica *replica, int bucket) {
     const tdm_replica *stage = replica->stages[tdm__bucket_stage(replica->plan, bucket)];
-    return stage->grad + tdm__replica_floats_at(stage, replica->plan->buckets[bucket].offset);
+    return stage->arena.grad + tdm__replica_floats_at(stage, replica->plan->buckets[bucket].offset);
 }
 
 /* The gradients of a stage, from its device to the host or back. */
@@ -144,7 +144,8 @@ static tdm_status copy_stage(const tdm_replica *stage, float *host, bool to_host
     tdm_device *device = stage->device;
     float *whole = host + stage->plan->stages[stage->stage].trained_at;
     const size_t bytes = tdm__replica_trained(stage) * sizeof(float);
-    return device->ops->queues->copy(device, NULL, to_host ? whole : stage->grad, to_host ? stage->grad : whole, bytes);
+    return device->ops->queues->copy(device, NULL, to_host ? whole : stage->arena.grad,
+                                     to_host ? stage->arena.grad : whole, bytes);
 }
 
 tdm_status tdm__copy_gradients(const tdm_replica *replica, float *host, bool to_host) {
@@ -226,9 +227,9 @@ tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const flo
 static tdm_status copy_module(tdm_replica *to, const tdm_replica *from, size_t floats) {
     tdm_device *device = to->device;
     const tdm_device_ops *ops = device->ops;
-    TDM_TRY(ops->queues->copy(device, NULL, to->param, from->param, floats * sizeof(float)));
+    TDM_TRY(ops->queues->copy(device, NULL, to->arena.param, from->arena.param, floats * sizeof(float)));
     TDM_TRY(tdm__replica_params_changed(to));
-    return ops->queues->copy(device, NULL, to->buffer, from->buffer, from->plan->buffer_bytes);
+    return ops->queues->copy(device, NULL, to->arena.buffer, from->arena.buffer, from->plan->buffer_bytes);
 }
 
 tdm_status tdm__copy_trained(tdm_replica *to, const tdm_replica *from) {
@@ -238,7 +239,7 @@ tdm_status tdm__copy_trained(tdm_replica *to, const tdm_replica *from) {
 tdm_status tdm__copy_replica(tdm_replica *to, const tdm_replica *from, bool with_state) {
     tdm_device *device = to->device;
     TDM_TRY(copy_module(to, from, from->plan->param_floats));
-    if (!with_state || to->state_count == 0) return TDM_OK;
-    return device->ops->queues->copy(device, NULL, to->state, from->state,
-                                     from->plan->trained_floats * sizeof(float) * (size_t)to->state_count);
+    if (!with_state || to->arena.state_count == 0) return TDM_OK;
+    return device->ops->queues->copy(device, NULL, to->arena.state, from->arena.state,
+                                     from->plan->trained_floats * sizeof(float) * (size_t)to->arena.state_count);
 }

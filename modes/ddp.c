@@ -151,8 +151,8 @@ static tdm_status clear_stage(const ddp *d, const tdm_replica *stage) {
     tdm_device *device = stage->device;
     const size_t floats = tdm__replica_trained(stage);
     if (d->zero_grad != NULL)
-        return device->ops->queues->copy(device, NULL, stage->grad, d->zero_grad, floats * sizeof(float));
-    fill_with_minus_zero(stage->grad, floats);
+        return device->ops->queues->copy(device, NULL, stage->arena.grad, d->zero_grad, floats * sizeof(float));
+    fill_with_minus_zero(stage->arena.grad, floats);
     return TDM_OK;
 }
 

@@ -16,16 +16,16 @@ static tdm_status reduce_one(void *user, int index) {
     int active = 0;
     for (int i = 0; i < d->count; i++) {
         if (s->batch->shard[i].rows == 0) continue;
-        TDM_TRY(tdm__compress_round(d->replica[index], type, d->replica[i]->grad + first, end - first));
-        source[active++] = d->replica[i]->grad + first;
+        TDM_TRY(tdm__compress_round(d->replica[index], type, d->replica[i]->arena.grad + first, end - first));
+        source[active++] = d->replica[i]->arena.grad + first;
     }
     tdm_device *device = d->replica[index]->device;
-    float *sum = d->replica[0]->grad + first;
+    float *sum = d->replica[0]->arena.grad + first;
     if (active > 1) TDM_TRY(device->ops->arenas->sum(device, sum, source, active, end - first));
     TDM_TRY(tdm__compress_round(d->replica[index], type, sum, end - first));
     for (int i = 1; d->updates_all && i < d->count; i++)
-        TDM_TRY(
-            device->ops->queues->copy(device, NULL, d->replica[i]->grad + first, sum, (end - first) * sizeof(float)));
+        TDM_TRY(device->ops->queues->copy(device, NULL, d->replica[i]->arena.grad + first, sum,
+                                          (end - first) * sizeof(float)));
     return TDM_OK;
 }
 
@@ -41,20 +41,20 @@ static tdm_status join_one(void *user, int i) {
     /* Gradients are rounded as replicas have them, sums are not. */
     const tdm_dtype type = s->apart == 1 ? tdm__compressed_type(d->base.params.job, d->count) : TDM_DTYPE_F32;
     if (i % (2 * s->apart) != 0 || s->batch->shard[i].rows == 0) return TDM_OK;
-    TDM_TRY(tdm__compress_round(replica, type, replica->grad, count));
+    TDM_TRY(tdm__compress_round(replica, type, replica->arena.grad, count));
     if (other >= d->count || s->batch->shard[other].rows == 0) return TDM_OK;
     float *copy = d->peer_gradient[i];
-    TDM_TRY(device->ops->queues->copy(device, NULL, copy, d->replica[other]->grad, count * sizeof(float)));
+    TDM_TRY(device->ops->queues->copy(device, NULL, copy, d->replica[other]->arena.grad, count * sizeof(float)));
     TDM_TRY(tdm__compress_round(replica, type, copy, count));
-    const float *const source[2] = {replica->grad, copy};
-    return device->ops->arenas->sum(device, replica->grad, source, 2, count);
+    const float *const source[2] = {replica->arena.grad, copy};
+    return device->ops->arenas->sum(device, replica->arena.grad, source, 2, count);
 }
 
 static tdm_status reduce_on_root(dp_step *s) {
     dp *d = s->dp;
     const tdm_dtype type = tdm__compressed_type(d->base.params.job, d->count);
     for (s->apart = 1; s->apart < d->count; s->apart *= 2) TDM_TRY(tdm__parallel_apply(&d->team, join_one, s));
-    TDM_TRY(tdm__compress_round(d->replica[0], type, d->replica[0]->grad, d->base.params.plan->trained_floats));
+    TDM_TRY(tdm__compress_round(d->replica[0], type, d->replica[0]->arena.grad, d->base.params.plan->trained_floats));
     return tdm__queues_sync(&d->team);
 }
 
@@ -62,7 +62,7 @@ static tdm_status fetch_gradient_one(void *user, int i) {
     const dp *d = ((const dp_step *)user)->dp;
     tdm_device *device = d->replica[i]->device;
     if (i == 0) return TDM_OK;
-    return device->ops->queues->copy(device, NULL, d->replica[i]->grad, d->replica[0]->grad,
+    return device->ops->queues->copy(device, NULL, d->replica[i]->arena.grad, d->replica[0]->arena.grad,
                                      d->base.params.plan->trained_floats * sizeof(float));
 }
 

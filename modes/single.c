@@ -93,18 +93,19 @@ static tdm_status add_gradients(const tdm_replica *stage, single_kept *to, int p
     const int joins = tdm__tree_joins(part, parts);
     for (int i = 1; i <= joins; i++) {
         float *left = to->sum[--to->sums];
-        const float *const source[2] = {left, stage->grad};
-        TDM_TRY(device->ops->arenas->sum(device, i < joins || last ? stage->grad : left, source, 2, floats));
+        const float *const source[2] = {left, stage->arena.grad};
+        TDM_TRY(device->ops->arenas->sum(device, i < joins || last ? stage->arena.grad : left, source, 2, floats));
     }
     if (last) return TDM_OK;
     float *kept = to->sum[to->sums++];
-    return joins > 0 ? TDM_OK : device->ops->queues->copy(device, NULL, kept, stage->grad, floats * sizeof(float));
+    return joins > 0 ? TDM_OK
+                     : device->ops->queues->copy(device, NULL, kept, stage->arena.grad, floats * sizeof(float));
 }
 
 static tdm_status keep_statistics(const tdm_replica *stage, single_kept *to) {
     tdm_device *device = stage->device;
     const size_t bytes = stage->plan->stages[stage->stage].buffer_bytes;
-    return device->ops->queues->copy(device, NULL, to->buffer, stage->buffer, bytes);
+    return device->ops->queues->copy(device, NULL, to->buffer, stage->arena.buffer, bytes);
 }
 
 /* With several parts: adds this part's gradients; keeps part 0's statistics. */
@@ -116,7 +117,7 @@ static tdm_status add_part(const single_step *step, int part, int parts) {
         const tdm_replica *stage = s->replica->stages[k];
         if (part == 0) TDM_TRY(keep_statistics(stage, &s->kept[k]));
         if (step->approximates) continue;
-        TDM_TRY(tdm__compress_round(stage, type, stage->grad, tdm__replica_trained(stage)));
+        TDM_TRY(tdm__compress_round(stage, type, stage->arena.grad, tdm__replica_trained(stage)));
         TDM_TRY(add_gradients(stage, &s->kept[k], part, parts));
     }
     return step->approximates ? tdm__powersgd_take(s->base.powersgd, part, s->replica) : TDM_OK;
@@ -124,8 +125,8 @@ static tdm_status add_part(const single_step *step, int part, int parts) {
 
 static tdm_status use_sum(const tdm_replica *stage, const single_kept *from, tdm_dtype type) {
     tdm_device *device = stage->device;
-    TDM_TRY(tdm__compress_round(stage, type, stage->grad, tdm__replica_trained(stage)));
-    return device->ops->queues->copy(device, NULL, stage->buffer, from->buffer,
+    TDM_TRY(tdm__compress_round(stage, type, stage->arena.grad, tdm__replica_trained(stage)));
+    return device->ops->queues->copy(device, NULL, stage->arena.buffer, from->buffer,
                                      stage->plan->stages[stage->stage].buffer_bytes);
 }
 

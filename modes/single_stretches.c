@@ -20,10 +20,10 @@ static void enter_part(const single *s, int part) {
     for (int k = 0; k < s->base.params.plan->stage_count; k++) {
         const single_part *p = part_of(s, part, k);
         tdm_replica *stage = s->replica->stages[k];
-        stage->activation = p->activation;
-        stage->buffer = p->buffer;
-        stage->grad = p->grad;
-        stage->batch_bf16 = p->batch_bf16;
+        stage->pass.activation = p->activation;
+        stage->arena.buffer = p->buffer;
+        stage->arena.grad = p->grad;
+        stage->pass.batch_bf16 = p->batch_bf16;
     }
 }
 
@@ -34,7 +34,7 @@ static tdm_status open_part(tdm_replica *stage, single_part *part) {
     TDM_TRY(tdm__replica_allocate(stage, tdm__stage_activation_bytes(of), &part->activation, "activations of a part"));
     TDM_TRY(tdm__replica_allocate(stage, of->buffer_bytes, &part->buffer, "buffers of a part"));
     TDM_TRY(tdm__replica_allocate(stage, of->trained_floats * sizeof(float), &part->grad, "gradients of a part"));
-    if (stage->batch_bf16 == NULL) return TDM_OK;
+    if (stage->pass.batch_bf16 == NULL) return TDM_OK;
     return tdm__replica_allocate(stage, batch, &part->batch_bf16, "the batch of a part in bf16");
 }
 
@@ -44,7 +44,8 @@ tdm_status tdm__single_open_stretches(single *s) {
     TDM_TRY(tdm__new(params->host, &s->part, (size_t)(params->replicas * stages), sizeof(*s->part), "parts"));
     for (int k = 0; k < stages; k++) {
         tdm_replica *stage = s->replica->stages[k];
-        *part_of(s, 0, k) = (single_part){stage->activation, stage->buffer, stage->grad, stage->batch_bf16};
+        *part_of(s, 0, k) =
+            (single_part){stage->pass.activation, stage->arena.buffer, stage->arena.grad, stage->pass.batch_bf16};
         for (int i = 1; i < params->replicas; i++) TDM_TRY(open_part(stage, part_of(s, i, k)));
     }
     return TDM_OK;

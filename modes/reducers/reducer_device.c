@@ -29,7 +29,7 @@ static tdm_status finish_part(const tdm_reducer *reducer, const device_part *par
     tdm_device *device = part->replica->device;
     TDM_TRY(part->comm->ops->join(part->comm));
     if (part->narrow == NULL) return TDM_OK;
-    return device->ops->arenas->widen(device, type_of(reducer), part->replica->grad, part->narrow,
+    return device->ops->arenas->widen(device, type_of(reducer), part->replica->arena.grad, part->narrow,
                                       tdm__replica_trained(part->replica));
 }
 

@@ -22,11 +22,11 @@ void *tdm__replica_arena(const tdm_replica *replica, tdm_arena_kind kind, size_t
         void *memory;
         size_t bytes;
     } arenas[TDM_ARENA_COUNT] = {
-        [TDM_ARENA_PARAM] = {replica->param, floats},
-        [TDM_ARENA_GRAD] = {replica->grad, trained},
-        [TDM_ARENA_STATE] = {replica->state, trained * (size_t)replica->state_count},
-        [TDM_ARENA_BUFFER] = {replica->buffer, replica->plan->stages[replica->stage].buffer_bytes},
-        [TDM_ARENA_AVERAGE] = {replica->average, replica->average != NULL ? floats : 0},
+        [TDM_ARENA_PARAM] = {replica->arena.param, floats},
+        [TDM_ARENA_GRAD] = {replica->arena.grad, trained},
+        [TDM_ARENA_STATE] = {replica->arena.state, trained * (size_t)replica->arena.state_count},
+        [TDM_ARENA_BUFFER] = {replica->arena.buffer, replica->plan->stages[replica->stage].buffer_bytes},
+        [TDM_ARENA_AVERAGE] = {replica->arena.average, replica->arena.average != NULL ? floats : 0},
     };
     *bytes = arenas[kind].memory != NULL ? arenas[kind].bytes : 0;
     return arenas[kind].memory;
@@ -90,7 +90,7 @@ static int list_ranges(const tdm_replica *replica, tdm_arena_kind kind, range *o
     const size_t width = sizeof(float);
     const tdm_plan_stage *s = &replica->plan->stages[replica->stage];
     const bool all = kind == TDM_ARENA_PARAM || kind == TDM_ARENA_AVERAGE;
-    const int arenas = kind == TDM_ARENA_STATE ? replica->state_count : 1;
+    const int arenas = kind == TDM_ARENA_STATE ? replica->arena.state_count : 1;
     int count = 0;
     if (kind == TDM_ARENA_BUFFER) {
         out[count++] = (range){s->buffer_at, 0, s->buffer_bytes};
@@ -161,8 +161,9 @@ tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
 
 tdm_status tdm__replica_params_changed(tdm_replica *replica) {
     tdm_device *device = replica->device;
-    if (replica->param_bf16 == NULL) return TDM_OK;
-    return device->ops->arenas->to_bf16(device, replica->param_bf16, replica->param, tdm__replica_floats(replica));
+    if (replica->arena.param_bf16 == NULL) return TDM_OK;
+    return device->ops->arenas->to_bf16(device, replica->arena.param_bf16, replica->arena.param,
+                                        tdm__replica_floats(replica));
 }
 
 /* Numbers of 16 bits become floats in the same memory: from the last on, which lie furthest apart. */
@@ -189,15 +190,15 @@ tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const f
         device->ops->queues->copy(device, NULL, replica->mirror.output, *out, count * replica->plan->element_bytes));
     *out = replica->mirror.output;
     TDM_TRY(device->ops->queues->finish(device, NULL));
-    if (replica->param_bf16 != NULL) widen(replica->mirror.output, count);
+    if (replica->arena.param_bf16 != NULL) widen(replica->mirror.output, count);
     return TDM_OK;
 }
 
 static tdm_status open_norms(tdm_replica *replica) {
-    void *memory = replica->norms;
+    void *memory = replica->norms.gradient;
     if (replica->plan->stage_count > 1 && !tdm__replica_in_host(replica))
         TDM_TRY(replica->device->ops->allocate_host(replica->device, &memory,
-                                                    (size_t)replica->range_count * sizeof(float), "norms"));
+                                                    (size_t)replica->norms.range_count * sizeof(float), "norms"));
     replica->mirror.norms = memory;
     return TDM_OK;
 }

@@ -14,20 +14,20 @@ static float *in_arena(const tdm_replica *replica, int value) {
     const tdm_plan_stage *stage = &replica->plan->stages[v->stage];
     const size_t at = v->is_shared ? stage->activation_bytes * (size_t)stage->in_flight
                                    : of_micro_batch(replica, v->stage, stage->activation_bytes);
-    return (float *)(void *)(replica->stages[v->stage]->activation + at + v->offset);
+    return (float *)(void *)(replica->stages[v->stage]->pass.activation + at + v->offset);
 }
 
 /* Where the batch lies, rounded. */
 static char *batch_bf16(const tdm_replica *replica) {
     const size_t bytes = (size_t)replica->plan->options.rows * replica->plan->input_row_bytes;
-    return replica->batch_bf16 + of_micro_batch(replica, replica->stage, bytes);
+    return replica->pass.batch_bf16 + of_micro_batch(replica, replica->stage, bytes);
 }
 
 static float *address(const tdm_replica *replica, const tdm_rows *rows, int value) {
     if (value < 0) return NULL;
     /* The batch is lent as const; only kernels that read it see it, because it is never a y or a dx. */
     if (replica->plan->values[value].kind == TDM_PLACE_EXTERNAL)
-        return replica->batch_bf16 != NULL ? (float *)(void *)batch_bf16(replica) : (float *)(uintptr_t)rows->x;
+        return replica->pass.batch_bf16 != NULL ? (float *)(void *)batch_bf16(replica) : (float *)(uintptr_t)rows->x;
     return in_arena(replica, value);
 }
 
@@ -40,24 +40,26 @@ float *tdm__exec_output_gradient(const tdm_replica *replica) {
 }
 
 static double *blocks_at(const tdm_replica *replica, size_t offset) {
-    return replica->statistics != NULL ? (double *)(void *)(replica->statistics + offset) : NULL;
+    return replica->pass.statistics != NULL ? (double *)(void *)(replica->pass.statistics + offset) : NULL;
 }
 
 /* The node's parameters: in the replica's arena, or in weights that are lent to it. */
 static void set_params(const tdm_replica *replica, const tdm_plan_node *node, tdm_kernel_args *args) {
-    const tdm_weights *lent = replica->weights;
+    const tdm_weights *lent = replica->borrowed.weights;
     for (int i = 0; i < node->desc.param_count; i++) {
         const tdm_plan_param *param = &replica->plan->params[node->param[i]];
         const size_t offset = tdm__replica_floats_at(replica, param->offset);
-        args->param[i] = lent != NULL ? lent->param[param->graph_param] : replica->param + offset;
-        if (replica->param_bf16 != NULL) args->param_bf16[i] = (const uint16_t *)replica->param_bf16 + offset;
+        args->param[i] = lent != NULL ? lent->param[param->graph_param] : replica->arena.param + offset;
+        if (replica->arena.param_bf16 != NULL)
+            args->param_bf16[i] = (const uint16_t *)replica->arena.param_bf16 + offset;
         if (lent != NULL && lent->param_bf16 != NULL) args->param_bf16[i] = lent->param_bf16[param->graph_param];
     }
 }
 
 /* Lent ones are lent as const: only training writes running statistics. */
 static char *buffers_of(const tdm_replica *replica) {
-    return replica->weights != NULL ? (char *)(uintptr_t)replica->weights->buffer : replica->buffer;
+    return replica->borrowed.weights != NULL ? (char *)(uintptr_t)replica->borrowed.weights->buffer
+                                             : replica->arena.buffer;
 }
 
 static void common_args(tdm_replica *replica, const tdm_plan_node *node, int index, const tdm_rows *rows,
@@ -77,7 +79,7 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
     for (int i = 0; i < node->desc.input_count; i++) args->x[i] = address(replica, rows, node->x[i]);
     args->y = address(replica, rows, node->y);
     args->saved = address(replica, rows, node->saved);
-    if (replica->packed != NULL) args->packed = replica->packed[index];
+    if (replica->borrowed.packed != NULL) args->packed = replica->borrowed.packed[index];
     set_params(replica, node, args);
     for (int i = 0; i < node->desc.buffer_count; i++) {
         const tdm_plan_buffer *buffer = &plan->buffers[node->buffer[i]];
@@ -112,7 +114,7 @@ static size_t value_count(const tdm_plan_value *value, int64_t rows) {
 
 /* Where kernels read the batch in the host's memory it comes as floats. Backward reads the same rounded copy. */
 static tdm_status round_batch(tdm_replica *replica, const tdm_rows *rows) {
-    if (replica->batch_bf16 == NULL) return TDM_OK;
+    if (replica->pass.batch_bf16 == NULL) return TDM_OK;
     const size_t count = value_count(&replica->plan->values[replica->plan->input], rows->rows);
     return replica->device->ops->arenas->to_bf16(replica->device, batch_bf16(replica), rows->x, count);
 }
@@ -204,7 +206,7 @@ tdm_status tdm__exec_pack(tdm_replica *replica, int index, void *to) {
 /* to += what: gradients of activations or, with `floats`, of parameters. */
 static tdm_status add(const tdm_replica *replica, float *to, const float *what, size_t count, bool floats) {
     tdm_device *device = replica->device;
-    if (!floats && replica->param_bf16 != NULL) return device->ops->arenas->add_bf16(device, to, what, count);
+    if (!floats && replica->arena.param_bf16 != NULL) return device->ops->arenas->add_bf16(device, to, what, count);
     const float *const source[2] = {to, what};
     return device->ops->arenas->sum(device, to, source, 2, count);
 }
@@ -224,7 +226,7 @@ static tdm_status backward_alias(tdm_replica *replica, const tdm_plan_node *node
 static float *gradient_at(const tdm_replica *replica, int param, float **temp) {
     if (param < 0) return NULL;
     const tdm_plan_param *p = &replica->plan->params[param];
-    if (*temp == NULL) return replica->grad + tdm__replica_floats_at(replica, p->offset);
+    if (*temp == NULL) return replica->arena.grad + tdm__replica_floats_at(replica, p->offset);
     float *at = *temp;
     *temp += tdm__plan_floats((size_t)p->stored);
     return at;
@@ -234,7 +236,8 @@ static float *gradient_at(const tdm_replica *replica, int param, float **temp) {
 static tdm_status add_gradient(const tdm_replica *replica, int param, const float *what) {
     if (param < 0) return TDM_OK;
     const tdm_plan_param *p = &replica->plan->params[param];
-    return add(replica, replica->grad + tdm__replica_floats_at(replica, p->offset), what, (size_t)p->stored, true);
+    return add(replica, replica->arena.grad + tdm__replica_floats_at(replica, p->offset), what, (size_t)p->stored,
+               true);
 }
 
 static tdm_status add_gradients(const tdm_replica *replica, const tdm_plan_node *node, const tdm_kernel_args *args) {
@@ -326,5 +329,6 @@ char *tdm__exec_statistics(const tdm_replica *replica, int step, size_t *bytes) 
     if (step == 0 || plan->steps[step - 1].kind != TDM_STEP_STATISTICS) return NULL;
     const tdm_plan_node *node = &plan->nodes[plan->steps[step - 1].index];
     *bytes = node->statistics_bytes;
-    return replica->statistics + (step < plan->forward_steps ? node->statistics_forward : node->statistics_backward);
+    return replica->pass.statistics +
+           (step < plan->forward_steps ? node->statistics_forward : node->statistics_backward);
 }

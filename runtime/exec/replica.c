@@ -13,12 +13,12 @@
 static tdm_status open_gradients(tdm_replica *replica, float *lent) {
     const size_t bytes = tdm__replica_trained(replica) * sizeof(float);
     if (lent != NULL) {
-        replica->grad = lent + replica->plan->stages[replica->stage].trained_at;
+        replica->arena.grad = lent + replica->plan->stages[replica->stage].trained_at;
         replica->memory_bytes += bytes;
         replica->lent_bytes += bytes;
     } else if (replica->plan->options.training) {
-        TDM_TRY(tdm__replica_allocate(replica, bytes, &replica->grad, "gradients"));
-        replica->owns_grad = true;
+        TDM_TRY(tdm__replica_allocate(replica, bytes, &replica->arena.grad, "gradients"));
+        replica->arena.owns_grad = true;
     }
     return TDM_OK;
 }
@@ -28,29 +28,31 @@ static tdm_status open_activations(tdm_replica *replica) {
     const tdm_plan_stage *own = &plan->stages[replica->stage];
     const size_t in_flight = (size_t)own->in_flight, batch = (size_t)plan->options.rows * plan->input_row_bytes;
     if (tdm__plan_converts(plan) && replica->stage == 0)
-        TDM_TRY(tdm__replica_allocate(replica, in_flight * batch, &replica->batch_bf16, "the batch in bf16"));
-    return tdm__replica_allocate(replica, tdm__stage_activation_bytes(own), &replica->activation, "activations");
+        TDM_TRY(tdm__replica_allocate(replica, in_flight * batch, &replica->pass.batch_bf16, "the batch in bf16"));
+    return tdm__replica_allocate(replica, tdm__stage_activation_bytes(own), &replica->pass.activation, "activations");
 }
 
 static tdm_status open_arenas(tdm_replica *replica, const tdm_replica_options *options) {
     const tdm_plan *plan = replica->plan;
     const size_t floats = tdm__replica_floats(replica), trained = tdm__replica_trained(replica) * sizeof(float);
-    replica->weights = options->weights;
-    if (replica->weights != NULL) return open_activations(replica);
-    TDM_TRY(tdm__replica_allocate(replica, floats * sizeof(float), &replica->param, "parameters"));
+    replica->borrowed.weights = options->weights;
+    if (replica->borrowed.weights != NULL) return open_activations(replica);
+    TDM_TRY(tdm__replica_allocate(replica, floats * sizeof(float), &replica->arena.param, "parameters"));
     TDM_TRY(open_gradients(replica, options->grad));
-    replica->state_count = options->state_count;
+    replica->arena.state_count = options->state_count;
     if (options->state_count > 0)
-        TDM_TRY(
-            tdm__replica_allocate(replica, trained * (size_t)options->state_count, &replica->state, "optimizer state"));
+        TDM_TRY(tdm__replica_allocate(replica, trained * (size_t)options->state_count, &replica->arena.state,
+                                      "optimizer state"));
     if (options->averages)
-        TDM_TRY(tdm__replica_allocate(replica, floats * sizeof(float), &replica->average, "average of the parameters"));
+        TDM_TRY(tdm__replica_allocate(replica, floats * sizeof(float), &replica->arena.average,
+                                      "average of the parameters"));
     if (plan->options.precision == TDM_BF16)
-        TDM_TRY(tdm__replica_allocate(replica, floats * sizeof(uint16_t), &replica->param_bf16, "parameters in bf16"));
+        TDM_TRY(tdm__replica_allocate(replica, floats * sizeof(uint16_t), &replica->arena.param_bf16,
+                                      "parameters in bf16"));
     if (plan->statistics_bytes > 0)
-        TDM_TRY(tdm__replica_allocate(replica, plan->statistics_bytes, &replica->statistics, "statistics"));
+        TDM_TRY(tdm__replica_allocate(replica, plan->statistics_bytes, &replica->pass.statistics, "statistics"));
     TDM_TRY(open_activations(replica));
-    return tdm__replica_allocate(replica, plan->stages[replica->stage].buffer_bytes, &replica->buffer, "buffers");
+    return tdm__replica_allocate(replica, plan->stages[replica->stage].buffer_bytes, &replica->arena.buffer, "buffers");
 }
 
 /* Norms are taken where the gradients are, and the ranges are read there. */
@@ -59,22 +61,23 @@ static tdm_status open_ranges(tdm_replica *replica, bool takes_norms) {
     tdm_device *device = replica->device;
     const size_t count = (size_t)plan->stages[replica->stage].trained_count;
     tdm_flat_range *ranges = NULL;
-    TDM_TRY(tdm__replica_allocate(replica, count * sizeof(*ranges), &replica->ranges, "ranges"));
+    TDM_TRY(tdm__replica_allocate(replica, count * sizeof(*ranges), &replica->norms.ranges, "ranges"));
     TDM_TRY(tdm__new(replica->host, &ranges, count, sizeof(*ranges), "ranges"));
     for (size_t i = 0; i < plan->graph->param_count; i++) {
         const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
         if (plan->frozen[i] || plan->nodes[param->node].stage != replica->stage) continue;
-        ranges[replica->range_count++] =
+        ranges[replica->norms.range_count++] =
             (tdm_flat_range){tdm__replica_floats_at(replica, param->offset), (size_t)param->stored};
     }
-    tdm_status status = device->ops->queues->copy(device, NULL, replica->ranges, ranges, count * sizeof(*ranges));
+    tdm_status status = device->ops->queues->copy(device, NULL, replica->norms.ranges, ranges, count * sizeof(*ranges));
     if (status == TDM_OK) status = device->ops->queues->finish(device, NULL);
     tdm__delete(replica->host, ranges);
     if (status == TDM_OK && takes_norms)
-        status = tdm__replica_allocate(replica, 2 * (size_t)replica->range_count * sizeof(float), &replica->own_norms,
-                                       "norms of parameters");
+        status = tdm__replica_allocate(replica, 2 * (size_t)replica->norms.range_count * sizeof(float),
+                                       &replica->norms.each, "norms of parameters");
     if (status != TDM_OK || plan->stage_count == 1) return status;
-    return tdm__replica_allocate(replica, (size_t)replica->range_count * sizeof(float), &replica->norms, "norms");
+    return tdm__replica_allocate(replica, (size_t)replica->norms.range_count * sizeof(float), &replica->norms.gradient,
+                                 "norms");
 }
 
 const tdm_numbers *tdm__loss_weight(const tdm_job *job) {
@@ -151,18 +154,18 @@ void tdm__replica_close(tdm_replica *replica) {
     tdm__slots_close(replica);
     tdm__recorder_close(replica);
     tdm__mirror_close(replica);
-    ops->release(device, replica->param);
-    if (replica->owns_grad) ops->release(device, replica->grad);
-    ops->release(device, replica->state);
-    ops->release(device, replica->average);
-    ops->release(device, replica->param_bf16);
-    ops->release(device, replica->batch_bf16);
-    ops->release(device, replica->activation);
-    ops->release(device, replica->statistics);
-    ops->release(device, replica->buffer);
-    ops->release(device, replica->ranges);
-    ops->release(device, replica->norms);
-    ops->release(device, replica->own_norms);
+    ops->release(device, replica->arena.param);
+    if (replica->arena.owns_grad) ops->release(device, replica->arena.grad);
+    ops->release(device, replica->arena.state);
+    ops->release(device, replica->arena.average);
+    ops->release(device, replica->arena.param_bf16);
+    ops->release(device, replica->pass.batch_bf16);
+    ops->release(device, replica->pass.activation);
+    ops->release(device, replica->pass.statistics);
+    ops->release(device, replica->arena.buffer);
+    ops->release(device, replica->norms.ranges);
+    ops->release(device, replica->norms.gradient);
+    ops->release(device, replica->norms.each);
     ops->release(device, replica->loss_weight);
     if (replica->stage == 0)
         tdm__delete(replica->host, replica->stages);

@@ -89,39 +89,56 @@ typedef struct tdm_weights {
     const char *buffer;                /* the arena of buffers; the same for every number of rows */
 } tdm_weights;
 
+/* What is kept from step to step, in the device's memory; of a stage, its ranges: see tdm__replica_floats_at. */
+typedef struct tdm_replica_arenas {
+    float *param;        /* plan->param_floats */
+    float *grad, *state; /* plan->trained_floats; state: state_count times as many */
+    float *average;      /* of the parameters over the steps (train.ema), with their offsets; NULL: none */
+    void *param_bf16;    /* the parameters in bf16, where the precision is that; else NULL */
+    char *buffer;        /* plan->buffer_bytes */
+    int state_count;
+    bool owns_grad;
+} tdm_replica_arenas;
+
+/* What the passes of a step write and read, in the device's memory. */
+typedef struct tdm_replica_passes {
+    char *activation; /* of each micro-batch in flight */
+    char *batch_bf16; /* the batch in bf16, where it would come as floats from the host's memory; else NULL */
+    char *statistics; /* plan->statistics_bytes: blocks of all replicas */
+} tdm_replica_passes;
+
+/* Norms of gradients and parameters, in the device's memory. */
+typedef struct tdm_replica_norms {
+    tdm_flat_range *ranges; /* of the trained parameters, in PyTorch's order */
+    int range_count;
+    float *gradient; /* [range_count], for the norm over all stages; NULL with one stage */
+    float *each;     /* [range_count] of the parameters, then as many of their gradients, clipped, for an optimizer that
+                      * takes them; else NULL */
+} tdm_replica_norms;
+
+/* What a replica that only predicts has from others. */
+typedef struct tdm_replica_borrowed {
+    const tdm_weights *weights; /* NULL: it has arenas of its own */
+    void *const *packed;        /* by plan node: its param 0 as tdm__exec_pack wrote it; NULL: none */
+} tdm_replica_borrowed;
+
 typedef struct tdm_replica tdm_replica;
 struct tdm_replica {
     const tdm_plan *plan;
     const tdm_host *host;
     tdm_device *device;
-    int index;                  /* in device_ids, or the rank */
-    int stage;                  /* of plan->stages: the part of the plan that it runs */
-    tdm_replica **stages;       /* [plan->stage_count]: all of them, this one among them; owned by the first */
-    int64_t micro_batch;        /* that is being computed: of the stage's memory for activations it has a part */
-    uint64_t seed;              /* of the counter-based generator */
-    size_t memory_bytes;        /* of the device, for all that follows */
-    size_t lent_bytes;          /* of these, what others have allocated: memory that ranks share, compression's */
-    const tdm_weights *weights; /* of a replica that predicts with those of others; NULL: it has arenas of its own */
-    void *const *packed;        /* of such a one, by plan node: its param 0 as tdm__exec_pack wrote it; NULL: none */
-
-    /* Arenas; of a stage, its ranges of them: see tdm__replica_floats_at. */
-    float *param;        /* plan->param_floats */
-    float *grad, *state; /* plan->trained_floats; state: state_count times as many */
-    float *average;      /* of the parameters over the steps (train.ema), with their offsets; NULL: none */
-    void *param_bf16;    /* the parameters in bf16, where the precision is that; else NULL */
-    char *batch_bf16;    /* and the batch, where it would come as floats from the host's memory; else NULL */
-    int state_count;
-    char *activation; /* of each micro-batch in flight */
-    char *buffer;     /* plan->buffer_bytes */
-    char *statistics; /* plan->statistics_bytes: blocks of all replicas */
-    bool owns_grad;
-    tdm_flat_range *ranges; /* of the trained parameters, in PyTorch's order */
-    int range_count;
-    float *norms;        /* [range_count], of the gradients; NULL with one stage */
-    double *loss_weight; /* numbers of loss.weight or pos_weight, where kernels do not read the host's memory; else NULL
-                          */
-    float *own_norms; /* [range_count] of the parameters, then as many of their gradients, clipped; NULL: not needed */
-
+    int index;            /* in device_ids, or the rank */
+    int stage;            /* of plan->stages: the part of the plan that it runs */
+    tdm_replica **stages; /* [plan->stage_count]: all of them, this one among them; owned by the first */
+    int64_t micro_batch;  /* that is being computed: of the stage's memory for activations it has a part */
+    uint64_t seed;        /* of the counter-based generator */
+    size_t memory_bytes;  /* of the device, for all that follows */
+    size_t lent_bytes;    /* of these, what others have allocated: memory that ranks share, compression's */
+    tdm_replica_borrowed borrowed;
+    tdm_replica_arenas arena;
+    tdm_replica_passes pass;
+    tdm_replica_norms norms;
+    double *loss_weight;   /* loss.weight or pos_weight, where kernels do not read the host's memory; else NULL */
     tdm_step_block *block; /* of this step, in the device's memory */
     tdm_slots *slots;
     tdm_prepared_list *prepared;

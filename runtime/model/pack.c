@@ -60,7 +60,7 @@ tdm_status tdm__model_pack(tdm_model *model, int piece, tdm_workspace *w) {
     tdm_status status = TDM_OK;
     pthread_mutex_lock(&model->lock);
     if (model->piece[piece].packed == NULL) status = pack_all(model, w->replica, &model->piece[piece].packed);
-    w->replica->packed = model->piece[piece].packed;
+    w->replica->borrowed.packed = model->piece[piece].packed;
     pthread_mutex_unlock(&model->lock);
     return status;
 }

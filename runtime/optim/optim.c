@@ -82,13 +82,13 @@ static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, const 
     const size_t at = tdm__replica_floats_at(r, run->offset);
     tdm_optim_args args = {.device = r->device,
                            .values = &r->block->values[run->group],
-                           .p = r->param + at,
-                           .g = r->grad + at,
+                           .p = r->arena.param + at,
+                           .g = r->arena.grad + at,
                            .p_norm = norms,
-                           .g_norm = norms != NULL ? norms + r->range_count : NULL,
+                           .g_norm = norms != NULL ? norms + r->norms.range_count : NULL,
                            .count = run->count};
-    if (r->param_bf16 != NULL && !tdm__replica_in_host(r)) args.p_bf16 = (uint16_t *)r->param_bf16 + at;
-    float *arena = r->state + at;
+    if (r->arena.param_bf16 != NULL && !tdm__replica_in_host(r)) args.p_bf16 = (uint16_t *)r->arena.param_bf16 + at;
+    float *arena = r->arena.state + at;
     for (int i = 0; i < TDM_MAX_STATES; i++) {
         if ((update->states >> i & 1) == 0) continue;
         args.state[i] = arena;
@@ -121,9 +121,10 @@ static tdm_status step_params(const tdm_replica *r, const tdm_update *update) {
     const tdm_plan *plan = r->plan;
     const tdm_arena_ops *arenas = r->device->ops->arenas;
     const size_t count = plan->trained_floats;
-    TDM_TRY(arenas->norms(r->device, r->param, count, r->ranges, r->range_count, r->own_norms));
-    TDM_TRY(arenas->norms(r->device, r->grad, count, r->ranges, r->range_count, r->own_norms + r->range_count));
-    const float *norms = r->own_norms; /* in the order of the ranges */
+    TDM_TRY(arenas->norms(r->device, r->arena.param, count, r->norms.ranges, r->norms.range_count, r->norms.each));
+    TDM_TRY(arenas->norms(r->device, r->arena.grad, count, r->norms.ranges, r->norms.range_count,
+                          r->norms.each + r->norms.range_count));
+    const float *norms = r->norms.each; /* in the order of the ranges */
     for (size_t i = 0; i < plan->graph->param_count; i++) {
         const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
         if (plan->frozen[i] || plan->nodes[param->node].stage != r->stage) continue;
@@ -139,19 +140,19 @@ static tdm_status step(tdm_replica *r, const tdm_update *update) {
     tdm_device *device = r->device;
     const tdm_device_ops *ops = device->ops;
     if (!isnan(update->clip_value))
-        TDM_TRY(ops->arenas->clamp(device, r->block->values, r->grad, tdm__replica_trained(r)));
+        TDM_TRY(ops->arenas->clamp(device, r->block->values, r->arena.grad, tdm__replica_trained(r)));
     if (ops->enter != NULL) TDM_TRY(ops->enter(device));
     TDM_TRY(update->optim->takes_norms != NULL ? step_params(r, update) : step_runs(r, update));
     if (tdm__replica_in_host(r)) TDM_TRY(tdm__replica_params_changed(r));
-    if (r->average == NULL) return TDM_OK;
-    return ops->arenas->average(device, r->block->values, r->average, r->param, tdm__replica_floats(r));
+    if (r->arena.average == NULL) return TDM_OK;
+    return ops->arenas->average(device, r->block->values, r->arena.average, r->arena.param, tdm__replica_floats(r));
 }
 
 tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
     tdm_device *device = r->device;
     if (!isnan(update->clip_norm))
-        TDM_TRY(device->ops->arenas->clip(device, r->block->values, r->grad, tdm__replica_trained(r), r->ranges,
-                                          r->range_count, &r->block->outcome.grad_norm));
+        TDM_TRY(device->ops->arenas->clip(device, r->block->values, r->arena.grad, tdm__replica_trained(r),
+                                          r->norms.ranges, r->norms.range_count, &r->block->outcome.grad_norm));
     return step(r, update);
 }
 
@@ -160,8 +161,10 @@ tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
 tdm_status tdm__optim_norms(tdm_replica *r) {
     tdm_device *device = r->device;
     const tdm_device_ops *ops = device->ops;
-    TDM_TRY(ops->arenas->norms(device, r->grad, r->plan->trained_floats, r->ranges, r->range_count, r->norms));
-    TDM_TRY(ops->queues->copy(device, NULL, r->mirror.norms, r->norms, (size_t)r->range_count * sizeof(*r->norms)));
+    TDM_TRY(ops->arenas->norms(device, r->arena.grad, r->plan->trained_floats, r->norms.ranges, r->norms.range_count,
+                               r->norms.gradient));
+    TDM_TRY(ops->queues->copy(device, NULL, r->mirror.norms, r->norms.gradient,
+                              (size_t)r->norms.range_count * sizeof(*r->norms.gradient)));
     return ops->queues->finish(device, NULL);
 }
 
@@ -181,6 +184,7 @@ double tdm__optim_norm(const tdm_replica *first) {
 
 tdm_status tdm__optim_stage_step(tdm_replica *r, const tdm_update *update, double norm) {
     const float factor = (float)update->clip_norm / ((float)norm + 1e-6f); /* NaN without clipping */
-    if (factor < 1.0f) TDM_TRY(r->device->ops->arenas->scale(r->device, r->grad, tdm__replica_trained(r), factor));
+    if (factor < 1.0f)
+        TDM_TRY(r->device->ops->arenas->scale(r->device, r->arena.grad, tdm__replica_trained(r), factor));
     return step(r, update);
 }

@@ -57,7 +57,8 @@ static void turn_over(trial *t, tdm_replica *replica) {
         bytes = buffer->def.is_counter ? sizeof(int64_t) : (size_t)buffer->count * sizeof(float);
         snprintf(t->tensor, sizeof(t->tensor), "%s", buffer->name);
     } else {
-        int slots = f->arena == TDM_ARENA_STATE ? replica->state_count : 1, slot = (int)(f->draw % (unsigned)slots);
+        int slots = f->arena == TDM_ARENA_STATE ? replica->arena.state_count : 1,
+            slot = (int)(f->draw % (unsigned)slots);
         const tdm_plan_param *param = &plan->params[f->draw / 7 % (unsigned)plan->param_count];
         tensor = (char *)memory + (param->offset + (size_t)slot * plan->trained_floats) * sizeof(float);
         bytes = (size_t)param->count * sizeof(float);

@@ -7,13 +7,13 @@
 
 static float *param_at(const plan_run *run, const tdm_plan_param *param, bool gradient) {
     const tdm_replica *stage = run->replica->stages[run->plan->nodes[param->node].stage];
-    return (gradient ? stage->grad : stage->param) + tdm__replica_floats_at(stage, param->offset);
+    return (gradient ? stage->arena.grad : stage->arena.param) + tdm__replica_floats_at(stage, param->offset);
 }
 
 static char *buffer_at(const plan_run *run, const tdm_plan_buffer *buffer) {
     int stage = 0;
     while (buffer->offset >= run->plan->stages[stage].buffer_at + run->plan->stages[stage].buffer_bytes) stage++;
-    return run->replica->stages[stage]->buffer + (buffer->offset - run->plan->stages[stage].buffer_at);
+    return run->replica->stages[stage]->arena.buffer + (buffer->offset - run->plan->stages[stage].buffer_at);
 }
 
 static void give_tensors(const plan_run *run, const interpreter *like) {
@@ -69,8 +69,8 @@ static void fill(const plan_run *run, const tdm_values *values, bool gradients) 
         tdm_replica *stage = run->replica->stages[k];
         const tdm_plan_stage *own = &run->plan->stages[k];
         CHECK_OK(tdm__replica_begin(stage, values));
-        memset(stage->activation, run->filling, tdm__stage_activation_bytes(own));
-        if (gradients) memset(stage->grad, run->filling, own->trained_floats * sizeof(float));
+        memset(stage->pass.activation, run->filling, tdm__stage_activation_bytes(own));
+        if (gradients) memset(stage->arena.grad, run->filling, own->trained_floats * sizeof(float));
     }
 }
 
@@ -228,7 +228,7 @@ bool plan_run_equals(const plan_run *a, const plan_run *b, const plan_pass *pass
     for (size_t i = graph->param_count; same && pass->training && i > 0; i--)
         same = same_bits(graph->params[i - 1].name, gradient_of(a, i - 1), gradient_of(b, i - 1),
                          graph->params[i - 1].count);
-    if (memcmp(a->replica->buffer, b->replica->buffer, a->plan->buffer_bytes) == 0) return same;
+    if (memcmp(a->replica->arena.buffer, b->replica->arena.buffer, a->plan->buffer_bytes) == 0) return same;
     fprintf(stderr, "  buffers differ\n");
     return false;
 }

@@ -22,9 +22,9 @@ static tdm_status copy(tdm_replica *replica, float *to, const float *from, size_
 
 tdm_status tdm__average_begin(tdm_run *run) {
     tdm_replica *first = run->mode->replica[0];
-    for (int k = 0; first->average != NULL && k < run->plan->stage_count; k++) {
+    for (int k = 0; first->arena.average != NULL && k < run->plan->stage_count; k++) {
         tdm_replica *stage = first->stages[k];
-        TDM_TRY(copy(stage, stage->average, stage->param, tdm__replica_floats(stage)));
+        TDM_TRY(copy(stage, stage->arena.average, stage->arena.param, tdm__replica_floats(stage)));
         TDM_TRY(stage->device->ops->queues->finish(stage->device, NULL));
     }
     return TDM_OK;
@@ -36,9 +36,9 @@ static tdm_status swap(tdm_replica *stage) {
     if (room == 0) return TDM_OK; /* nothing is trained, so both are the same */
     for (size_t at = 0; at < count; at += room) {
         const size_t part = count - at < room ? count - at : room;
-        TDM_TRY(copy(stage, stage->grad, stage->param + at, part));
-        TDM_TRY(copy(stage, stage->param + at, stage->average + at, part));
-        TDM_TRY(copy(stage, stage->average + at, stage->grad, part));
+        TDM_TRY(copy(stage, stage->arena.grad, stage->arena.param + at, part));
+        TDM_TRY(copy(stage, stage->arena.param + at, stage->arena.average + at, part));
+        TDM_TRY(copy(stage, stage->arena.average + at, stage->arena.grad, part));
     }
     TDM_TRY(tdm__replica_params_changed(stage));
     return stage->device->ops->queues->finish(stage->device, NULL);
@@ -46,7 +46,7 @@ static tdm_status swap(tdm_replica *stage) {
 
 tdm_status tdm__average_swap(tdm_run *run) {
     const tdm_replica *first = run->mode->replica[0];
-    for (int k = 0; first->average != NULL && k < run->plan->stage_count; k++) TDM_TRY(swap(first->stages[k]));
+    for (int k = 0; first->arena.average != NULL && k < run->plan->stage_count; k++) TDM_TRY(swap(first->stages[k]));
     return TDM_OK;
 }
 
