@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/system/thread.h"
 #include "tools/launch/launch_word.h"
 #include "tools/terminal/term.h"
 
@@ -187,12 +188,8 @@ static void *follow(void *silence) {
 
 void orders_follow(double silence) {
     pthread_t thread;
-    sigset_t all, before;
     double *seconds = memory_new(1, sizeof *seconds);
     *seconds = silence;
-    sigfillset(&all); /* the signal of a stop is for the thread that waits for it */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&thread, NULL, follow, seconds) != 0) memory_missing();
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (tdm__thread_start(&thread, follow, seconds) != 0) memory_missing();
     pthread_detach(thread);
 }
