@@ -340,7 +340,7 @@ static tdm_status check_facts(const tdm_launch_facts *facts) {
         TDM_FAIL(
             TDM_E_UNSUPPORTED,
             "the job has %d ranks, %d of them on this host: they cannot all share memory; open a communicator over "
-            "several hosts (tdm_comm_open_hosts; parallel.ddp.backend: auto, gloo or mpi), or start all ranks on one "
+            "several hosts (tdm_comm_open_hosts; parallel.ddp.backend: auto), or start all ranks on one "
             "host",
             facts->world, facts->local_world);
     if (facts->world > TDM_COMM_WORLD_MAX)

@@ -11,6 +11,16 @@
 #include "runtime/comm/hosts/hosts_open.h"
 #include "runtime/module/module.h"
 
+/* ", gloo, mpi" */
+#define LISTED_BUILT_IN(name)
+#define LISTED_DEVICE_MODULE(name)
+#define LISTED_HOSTS_MODULE(name) ", " #name
+#define TDM_BACKEND(key, name, source) LISTED_##source(name)
+static const char listed[] =
+#include <tandem/sys/backends.def>
+    ;
+#undef TDM_BACKEND
+
 static bool is_hosts_backend(const char *name) {
     for (const tdm_backend_def *each = tdm__backends; each->name != NULL; each++)
         if (each->source == TDM_SOURCE_HOSTS_MODULE && strcmp(each->name, name) == 0) return true;
@@ -31,7 +41,7 @@ tdm_status tdm_comm_open_hosts(tdm_comm **out, const tdm_launch_facts *facts, co
     memcpy(&given, options, options->size);
     TDM_TRY(tdm__host_take(&given.host));
     if (given.backend == NULL || !is_hosts_backend(given.backend))
-        TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_hosts: backend must be gloo or mpi, got '%s'",
+        TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_hosts: backend must be one of %s, got '%s'", listed + 2,
                  given.backend != NULL ? given.backend : "NULL");
     TDM_TRY(tdm__module_find(&module, given.host, given.backend, given.module_path, &report));
     if (module == NULL || module->transport == NULL)

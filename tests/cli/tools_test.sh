@@ -6,7 +6,7 @@ code 0 "$tandem" doctor
 has "$out" "modules"
 cp "$out" text
 code 0 "$tandem" doctor --json
-for name in dnnl cuda nccl gloo mpi; do # each with its own reason, in both forms
+for name in $(sed -n 's/^set(TDM_MODULES \(.*\))$/\1/p' "$here/../../CMakeLists.txt"); do # each with its own reason, in both forms
     has text "  $(printf '%-18s' $name) $(json "$out" $name)"
 done
 has "$out" '"modules":{'

@@ -100,12 +100,12 @@ TEST(starters_mark_what_is_not_here) {
 
 /* What this build lacks: the explanation of the key says so, and the schema of editors. */
 TEST(explain_and_schema_mark_what_is_not_here) {
-    static const char *const modules[] = {"nccl", "gloo", "mpi"};
-    char words[64] = "", *schema = NULL, *section = NULL;
-    for (int i = 0; i < 3; i++) {
-        if (tdm__module_absent(modules[i])[0] == '\0') continue;
+    char words[256] = "", *schema = NULL, *section = NULL;
+    for (const tdm_backend_def *each = tdm__backends; each->name != NULL; each++) {
+        if (each->source == TDM_SOURCE_AUTO || each->source == TDM_SOURCE_BUILT_IN) continue;
+        if (tdm__module_absent(each->name)[0] == '\0') continue;
         strcat(words, words[0] == '\0' ? "(not in this build: " : ", ");
-        strcat(words, modules[i]);
+        strcat(words, each->name);
     }
     const bool has_cuda = tdm__module_absent("cuda")[0] == '\0';
     REQUIRE_OK(tdm_config_schema(TDM_ENGLISH, &schema));

@@ -31,6 +31,7 @@ tdm_status bench_graph(tdm_graph **out, const tool *t, int ndim, const int64_t *
 /* The phases of an event, in the order of report_phases. */
 void bench_phases(const tdm_event *event, double out[REPORT_PHASES]);
 
+extern const char bench_backends[]; /* the choices of --backend: "shm|local|gloo|mpi" */
 int bench_step(tool *t);
 int bench_op(tool *t);
 int bench_comm(tool *t);

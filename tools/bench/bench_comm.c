@@ -1,5 +1,5 @@
-/* bench_comm.c - `tandem bench all_reduce` and the other collectives: nccl-tests' columns over processes (shm, gloo, mpi)
- * or threads (local).
+/* bench_comm.c - `tandem bench all_reduce` and the other collectives: nccl-tests' columns over processes (shm), threads
+ * (local) or hosts.
  *
  * A size is that of the larger array: what a rank has of all ranks. algbw is bytes / time. busbw is what crosses a
  * rank's bus, 2(n-1)/n of it in all_reduce, and can be compared with the memory's speed for any n. Every element of one
@@ -17,7 +17,16 @@
 #include "tools/terminal/term.h"
 
 enum { TIMEOUT_MS = 60000, HEARTBEAT_MS = 5000 };
-enum { BACKEND_SHM, BACKEND_LOCAL, BACKEND_GLOO, BACKEND_MPI }; /* in the order of the flag's choices */
+/* In the order of the flag's choices; then the modules that carry messages between hosts. */
+enum { BACKEND_SHM, BACKEND_LOCAL, BACKEND_HOSTS };
+#define CHOICE_BUILT_IN(name)
+#define CHOICE_DEVICE_MODULE(name)
+#define CHOICE_HOSTS_MODULE(name) "|" #name
+#define TDM_BACKEND(key, name, source) CHOICE_##source(name)
+const char bench_backends[] = "shm|local"
+#include <tandem/sys/backends.def>
+    ;
+#undef TDM_BACKEND
 
 typedef struct comm_bench {
     const tool *t;
@@ -197,7 +206,7 @@ static tdm_status open_ranks(tdm_comm **out, const comm_bench *r, const tdm_laun
     tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
     if (r->backend == BACKEND_SHM) return open_shm(out, r, facts);
     options.host = &r->t->host;
-    options.backend = r->backend == BACKEND_MPI ? "mpi" : "gloo";
+    options.backend = args_flag(r->t, "--backend");
     options.timeout_ms = TIMEOUT_MS;
     return tdm_comm_open_hosts(out, facts, &options);
 }

@@ -32,7 +32,7 @@ const tool_verb verb_bench = {
      {"--threads", "N", "op: threads of the device (1)"},
      {"--kernels", "auto|ref", "op: which kernels (auto)"},
      {"--ranks", "N", "COLLECTIVE: processes, or threads with --backend local (2)"},
-     {"--backend", "shm|local|gloo|mpi", "COLLECTIVE: between processes, threads, hosts (shm)"},
+     {"--backend", bench_backends, "COLLECTIVE: between processes, threads, hosts (shm)"},
      {"--min", "BYTES", "COLLECTIVE: smallest size, such as 8 or 4K (1K)"},
      {"--max", "BYTES", "COLLECTIVE: largest size, of what one rank has of all (16M)"},
      {"--plain", NULL, "COLLECTIVE: use ordinary memory, not the communicator's"},

@@ -50,17 +50,22 @@ static bool only_mpi_connects(const tdm_launch_facts *facts) {
     return is_mpirun && facts->master_addr[0] == '\0';
 }
 
+/* Of parallel.ddp.backend: what carries messages between hosts; NULL for the others. */
+#define CARRIER_BUILT_IN(name) NULL
+#define CARRIER_DEVICE_MODULE(name) NULL
+#define CARRIER_HOSTS_MODULE(name) #name
+#define TDM_BACKEND(key, name, source) [TDM_BACKEND_##key] = CARRIER_##source(name),
+static const char *const carriers[] = {
+    [TDM_BACKEND_AUTO] = NULL,
+#include <tandem/sys/backends.def>
+};
+#undef TDM_BACKEND
+
 /* The backend that carries data between hosts; NULL: shared memory suffices. */
 static const char *hosts_backend(const session *s) {
-    switch (s->job->parallel.ddp.backend) {
-    case TDM_BACKEND_GLOO:
-        return "gloo";
-    case TDM_BACKEND_MPI:
-        return "mpi";
-    default:
-        if (is_on_one_host(s)) return NULL;
-        return only_mpi_connects(&s->facts) ? "mpi" : "gloo";
-    }
+    const char *asked = carriers[s->job->parallel.ddp.backend];
+    if (asked != NULL || is_on_one_host(s)) return asked;
+    return only_mpi_connects(&s->facts) ? "mpi" : "gloo";
 }
 
 static int64_t ms_of(double seconds) {

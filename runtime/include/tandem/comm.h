@@ -214,7 +214,7 @@ TDM_API void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_met
 typedef struct tdm_hosts_options {
     uint32_t size;
     const tdm_host *host; /* NULL: tdm_host_default() */
-    const char *backend;  /* "gloo" or "mpi": the module that carries the data */
+    const char *backend;  /* the module that carries the data: "gloo", or another HOSTS_MODULE of sys/backends.def */
     const char
         *init_method; /* "env" (or NULL): MASTER_ADDR and MASTER_PORT; "tcp://host:port" of rank 0. mpi: not used */
     /* The network interface for the ranks' connections: its name or its address. NULL: the one that leads to rank 0. */
