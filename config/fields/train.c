@@ -95,7 +95,7 @@ const tdm_field tdm__schedule_rows[] = {
     {FIELD(ENUM, tdm_schedule_section, type, "constant"), .names = schedule_names, FLAGS(MAIN),
      HELP("how the learning rate changes; the same as PyTorch's schedulers of these names",
           "学习率的变化方式；与 PyTorch 同名调度器一致")},
-    {FIELD(ENUM, tdm_schedule_section, per, "epoch"), .names = schedule_units, .types = BIT(TDM_SCHEDULE_PLATEAU) - 1,
+    {FIELD(ENUM, tdm_schedule_section, per, "epoch"), .names = schedule_units, .types = ~BIT(TDM_SCHEDULE_PLATEAU),
      HELP(
          "what the schedule counts; unless written, onecycle counts steps, and cosine and linear do too if train.steps "
          "is given and `total` is not",
