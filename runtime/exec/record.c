@@ -2,7 +2,10 @@
 #include "runtime/exec/record.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
+
+#include <tandem/tandem.h>
 
 #include "runtime/base/system/env.h"
 #include "runtime/base/log.h"
@@ -17,6 +20,17 @@ const char *const tdm__phase_names[TDM_PHASE_COUNT] = {
     "data",     "scatter", "replicate",    "forward",   "gather", "loss",
     "backward", "comm",    "comm_exposed", "optimizer", "step",
 };
+
+/* Programs get the times as a struct. */
+#define IS_AT(member, phase) (offsetof(tdm_phase_ms, member) == (phase) * sizeof(double))
+_Static_assert(sizeof(tdm_phase_ms) == TDM_PHASE_COUNT * sizeof(double), "a member for each phase");
+_Static_assert(IS_AT(data, TDM_PHASE_DATA) && IS_AT(scatter, TDM_PHASE_SCATTER) &&
+                   IS_AT(replicate, TDM_PHASE_REPLICATE) && IS_AT(forward, TDM_PHASE_FORWARD) &&
+                   IS_AT(gather, TDM_PHASE_GATHER) && IS_AT(loss, TDM_PHASE_LOSS) &&
+                   IS_AT(backward, TDM_PHASE_BACKWARD) && IS_AT(comm, TDM_PHASE_COMM) &&
+                   IS_AT(comm_exposed, TDM_PHASE_COMM_EXPOSED) && IS_AT(optimizer, TDM_PHASE_OPTIMIZER) &&
+                   IS_AT(step, TDM_PHASE_STEP),
+               "the members are in the order of the phases");
 
 void tdm__times_init(tdm_times *times, unsigned phases) {
     for (int i = 0; i < TDM_PHASE_COUNT; i++) times->ms[i] = (phases >> i & 1) != 0 ? 0 : NAN;

@@ -16,8 +16,6 @@ enum {
 
 /* ---- events ---- */
 
-_Static_assert(sizeof(tdm_phase_ms) == TDM_PHASE_COUNT * sizeof(double), "the same phases, in the same order");
-
 static void send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result *result, double lr, const char *path) {
     if (run->options.on_event == NULL) return;
     tdm_times none;

@@ -4,6 +4,8 @@
 
 #include "tools/tool.h"
 
+#include <stddef.h>
+
 #include <jansson.h>
 
 /* Points in file order; y may be NaN. */
@@ -12,7 +14,14 @@ typedef struct series {
     double *x, *y;
 } series;
 
-enum { PHASE_COMM = 7, PHASE_COMM_EXPOSED, PHASE_OPTIMIZER, PHASE_STEP, REPORT_PHASES };
+#define PHASE_OF(member) (offsetof(tdm_phase_ms, member) / sizeof(double))
+enum {
+    PHASE_COMM = PHASE_OF(comm),
+    PHASE_COMM_EXPOSED = PHASE_OF(comm_exposed),
+    PHASE_OPTIMIZER = PHASE_OF(optimizer),
+    PHASE_STEP = PHASE_OF(step),
+    REPORT_PHASES = sizeof(tdm_phase_ms) / sizeof(double)
+};
 extern const char *const report_phases[REPORT_PHASES]; /* as in metrics.jsonl: "data" ... "step" */
 
 enum { CURVE_LOSS, CURVE_EVAL_LOSS, CURVE_ACCURACY, CURVE_TOP5, CURVE_LR, CURVE_SPEED, REPORT_CURVES };
