@@ -6,9 +6,10 @@
  *   broadcast    rank 0's buffers go to all ranks (broadcast_buffers)
  *   denominator  the divisor of the mean loss: the labels that count on all ranks, by their weights, or the numbers.
  *                Ranks exchange it only where labels may be ignored or have weights. With `average: ranks` it is
- *                that of this rank, times the number of ranks. So the sum of the gradients needs no division
- *   forward      this rank's shard of the batch; with sync_batchnorm ranks exchange statistics on the way, and in
- *                backward, also a rank that has no rows (join)
+ *                what counts on this rank alone, times the number of ranks. Either way the ranks' gradients only have
+ *                to be added: nothing divides their sum
+ *   forward      this rank's shard of the batch. With sync_batchnorm ranks exchange statistics in forward and in
+ *                backward; a rank that has no rows (join) takes part in that
  *   loss         and its gradient, divided by the denominator
  *   backward     each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on
  *                (if the host reduces a device's gradients: all buckets after backward)
@@ -17,9 +18,9 @@
  *   results      losses, hits and requests to stop are added over ranks, as the canonical tree
  *
  * With `accumulate` the gradients of all micro-batches are added locally and reduced once, during the last (PyTorch:
- * no_sync for the others). How gradients are reduced depends on the memory they lie in, and on `compress`: see
- * reducers/reducer.h. So does how buffers are broadcast. Step results always go through host memory. Reducers decide when
- * bytes move and from which memory; how they move (shm, nccl, gloo) is explained in runtime/comm/README.md. */
+ * no_sync for the others). The memory that gradients lie in, and `compress`, decide which reducer sums them
+ * (reducers/reducer.h); it broadcasts buffers, too. Step results always go through host memory. Reducers decide when
+ * bytes move and from which memory; how backends move them is explained in runtime/comm/README.md. */
 #include <math.h>
 
 #include "modes/compress/compress.h"
@@ -40,7 +41,7 @@ typedef struct ddp {
     tdm_pipeline *pipeline;
     tdm_reducer *reducer;
     float *zero_grad; /* the gradient of a rank without rows, for a device to copy; NULL: not needed */
-    bool splits;      /* the host works between backward and update, so a step is two pieces of work */
+    bool splits;      /* between backward and update the host reduces or checks gradients: a step is two captures */
 } ddp;
 
 /* A step while it is submitted. */
@@ -72,7 +73,7 @@ static tdm_status open_reducer(ddp *d) {
     return d->reducer != NULL ? TDM_OK : tdm__reducer_open_host(&d->reducer, d->replica, params);
 }
 
-/* x + -0 is x for every x; +0 would turn -0 into +0. */
+/* A rank without rows must not change the sums. Adding -0 changes no number; adding +0 would turn -0 into +0. */
 static void fill_with_minus_zero(float *grad, size_t count) {
     for (size_t i = 0; i < count; i++) grad[i] = -0.0f;
 }
@@ -307,9 +308,9 @@ static bool is_uneven(const ddp *d, const tdm_batch *batch) {
 
 /* Bytes that all ranks together send in a step. In an all-reduce by segments each of n ranks sends 2(n-1)/n of what it adds,
  * as in a ring. Buffers go to every rank but the first. */
-static int64_t sent_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t added) {
-    return (replicas - 1) * (2 * added + (job->parallel.ddp.broadcast_buffers ? (int64_t)plan->buffer_bytes : 0)) +
-           tdm__exchange_bytes(plan, job, replicas);
+static int64_t sent_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t summed_bytes) {
+    const int64_t buffers = job->parallel.ddp.broadcast_buffers ? (int64_t)plan->buffer_bytes : 0;
+    return (replicas - 1) * (2 * summed_bytes + buffers) + tdm__exchange_bytes(plan, job, replicas);
 }
 
 static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
@@ -317,15 +318,15 @@ static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int repl
     return sent_bytes(plan, job, replicas, tdm__compressed_bytes(plan, job, replicas));
 }
 
-/* This rank's share, taken as equal for all. Before PowerSGD begins, gradients are sent whole. */
+/* Of what all ranks send in a step, an equal share for each. Before PowerSGD begins, gradients are sent whole. */
 static int64_t moved_bytes(const ddp *d, int64_t step) {
     const tdm_plan *plan = d->base.params.plan;
     const tdm_job *job = d->base.params.job;
     const tdm_compress_section *compress = &job->parallel.ddp.compress;
     const bool whole = compress->type == TDM_COMPRESS_POWERSGD && step <= compress->start_step;
-    const int64_t added =
+    const int64_t summed_bytes =
         whole ? (int64_t)(plan->trained_floats * sizeof(float)) : tdm__compressed_bytes(plan, job, d->world);
-    return sent_bytes(plan, job, d->world, added) / d->world;
+    return sent_bytes(plan, job, d->world, summed_bytes) / d->world;
 }
 
 static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
@@ -346,8 +347,8 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
         TDM_TRY(run_split(&step, key, &result->times));
     else
         TDM_TRY(tdm__replica_run(d->replica, key, whole_step, &step));
-    /* A rank with fewer micro-batches has counted fewer. It takes rank 0's counters, and rank 0's statistics with them,
-     * with broadcast_buffers: false, too: otherwise the counters would stay different. */
+    /* A batch norm counts the micro-batches it has seen, and some ranks had fewer. Without broadcast_buffers, too, all
+     * take rank 0's buffers, counters and statistics: otherwise the counters would stay different. */
     if (step.is_uneven) TDM_TRY(broadcast_buffers(d, &result->times));
     result->times.ms[TDM_PHASE_COMM] += d->reducer->ms;
     return tdm__pipeline_end(d->pipeline);
