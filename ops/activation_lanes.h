@@ -29,7 +29,8 @@ typedef struct tdm_activation_lanes {
     }                                                                                          \
     TDM_ACTIVATION_TABLE(op)
 
-/* Where p, 0 or 1, chooses the formula: a loop for each, since compilers would compute both for every number. */
+/* For an op whose p, 0 or 1, chooses one of two formulas, as gelu's does; every other op takes TDM_ACTIVATION_LANES. A
+ * loop for each formula: of one loop compilers would make code that computes both for every number. */
 #define TDM_ACTIVATION_LANES_OF_FORMS(op)                                                      \
     static void forward(const float *x, float p, float *y, int64_t count) {                    \
         if (p == 0.0f)                                                                         \

@@ -1,5 +1,5 @@
 /* gelu: y = x (1 + erf(x / sqrt 2)) / 2; approximate: tanh replaces erf(x / sqrt 2) by tanh(sqrt(2 / pi) (x + 0.044715
- * x^3)). p is the form. */
+ * x^3)). p is the form: 0 erf, 1 tanh (activation.h says how p gets here). */
 #ifndef TDM_OPS_GELU_H
 #define TDM_OPS_GELU_H
 
@@ -16,7 +16,7 @@ TDM_HOST_DEVICE static inline float tdm__gelu(float x, float p) {
     return x * tdm__normalf(x);
 }
 
-/* d/dx of x F(x): F + x F' */
+/* y = x F(x) with F = (1 + erf or tanh, as above) / 2: dy/dx = F + x F'. */
 TDM_HOST_DEVICE static inline float tdm__gelu_gradient(float x, float dy, float p) {
     const float z = x * x;
     if (p != 0.0f) {

@@ -1,4 +1,4 @@
-/* gelu: the kernel of the dnnl module. */
+/* gelu: the kernel of the dnnl module. It runs the loops of gelu_lanes.c, nothing of oneDNN's. */
 #include "ops/activation_dnnl.h"
 #include "ops/gelu/gelu.h"
 

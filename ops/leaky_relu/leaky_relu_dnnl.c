@@ -1,4 +1,4 @@
-/* leaky_relu: the kernel of the dnnl module. */
+/* leaky_relu: the kernel of the dnnl module. It runs the loops of leaky_relu_lanes.c, nothing of oneDNN's. */
 #include "ops/leaky_relu/leaky_relu.h"
 
 #include "ops/activation_dnnl.h"
