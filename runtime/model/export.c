@@ -11,6 +11,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/model/model.h"
 #include "runtime/model/onnx/onnx.h"
+#include "runtime/train/run.h"
 
 typedef struct exporting {
     const tdm_host *host;
@@ -71,16 +72,16 @@ static tdm_status read_model(exporting *e) {
     return status;
 }
 
-/* They are written from where the file is mapped. */
+/* They are written from where the file is mapped, or in memory. */
 static tdm_status map_tensors(exporting *e) {
     const int count = tdm__tensor_file_count(e->file);
     uint64_t bytes;
     const int fd = tdm__tensor_file_descriptor(e->file, &bytes);
     TDM_TRY(tdm__zone_new(&e->zone, &e->tensor, (size_t)count, sizeof(*e->tensor)));
-    TDM_TRY(tdm__map_descriptor(&e->map, fd, bytes, tdm__ckpt_path(e->ckpt)));
+    if (fd >= 0) TDM_TRY(tdm__map_descriptor(&e->map, fd, bytes, tdm__ckpt_path(e->ckpt)));
     for (int i = 0; i < count; i++) {
         e->tensor[i] = *tdm__tensor_file_get(e->file, i);
-        e->tensor[i].data = (const char *)e->map.bytes + e->tensor[i].file_offset;
+        if (fd >= 0) e->tensor[i].data = (const char *)e->map.bytes + e->tensor[i].file_offset;
     }
     return TDM_OK;
 }
@@ -177,9 +178,9 @@ static tdm_status write(const exporting *e, writer run, const char *to, const ch
     return TDM_OK;
 }
 
-static tdm_status export_all(exporting *e, writer run, const char *from, const char *to, tdm_text *report) {
+/* Of e->ckpt. */
+static tdm_status export_all(exporting *e, writer run, const char *to, tdm_text *report) {
     tdm_text origin;
-    TDM_TRY(tdm__ckpt_open_any(&e->ckpt, e->host, from));
     TDM_TRY(choose_file(e));
     TDM_TRY(read_model(e));
     TDM_TRY(map_tensors(e));
@@ -190,23 +191,31 @@ static tdm_status export_all(exporting *e, writer run, const char *from, const c
     return status;
 }
 
-static tdm_status export(writer run, const tdm_host *host, const tdm_file_ops *ops, const char *from, const char *to,
-                         char **report) {
+/* Closes `ckpt`. report may be NULL. */
+static tdm_status export_ckpt(writer run, const tdm_host *host, const tdm_file_ops *ops, tdm_ckpt *ckpt, const char *to,
+                              char **report) {
     tdm_text text;
-    if (report != NULL) *report = NULL;
-    if (from == NULL || to == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_export: a path is NULL");
-    TDM_TRY(tdm__host_take(&host));
-    exporting e = {.host = host, .ops = ops};
+    exporting e = {.host = host, .ops = ops, .ckpt = ckpt};
     tdm__zone_init(&e.zone, host);
     tdm__text_init(&text, host);
-    tdm_status status = export_all(&e, run, from, to, &text);
+    tdm_status status = export_all(&e, run, to, &text);
     if (status == TDM_OK && report != NULL) status = tdm__text_take_public(&text, report);
     tdm__text_deinit(&text);
     tdm__map_close(&e.map);
     tdm_config_free(e.config);
-    tdm__ckpt_close(e.ckpt);
+    tdm__ckpt_close(ckpt);
     tdm__zone_deinit(&e.zone);
     return status;
+}
+
+static tdm_status export(writer run, const tdm_host *host, const tdm_file_ops *ops, const char *from, const char *to,
+                         char **report) {
+    tdm_ckpt *ckpt;
+    if (report != NULL) *report = NULL;
+    if (from == NULL || to == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_export: a path is NULL");
+    TDM_TRY(tdm__host_take(&host));
+    TDM_TRY(tdm__ckpt_open_any(&ckpt, host, from));
+    return export_ckpt(run, host, ops, ckpt, to, report);
 }
 
 static tdm_status export_to(writer run, const tdm_host *host, const char *from, const tdm_writer *to, char **report,
@@ -223,6 +232,28 @@ tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *
 
 tdm_status tdm_model_export_to(const tdm_host *host, const char *from, const tdm_writer *to, char **report) {
     return export_to(write_tensors, host, from, to, report, "tdm_model_export_to");
+}
+
+/* Of rank 0; the run's checkpoint is the source, so that its model is that of a saved one, to the byte. */
+static tdm_status export_saved(const tdm_run *run, const tdm_buffer *saved, const tdm_writer *to, char **report) {
+    tdm_sink sink;
+    tdm_ckpt *ckpt;
+    TDM_TRY(tdm__sink_init(&sink, to, "tdm_run_export_to"));
+    tdm_status status = tdm__ckpt_open_memory(&ckpt, run->host, saved->bytes, saved->count);
+    if (status == TDM_OK) status = export_ckpt(write_tensors, run->host, &sink.ops, ckpt, "the writer", report);
+    return tdm__sink_end(&sink, status, "tdm_run_export_to");
+}
+
+tdm_status tdm_run_export_to(tdm_run *run, const tdm_writer *to, char **report) {
+    tdm_buffer saved = TDM_BUFFER_INIT;
+    tdm_writer keeps = TDM_WRITER_INIT;
+    if (report != NULL) *report = NULL;
+    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_export_to: run is NULL");
+    keeps.write = tdm_buffer_write, keeps.user = &saved;
+    tdm_status status = tdm_run_save_to(run, &keeps);
+    if (status == TDM_OK && run->rank == 0) status = export_saved(run, &saved, to, report);
+    tdm_buffer_free(&saved);
+    return status;
 }
 
 tdm_status tdm_model_export_onnx(const tdm_host *host, const char *from, const char *to, char **report) {

@@ -205,16 +205,41 @@ static void export_both_ways(const char *from, const char *file, to_file one, to
     tdm_buffer_free(&buffer);
 }
 
+/* Those of an export of the checkpoint in `file`, of the same step. */
+static void export_open_run(tdm_run *run, const char *file) {
+    tdm_buffer buffer = TDM_BUFFER_INIT;
+    tdm_writer writer = {sizeof(writer), tdm_buffer_write, &buffer}, wrong = TDM_WRITER_INIT;
+    char *report = NULL;
+    tdm_model *model;
+    CHECK_OK(tdm_run_export_to(run, &writer, &report));
+    CHECK_HAS(report, "step 1");
+    tdm_free(report);
+    tdm_buffer whole = file_of(file);
+    CHECK(same_bytes(&whole, &buffer));
+    CHECK_OK(tdm_model_open_memory(&model, buffer.bytes, buffer.count, NULL));
+    tdm_model_close(model);
+    taker t = {.most = 100, .refusal = 77};
+    const tdm_writer refuses = {sizeof(refuses), take, &t};
+    REFUSED(tdm_run_export_to(run, &refuses, &report), TDM_E_IO);
+    MISUSE(tdm_run_export_to(run, NULL, &report));
+    MISUSE(tdm_run_export_to(run, &wrong, &report));
+    CHECK(report == NULL);
+    CHECK_OK(tdm_run_step(run, 1));
+    tdm_buffer_free(&whole);
+    tdm_buffer_free(&buffer);
+}
+
 TEST(models_are_exported_to_writers) {
     char folder[256], path[300], file[400];
     test_folder_make(folder);
     tdm_run *run = open_run(1);
     CHECK_OK(tdm_run_set_property(run, "site", "Ulm"));
     CHECK_OK(tdm_run_save(run, folder));
-    tdm_run_close(run);
     snprintf(path, sizeof(path), "%s/step-00000001", folder);
     snprintf(file, sizeof(file), "%s/model.tandem", folder);
     export_both_ways(path, file, tdm_model_export, tdm_model_export_to);
+    export_open_run(run, file);
+    tdm_run_close(run);
     snprintf(file, sizeof(file), "%s/model.onnx", folder);
     export_both_ways(path, file, tdm_model_export_onnx, tdm_model_export_onnx_to);
     test_folder_remove(folder);

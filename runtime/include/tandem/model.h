@@ -26,6 +26,7 @@
 TDM_BEGIN_DECLS
 
 typedef struct tdm_model tdm_model;
+struct tdm_run; /* tandem/tandem.h */
 
 typedef struct tdm_model_options {
     uint32_t size;
@@ -90,6 +91,10 @@ TDM_API tdm_status tdm_model_decode_picture(tdm_model *model, const void *bytes,
 TDM_API tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *to, char **report);
 /* The same bytes, to a writer, such as one of a tdm_buffer. */
 TDM_API tdm_status tdm_model_export_to(const tdm_host *host, const char *from, const tdm_writer *to, char **report);
+/* The same of an open run as it is now, between steps; nothing is written to a disk. Needs memory for a checkpoint
+ * meanwhile. Collective in ddp: only rank 0's `to` is written to, and only rank 0 gets a report, or the
+ * status of a writer that refuses. Besides, TDM_E_CHECK if the replicas differ. */
+TDM_API tdm_status tdm_run_export_to(struct tdm_run *run, const tdm_writer *to, char **report);
 /* The same as an ONNX file of opset 17, for evaluation: its input `input`, float[batch][shape of a sample], is what the
  * model takes after data.transform, its output `output` is that of tdm_model_predict, and its properties are the texts of
  * an exported file. TDM_E_UNSUPPORTED names a layer that ONNX does not have with these attributes. */
