@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The programs of samples/embed_c that learn a ring: they compile as plain C11, and what they have learned is right. How
+# much they do meanwhile depends on the machine's load, and is not looked at.
+# samples.sh CC SOURCE PROGRAMS
+set -euo pipefail
+cc=$1 source=$2 programs=$3 folder=$2/samples/embed_c
+says() { # PROGRAM PATTERN [ARGUMENT ...]
+    local out
+    out=$("$programs/sample_$1" "${@:3}" 2>&1) || { echo "samples: $1 failed: $out"; exit 1; }
+    grep -qE "$2" <<<"$out" || { echo "samples: $1 does not say '$2': $out"; exit 1; }
+}
+for name in service device desktop; do
+    "$cc" -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I "$source/runtime/include" "$folder/$name.c"
+    [ "$(wc -l <"$folder/$name.c")" -le 100 ] || { echo "samples: $name.c has more than 100 lines"; exit 1; }
+done
+says service "right at the customer's: [56][0-9] % before, (9[0-9]|100) % after"
+says device 'right about (9[0-9]|100) %'
+says desktop 'done: 800 steps, right about (9[0-9]|100) %'
+set +e
+out=$("$programs/sample_device" 100 2>&1)
+code=$?
+set -e
+[[ $code = 6 && $out == *"out of memory"*" of 100 KiB at the peak"* ]] || { echo "samples: device in 100 KiB: $code $out"; exit 1; }
+echo "samples: what they learned is right"
