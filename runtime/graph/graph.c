@@ -98,6 +98,15 @@ static tdm_status unknown_op(const char *op, const tdm_origin *origin) {
     TDM_FAIL_AT(origin, TDM_E_CONFIG, "unknown layer kind '%s'; `tandem explain layers` lists them", op);
 }
 
+tdm_status tdm_graph_op_inputs(const char *op, int *least, int *most) {
+    if (op == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_op_inputs: op is NULL");
+    const tdm_op_def *found = tdm__op_find(op);
+    if (found == NULL) return unknown_op(op, NULL);
+    if (least != NULL) *least = found->min_inputs;
+    if (most != NULL) *most = found->max_inputs;
+    return TDM_OK;
+}
+
 static tdm_status set_one_attr(tdm_graph *graph, const tdm_op_def *op, const char *layer, const tdm_attr *attr,
                                const tdm_origin *origin, void *object, tdm_text *why) {
     const tdm_origin *at = attr->origin.line != 0 ? &attr->origin : origin;

@@ -92,6 +92,9 @@ TEST(graphs) {
     MISUSE(tdm_graph_print(NULL, &text));
     MISUSE(tdm_graph_print(g, NULL));
     CHECK_INT(tdm_graph_output_width(NULL), 0);
+    MISUSE(tdm_graph_op_inputs(NULL, NULL, NULL));
+    REFUSED(tdm_graph_op_inputs("concap", NULL, NULL), TDM_E_CONFIG);
+    CHECK_HAS(tdm_error_message(), "did you mean 'concat'?");
     CHECK_INT(tdm_graph_shape(NULL, v, dim), 0);
     CHECK_INT(tdm_graph_shape(g, 99, dim), 0);
     CHECK_INT(tdm_graph_shape(g, v, NULL), 0);

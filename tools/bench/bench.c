@@ -36,16 +36,24 @@ bool bench_counts(const tool *t, int64_t *iterations, int64_t *warmup) {
     return args_int(t, "--iterations", 1, iterations) && args_int(t, "--warmup", 0, warmup);
 }
 
+static tdm_status add_layer(tdm_graph *graph, const bench_layer *layer, tdm_value *at) {
+    enum { MOST = 16 };
+    tdm_value inputs[MOST];
+    int least;
+    const tdm_status status = tdm_graph_op_inputs(layer->kind, &least, NULL);
+    for (int i = 0; i < MOST; i++) inputs[i] = *at;
+    if (status != TDM_OK) return status;
+    return tdm_graph_add(graph, layer->kind, layer->name, inputs, least, layer->attrs, layer->attr_count, at);
+}
+
 tdm_status bench_graph(tdm_graph **out, const tool *t, int ndim, const int64_t *shape, const bench_layer *layers,
                        int count) {
     tdm_value at;
     tdm_graph *g = NULL;
     tdm_status status = tdm_graph_new(&g, &t->host);
     if (status == TDM_OK) status = tdm_graph_input(g, ndim, shape, &at);
-    for (const bench_layer *l = layers; l < layers + count && status == TDM_OK; l++) {
-        const tdm_value inputs[2] = {at, at};
-        if (l->kind) status = tdm_graph_add(g, l->kind, l->name, inputs, l->inputs, l->attrs, l->attr_count, &at);
-    }
+    for (const bench_layer *l = layers; l < layers + count && status == TDM_OK; l++)
+        if (l->kind) status = add_layer(g, l, &at);
     if (status == TDM_OK) status = tdm_graph_finish(g, at);
     *out = status == TDM_OK ? g : NULL;
     if (status != TDM_OK) tdm_graph_free(g);

@@ -17,10 +17,9 @@ void samples_free(samples *s);
 /* --iterations and --warmup. False after printing the error. */
 bool bench_counts(const tool *t, int64_t *iterations, int64_t *warmup);
 
-/* One layer of a graph that is built here. */
+/* One layer of a graph that is built here; all its inputs, the least that its kind takes, are the layer before. */
 typedef struct bench_layer {
     const char *kind, *name; /* kind NULL: no layer; name NULL: the layer has none */
-    int inputs;              /* all of them are the layer before */
     const tdm_attr *attrs;
     int attr_count;
 } bench_layer;

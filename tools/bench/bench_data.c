@@ -13,9 +13,9 @@ static tdm_status cheap_graph(tdm_graph **out, const tool *t, const tdm_graph *r
     char width[32];
     snprintf(width, sizeof width, "%lld", (long long)outputs);
     const tdm_attr one = {"out", "1", {NULL, 0, 0}}, linear = {"out", width, {NULL, 0, 0}};
-    const bench_layer layers[] = {{ndim == 3 ? "adaptive_avgpool2d" : NULL, NULL, 1, &one, 1},
-                                  {ndim > 1 ? "flatten" : NULL, NULL, 1, NULL, 0},
-                                  {"linear", NULL, 1, &linear, 1}};
+    const bench_layer layers[] = {{ndim == 3 ? "adaptive_avgpool2d" : NULL, NULL, &one, 1},
+                                  {ndim > 1 ? "flatten" : NULL, NULL, NULL, 0},
+                                  {"linear", NULL, &linear, 1}};
     return bench_graph(out, t, ndim, shape, layers, 3);
 }
 

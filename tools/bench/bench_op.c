@@ -39,9 +39,8 @@ static bool parse_shape(op_case *c, const char *text) {
 
 /* input -> a cheap layer with parameters -> the op, if `with_op` */
 static tdm_status build(const op_case *c, bool with_op, tdm_graph **out) {
-    const bench_layer layers[] = {{"batchnorm2d", "before", 1, NULL, 0},
-                                  {"layernorm", "before", 1, NULL, 0},
-                                  {c->kind, "op", strcmp(c->kind, "add") == 0 ? 2 : 1, c->attrs, c->attr_count}};
+    const bench_layer layers[] = {
+        {"batchnorm2d", "before", NULL, 0}, {"layernorm", "before", NULL, 0}, {c->kind, "op", c->attrs, c->attr_count}};
     const bench_layer chain[] = {layers[c->ndim == 3 ? 0 : 1], layers[2]};
     return bench_graph(out, c->t, c->ndim, c->dim, chain, with_op ? 2 : 1);
 }

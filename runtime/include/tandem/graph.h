@@ -41,6 +41,9 @@ TDM_API tdm_status tdm_graph_add(tdm_graph *graph, const char *op, const char *n
 TDM_API tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const char *op, const char *name,
                                     const tdm_value *inputs, int input_count, const tdm_attr *attrs, int attr_count,
                                     tdm_value *out);
+/* Says how many inputs a layer with `op` takes: *least to *most. Either may be NULL. TDM_E_CONFIG if there is no such op;
+ * the message names the nearest. Any thread. */
+TDM_API tdm_status tdm_graph_op_inputs(const char *op, int *least, int *most);
 /* Says in which of parallel.stages the layer that makes `value` runs; stages count from 0. A layer without a stage runs
  * in that of the layer added before it. If no layer has one, the stages are cut by the layers' work. */
 TDM_API tdm_status tdm_graph_set_stage(tdm_graph *graph, tdm_value value, int stage);
