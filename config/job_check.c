@@ -6,6 +6,7 @@
 #include "config/checks/job_conflicts.h"
 #include "config/table.h"
 #include "runtime/base/field/field_range.h"
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/data/transforms/transforms.h"
 #include "runtime/graph/graph.h"
@@ -139,9 +140,7 @@ static tdm_status check_conflicts(const tdm_job *job) {
 
 tdm_status tdm_job_check(const tdm_job *job) {
     if (job == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_job_check: job is NULL");
-    if (job->size != sizeof(*job))
-        TDM_FAIL(TDM_E_USAGE, "tdm_job_check: job.size is %u, this library expects %zu; start with tdm_job_init",
-                 job->size, sizeof(*job));
+    TDM_TRY(tdm__sized_check("job", job, sizeof(*job), sizeof(*job)));
     tdm_settings settings = {.job = *job}; /* a copy: reading back writes */
     for (int i = 0; i < TDM_SECTION_COUNT; i++) {
         if (strcmp(tdm__sections[i].path, "model") == 0) continue; /* the graph is checked while it is built */

@@ -44,6 +44,10 @@ const char *tdm_version(void) {
     return TDM_VERSION;
 }
 
+int tdm_version_number(void) {
+    return TDM_VERSION_NUMBER;
+}
+
 void tdm_free(void *text) {
     free(text);
 }

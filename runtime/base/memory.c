@@ -7,6 +7,7 @@
 
 #include "runtime/base/round.h"
 #include "runtime/base/system/huge_page.h"
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 
@@ -32,8 +33,7 @@ static void put_pointer(void *out, void *pointer) {
 
 tdm_status tdm__host_take(const tdm_host **host) {
     if (*host == NULL) *host = tdm_host_default();
-    if ((*host)->size != sizeof(tdm_host))
-        TDM_FAIL(TDM_E_USAGE, "host.size is %u, this library expects %zu", (*host)->size, sizeof(tdm_host));
+    TDM_TRY(tdm__sized_check("host", *host, TDM_HOST_OLDEST, sizeof(tdm_host)));
     if ((*host)->allocate == NULL || (*host)->release == NULL)
         TDM_FAIL(TDM_E_USAGE, "host.allocate and host.release must be functions, one is NULL");
     return TDM_OK;

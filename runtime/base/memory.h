@@ -9,6 +9,8 @@
 
 enum { TDM_ALIGN = 64 }; /* a cache line, and the widest vector register */
 
+/* The size of tdm_host in 0.1.0. */
+enum { TDM_HOST_OLDEST = sizeof(tdm_host) };
 /* Replaces NULL by the default host. TDM_E_USAGE if the host cannot be used. */
 tdm_status tdm__host_take(const tdm_host **host);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 
 static int sink_open(void *user, int folder, const char *name, int flags, mode_t mode) {
@@ -39,9 +40,7 @@ static int sink_unlink(void *user, int folder, const char *name) {
 tdm_status tdm__sink_init(tdm_sink *sink, const tdm_writer *writer, const char *function) {
     *sink = (tdm_sink){.writer = writer};
     if (writer == NULL) TDM_FAIL(TDM_E_USAGE, "%s: the writer is NULL", function);
-    if (writer->size < sizeof(*writer))
-        TDM_FAIL(TDM_E_USAGE, "%s: tdm_writer.size is %u, it must be %zu; start with TDM_WRITER_INIT", function,
-                 writer->size, sizeof(*writer));
+    TDM_TRY(tdm__sized_check("tdm_writer", writer, sizeof(*writer), sizeof(*writer)));
     if (writer->write == NULL) TDM_FAIL(TDM_E_USAGE, "%s: tdm_writer.write is NULL", function);
     sink->ops = (tdm_file_ops){.open = sink_open,
                                .pwrite = sink_write,

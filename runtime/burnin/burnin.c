@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/memory.h"
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/base/system/cpus.h"
@@ -147,9 +148,7 @@ tdm_status tdm_burnin_open(tdm_burnin **out, const tdm_job *job, const tdm_graph
     *out = NULL;
     TDM_TRY(tdm_job_check(job));
     tdm_burnin_options given = TDM_BURNIN_OPTIONS_INIT;
-    if (options != NULL && (options->size < sizeof(options->size) || options->size > sizeof(given)))
-        TDM_FAIL(TDM_E_USAGE, "tdm_burnin_open: options.size is %u; start with TDM_BURNIN_OPTIONS_INIT", options->size);
-    if (options != NULL) memcpy(&given, options, options->size);
+    TDM_TRY(tdm__sized_take("tdm_burnin_open: options", &given, sizeof(given), options, TDM_SIZED_ANY));
     const tdm_host *host = given.host;
     tdm_burnin *b = NULL;
     TDM_TRY(tdm__host_take(&host));
@@ -204,7 +203,7 @@ static double fraction_of(const tdm_burnin *b, double seconds, int64_t samples) 
 }
 
 static void tell_progress(const tdm_burnin *b) {
-    tdm_burnin_progress progress = {.seconds = (double)(tdm__now_ns() - b->start_ns) * 1e-9};
+    tdm_burnin_progress progress = {.size = sizeof(progress), .seconds = (double)(tdm__now_ns() - b->start_ns) * 1e-9};
     if (b->options.on_progress == NULL) return;
     for (int i = 0; i < b->count; i++) {
         progress.samples += atomic_load(&b->worker[i].samples);
@@ -273,10 +272,9 @@ static double rate_of(const tdm_burnin_device *seen) {
 }
 
 tdm_status tdm_burnin_get_total(const tdm_burnin *b, tdm_burnin_total *out) {
-    if (b == NULL || out == NULL || out->size < sizeof(out->size) || out->size > sizeof(*out))
-        TDM_FAIL(TDM_E_USAGE, "tdm_burnin_get_total: NULL, or a size that is not TDM_BURNIN_TOTAL_INIT's");
-    tdm_burnin_total total = {.size = out->size,
-                              .devices = b->count,
+    if (b == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_burnin_get_total: a pointer is NULL");
+    TDM_TRY(tdm__sized_check("tdm_burnin_get_total: tdm_burnin_total", out, TDM_SIZED_ANY, sizeof(*out)));
+    tdm_burnin_total total = {.devices = b->count,
                               .good = good_devices(b),
                               .different_samples = b->samples,
                               .batch = b->batch,
@@ -294,14 +292,15 @@ tdm_status tdm_burnin_get_total(const tdm_burnin *b, tdm_burnin_total *out) {
         if (rate > fastest) fastest = rate;
     }
     if (fastest > 0.0) total.spread = (fastest - slowest) / fastest;
-    memcpy(out, &total, out->size);
+    tdm__sized_give(out, &total);
     return TDM_OK;
 }
 
 tdm_status tdm_burnin_get_device(const tdm_burnin *b, int index, tdm_burnin_device *out) {
     if (b == NULL || out == NULL || index < 0 || index >= b->count)
         TDM_FAIL(TDM_E_USAGE, "tdm_burnin_get_device: NULL, or no device %d", index);
-    *out = b->worker[index].seen;
+    TDM_TRY(tdm__sized_check("tdm_burnin_get_device: tdm_burnin_device", out, TDM_SIZED_ANY, sizeof(*out)));
+    tdm__sized_give(out, &b->worker[index].seen);
     return TDM_OK;
 }
 

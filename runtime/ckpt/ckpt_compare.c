@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/ckpt/ckpt.h"
 
@@ -133,10 +134,9 @@ static tdm_status compare_files(comparison *c, tdm_checkpoint_part part, const t
 
 tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const char *b, double rtol, double atol,
                                   tdm_checkpoint_difference *out) {
-    if (!a || !b || !out || out->size != sizeof *out || !(rtol >= 0) || !(atol >= 0)) {
-        TDM_FAIL(TDM_E_USAGE, "tdm_checkpoint_compare needs two paths, tolerances of at least 0 and a difference whose "
-                              "size is set");
-    }
+    if (!a || !b || !out || !(rtol >= 0) || !(atol >= 0))
+        TDM_FAIL(TDM_E_USAGE, "tdm_checkpoint_compare needs two paths, tolerances of at least 0 and a difference");
+    TDM_TRY(tdm__sized_check("tdm_checkpoint_compare: tdm_checkpoint_difference", out, sizeof *out, sizeof *out));
     TDM_TRY(tdm__host_take(&host));
     *out = (tdm_checkpoint_difference){.size = sizeof *out, .equal_bits = 1, .within = 1};
     tdm_ckpt *ckpt_a = NULL, *ckpt_b = NULL;

@@ -10,6 +10,7 @@
 
 #include "runtime/base/system/env.h"
 #include "runtime/base/hash.h"
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 #include "runtime/comm/comm.h"
@@ -232,7 +233,7 @@ static void name_job(const variables *vars, tdm_launch_facts *out) {
 
 tdm_status tdm__launch_from(tdm_launch_facts *out, tdm_variable_fn variable, void *user) {
     variables vars = {variable, user};
-    *out = (tdm_launch_facts){.source = TDM_LAUNCH_NONE, .world = 1, .local_world = 1, .fd = -1};
+    *out = (tdm_launch_facts){.size = sizeof(*out), .source = TDM_LAUNCH_NONE, .world = 1, .local_world = 1, .fd = -1};
     const launcher *from = find_launcher(&vars);
     if (from == NULL) return TDM_OK;
     out->source = from->source;
@@ -251,5 +252,6 @@ static const char *from_environment(const char *name, void *user) {
 
 tdm_status tdm_launch_from_env(tdm_launch_facts *out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_launch_from_env: out is NULL");
+    TDM_TRY(tdm__sized_check("tdm_launch_from_env: tdm_launch_facts", out, sizeof(*out), sizeof(*out)));
     return tdm__launch_from(out, from_environment, NULL);
 }

@@ -4,7 +4,7 @@
 #include "runtime/comm/rendezvous.h"
 
 void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {
-    if (facts == NULL) return;
+    if (facts == NULL || facts->size != sizeof(*facts)) return;
     if (why == NULL) why = "no reason was given";
     const bool is_alone = facts->world == 1 && facts->rank <= 0;
     /* What is wrong may be the facts: unless they say otherwise, the ranks are on one host. */

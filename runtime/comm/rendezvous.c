@@ -15,6 +15,7 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/door.h"
 #include "runtime/comm/greeting.h"
@@ -352,6 +353,7 @@ static tdm_status check_facts(const tdm_launch_facts *facts) {
 tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const tdm_host *host, const char *init_method,
                            int64_t timeout_ms, int64_t heartbeat_ms) {
     if (fd == NULL || facts == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_launch_meet: fd or facts is NULL");
+    TDM_TRY(tdm__sized_check("tdm_launch_meet: tdm_launch_facts", facts, sizeof(*facts), sizeof(*facts)));
     TDM_TRY(tdm__host_take(&host));
     *fd = -1;
     if (facts->fd >= 0) {

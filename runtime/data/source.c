@@ -1,6 +1,7 @@
 /* Samples of the embedder's own: in arrays, or from a callback for several samples or for one. */
 #include <string.h>
 
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/transform.h"
@@ -101,11 +102,7 @@ static tdm_status check_arrays(const own_dataset *own) {
 static tdm_status take(tdm_source *to, const tdm_source *from) {
     const size_t oldest = offsetof(tdm_source, input);
     *to = (tdm_source){0};
-    if (from->size < oldest || from->size > sizeof(*to))
-        TDM_FAIL(TDM_E_USAGE, "tdm_source.size is %u, this library knows %zu to %zu; start with TDM_SOURCE_INIT",
-                 from->size, oldest, sizeof(*to));
-    memcpy(to, from, from->size);
-    return TDM_OK;
+    return tdm__sized_take("tdm_source", to, sizeof(*to), from, oldest);
 }
 
 static tdm_status check(const tdm_source *source, const tdm_data_wanted *wanted) {

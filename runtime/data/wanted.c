@@ -1,13 +1,13 @@
 /* What a program wants of data: from the public struct. */
 #include "runtime/data/wanted.h"
 
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 
 tdm_status tdm__data_wanted_from(const tdm_data_use *use, tdm_data_wanted *wanted) {
     *wanted = (tdm_data_wanted){.ignore_index = INT64_MIN};
     if (use == NULL) return TDM_OK;
-    if (use->size < sizeof(*use))
-        TDM_FAIL(TDM_E_USAGE, "tdm_data_use.size must be sizeof(tdm_data_use), %zu, got %u", sizeof(*use), use->size);
+    TDM_TRY(tdm__sized_check("tdm_data_use", use, sizeof(*use), sizeof(*use)));
     if (use->ndim < 0 || use->ndim > TDM_MAX_DIMS)
         TDM_FAIL(TDM_E_USAGE, "tdm_data_use.ndim must be 0 to %d, got %d", TDM_MAX_DIMS, use->ndim);
     wanted->input.ndim = use->ndim;

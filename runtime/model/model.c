@@ -3,17 +3,14 @@
 
 #include <string.h>
 
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 
 /* ---- opening ---- */
 
 static tdm_status take_options(tdm_model_options *to, const tdm_model_options *from) {
-    if (from != NULL && (from->size < sizeof(from->size) || from->size > sizeof(*to)))
-        TDM_FAIL(TDM_E_USAGE,
-                 "tdm_model_open: options.size is %u, this library knows %zu; start with TDM_MODEL_OPTIONS_INIT",
-                 from->size, sizeof(*to));
-    if (from != NULL) memcpy(to, from, from->size);
+    TDM_TRY(tdm__sized_take("tdm_model_open: options", to, sizeof(*to), from, TDM_SIZED_ANY));
     if (to->threads < 1 || to->threads > 1024)
         TDM_FAIL(TDM_E_USAGE, "tdm_model_open: options.threads must be 1 to 1024, got %d", to->threads);
     return tdm__host_take(&to->host);
@@ -118,11 +115,9 @@ void tdm_model_close(tdm_model *model) {
 
 tdm_status tdm_model_get_info(const tdm_model *model, tdm_model_info *out) {
     if (model == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_get_info: a pointer is NULL");
-    if (out->size < sizeof(out->size) || out->size > sizeof(*out))
-        TDM_FAIL(TDM_E_USAGE, "tdm_model_get_info: size is %u; start with TDM_MODEL_INFO_INIT", out->size);
+    TDM_TRY(tdm__sized_check("tdm_model_get_info: tdm_model_info", out, TDM_SIZED_ANY, sizeof(*out)));
     const tdm_shape *input = &model->graph->values[model->graph->input].shape;
-    tdm_model_info info = {.size = out->size,
-                           .input_ndim = input->ndim,
+    tdm_model_info info = {.input_ndim = input->ndim,
                            .input_width = tdm__shape_count(input),
                            .output_width = tdm_graph_output_width(model->graph),
                            .parameters = tdm_graph_param_count(model->graph),
@@ -136,7 +131,7 @@ tdm_status tdm_model_get_info(const tdm_model *model, tdm_model_info *out) {
                            .copied_bytes = model->copied_bytes,
                            .packed_bytes = model->packed_bytes};
     memcpy(info.input, input->dim, (size_t)input->ndim * sizeof(*info.input));
-    memcpy(out, &info, out->size);
+    tdm__sized_give(out, &info);
     return TDM_OK;
 }
 

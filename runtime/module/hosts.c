@@ -7,6 +7,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/hosts/hosts_open.h"
 #include "runtime/module/module.h"
@@ -34,11 +35,8 @@ tdm_status tdm_comm_open_hosts(tdm_comm **out, const tdm_launch_facts *facts, co
         TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_hosts: out, facts or options is NULL");
     *out = NULL;
     tdm_hosts_options given = TDM_HOSTS_OPTIONS_INIT;
-    if (options->size < sizeof(options->size) || options->size > sizeof(given))
-        TDM_FAIL(TDM_E_USAGE,
-                 "tdm_comm_open_hosts: options.size is %u, this library knows %zu; start with TDM_HOSTS_OPTIONS_INIT",
-                 options->size, sizeof(given));
-    memcpy(&given, options, options->size);
+    TDM_TRY(tdm__sized_take("tdm_comm_open_hosts: options", &given, sizeof(given), options, TDM_SIZED_ANY));
+    TDM_TRY(tdm__sized_check("tdm_comm_open_hosts: tdm_launch_facts", facts, sizeof(*facts), sizeof(*facts)));
     TDM_TRY(tdm__host_take(&given.host));
     if (given.backend == NULL || !is_hosts_backend(given.backend))
         TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_hosts: backend must be one of %s, got '%s'", listed + 2,

@@ -3,6 +3,7 @@
  * another, and in what crosses the network. */
 #include <math.h>
 
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/scale/scale.h"
 
@@ -142,6 +143,7 @@ static tdm_status check_link(const tdm_link *link, const char *name) {
 }
 
 tdm_status tdm__scale_check_cluster(const tdm_cluster *cluster, int devices) {
+    TDM_TRY(tdm__sized_check("tdm_cluster", cluster, sizeof(*cluster), sizeof(*cluster)));
     if (devices < 1 || devices > TDM_SCALE_DEVICES_MAX)
         TDM_FAIL(TDM_E_USAGE, "devices must be from 1 to %d, got %d", TDM_SCALE_DEVICES_MAX, devices);
     if (cluster->devices_per_host < 1)

@@ -2,6 +2,7 @@
  * gradient is written; one bucket is reduced at a time, in order; the update waits for all of them. */
 #include <math.h>
 
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/scale/scale.h"
 
@@ -107,12 +108,14 @@ static tdm_status check_work(const tdm_scale_work *work) {
 
 tdm_status tdm_scale_at(const tdm_scale_work *work, const tdm_cluster *cluster, int devices, tdm_scale_point *out) {
     if (work == NULL || cluster == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_scale_at: a pointer is NULL");
+    TDM_TRY(tdm__sized_check("tdm_scale_at: tdm_scale_work", work, sizeof(*work), sizeof(*work)));
+    TDM_TRY(tdm__sized_check("tdm_scale_at: tdm_scale_point", out, sizeof(*out), sizeof(*out)));
     TDM_TRY(tdm__scale_check_cluster(cluster, devices));
     TDM_TRY(check_work(work));
     const tdm_scale_group group = tdm__scale_group(cluster, devices), one = tdm__scale_group(cluster, 1);
     double none = 0;
     const double alone = step_of(&one, work, &none);
-    tdm_scale_point p = {.devices = devices, .hosts = group.hosts};
+    tdm_scale_point p = {.size = sizeof(p), .devices = devices, .hosts = group.hosts};
     p.step = step_of(&group, work, &p.comm);
     p.exposed = p.step - (work->forward + work->backward + work->update) * crowding(&group);
     p.efficiency = p.step > 0 ? alone / p.step : 1;

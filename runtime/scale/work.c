@@ -77,7 +77,7 @@ void tdm__scale_work(const tdm_plan *plan, const tdm_scale_device *device, int64
     const int precision = plan->options.precision, threads = device->is_gpu ? 1 : plan->options.threads;
     const cost_of c = {plan, device, rows, device->flops[precision] * device->share[precision] * threads,
                        device->memory * device->memory_share * threads};
-    *out = (tdm_scale_work){.buckets = bucket};
+    *out = (tdm_scale_work){.size = sizeof(*out), .buckets = bucket};
     for (int i = 0; i < plan->step_count; i++) {
         const tdm_plan_step *step = &plan->steps[i];
         double *phase = i <= plan->forward_steps ? &out->forward : &out->backward;

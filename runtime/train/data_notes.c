@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/data/classes.h"
 #include "runtime/data/tables/features.h"
@@ -92,15 +93,14 @@ const char *tdm_run_class_name(const tdm_run *run, int64_t index) {
 
 tdm_status tdm_run_target(const tdm_run *run, tdm_target *out) {
     if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_target: a pointer is NULL");
-    if (out->size < sizeof(*out))
-        TDM_FAIL(TDM_E_USAGE, "tdm_target.size must be sizeof(tdm_target), %zu, got %u", sizeof(*out), out->size);
-    *out = (tdm_target){.size = out->size, .stdev = 1.0};
-    if (run->features == NULL) return TDM_OK;
-    const tdm_feature *target = &run->features->target;
-    out->name = target->name;
-    out->mean = target->mean;
-    out->stdev = target->stdev;
-    for (int i = 0; i < 2 && target->values.count == 2; i++) out->value[i] = target->values.name[i];
+    TDM_TRY(tdm__sized_check("tdm_run_target: tdm_target", out, TDM_SIZED_ANY, sizeof(*out)));
+    tdm_target full = {.stdev = 1.0};
+    if (run->features != NULL) {
+        const tdm_feature *target = &run->features->target;
+        full = (tdm_target){.name = target->name, .mean = target->mean, .stdev = target->stdev};
+        for (int i = 0; i < 2 && target->values.count == 2; i++) full.value[i] = target->values.name[i];
+    }
+    tdm__sized_give(out, &full);
     return TDM_OK;
 }
 
@@ -130,17 +130,15 @@ int64_t tdm_run_unseen_count(const tdm_run *run) {
 
 tdm_status tdm_run_unseen(const tdm_run *run, int64_t which, tdm_unseen_category *out) {
     if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_unseen: a pointer is NULL");
-    if (out->size < sizeof(*out))
-        TDM_FAIL(TDM_E_USAGE, "tdm_unseen_category.size must be sizeof(tdm_unseen_category), %zu, got %u", sizeof(*out),
-                 out->size);
+    TDM_TRY(tdm__sized_check("tdm_run_unseen: tdm_unseen_category", out, TDM_SIZED_ANY, sizeof(*out)));
     if (which < 0 || which >= tdm_run_unseen_count(run))
         TDM_FAIL(TDM_E_USAGE, "tdm_run_unseen: %lld is not in [0, %lld)", (long long)which,
                  (long long)tdm_run_unseen_count(run));
     const tdm_unseen_cell *cell = &run->eval->unseen[which];
-    *out = (tdm_unseen_category){.size = out->size,
-                                 .sample = cell->index,
-                                 .input = cell->place,
-                                 .column = run->eval->features->item[cell->place].name,
-                                 .value = cell->value};
+    const tdm_unseen_category full = {.sample = cell->index,
+                                      .input = cell->place,
+                                      .column = run->eval->features->item[cell->place].name,
+                                      .value = cell->value};
+    tdm__sized_give(out, &full);
     return TDM_OK;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/prepared.h"
 #include "runtime/train/evaluate/details.h"
@@ -31,24 +32,26 @@ tdm_status tdm__run_trains(const tdm_run *run, const char *what) {
 
 tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
     if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_get_state: a pointer is NULL");
+    TDM_TRY(tdm__sized_check("tdm_run_get_state: tdm_run_state", out, TDM_SIZED_ANY, sizeof(*out)));
     TDM_TRY(tdm__run_idle(run, "tdm_run_get_state"));
-    *out = (tdm_run_state){.step = run->step,
-                           .steps_total = run->steps_total,
-                           .epoch = run->epoch,
-                           .steps_per_epoch = run->steps_per_epoch,
-                           .samples = run->samples,
-                           .lr = tdm__run_lr(run, -1),
-                           .loss = run->last_loss,
-                           .replicas = run->replicas,
-                           .per_device = run->per_device,
-                           .global_batch = run->per_device * run->replicas,
-                           .params = tdm_graph_param_count(run->graph),
-                           .has_ended = run->end_reason != NULL,
-                           .best_step = run->best.step,
-                           .best_score = run->best.step > 0 ? run->best.score : NAN};
+    tdm_run_state full = {.step = run->step,
+                          .steps_total = run->steps_total,
+                          .epoch = run->epoch,
+                          .steps_per_epoch = run->steps_per_epoch,
+                          .samples = run->samples,
+                          .lr = tdm__run_lr(run, -1),
+                          .loss = run->last_loss,
+                          .replicas = run->replicas,
+                          .per_device = run->per_device,
+                          .global_batch = run->per_device * run->replicas,
+                          .params = tdm_graph_param_count(run->graph),
+                          .has_ended = run->end_reason != NULL,
+                          .best_step = run->best.step,
+                          .best_score = run->best.step > 0 ? run->best.score : NAN};
     tdm_hash128 hash;
     TDM_TRY(tdm__params_hash(run, &hash));
-    tdm__hash_print(out->params_xxh3, hash);
+    tdm__hash_print(full.params_xxh3, hash);
+    tdm__sized_give(out, &full);
     return TDM_OK;
 }
 
@@ -114,13 +117,15 @@ static tdm_status describe(const tdm_run *run, const char *function, int first, 
     if (index < 0 || index >= end - first)
         TDM_FAIL(TDM_E_USAGE, "%s: index %d is not in [0, %d)", function, index, end - first);
     const tdm_named *named = &run->tensors[first + index];
-    *out = (tdm_tensor_info){.name = named->name,
-                             .ndim = named->shape->ndim,
-                             .count = named->count,
-                             .bytes = named->bytes,
-                             .is_buffer = named->arena == TDM_ARENA_BUFFER,
-                             .is_int64 = named->is_counter};
-    memcpy(out->dim, named->shape->dim, (size_t)named->shape->ndim * sizeof(int64_t));
+    TDM_TRY(tdm__sized_check("tdm_tensor_info", out, TDM_SIZED_ANY, sizeof(*out)));
+    tdm_tensor_info full = {.name = named->name,
+                            .ndim = named->shape->ndim,
+                            .count = named->count,
+                            .bytes = named->bytes,
+                            .is_buffer = named->arena == TDM_ARENA_BUFFER,
+                            .is_int64 = named->is_counter};
+    memcpy(full.dim, named->shape->dim, (size_t)named->shape->ndim * sizeof(int64_t));
+    tdm__sized_give(out, &full);
     return TDM_OK;
 }
 

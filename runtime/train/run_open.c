@@ -6,6 +6,7 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/isa.h"
 #include "runtime/base/log.h"
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 #include "runtime/data/transforms/mixing.h"
@@ -293,12 +294,7 @@ static tdm_status open_parts(tdm_run *run) {
 
 /* A program built with an older header passes a shorter struct; the other members keep their defaults. */
 static tdm_status take_options(tdm_run_options *to, const tdm_run_options *from) {
-    if (from == NULL) return TDM_OK;
-    if (from->size < sizeof(from->size) || from->size > sizeof(*to))
-        TDM_FAIL(TDM_E_USAGE,
-                 "tdm_run_open: options.size is %u, this library knows %zu; start with TDM_RUN_OPTIONS_INIT",
-                 from->size, sizeof(*to));
-    memcpy(to, from, from->size);
+    TDM_TRY(tdm__sized_take("tdm_run_open: options", to, sizeof(*to), from, TDM_SIZED_ANY));
     if (to->comm != NULL) {
         to->rank = tdm_comm_rank(to->comm);
         to->world = tdm_comm_world(to->comm);

@@ -10,9 +10,8 @@
 #include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
-enum {
-    WARMUP_STEPS = 5
-}; /* steps left out of the summary's speed: memory is used for the first time and kernels are prepared */
+/* Steps left out of the summary's speed: memory is used for the first time and kernels are prepared. */
+enum { WARMUP_STEPS = 5 };
 
 /* ---- events ---- */
 
@@ -20,7 +19,8 @@ static void send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result 
     if (run->options.on_event == NULL) return;
     tdm_times none;
     tdm__times_init(&none, 0);
-    tdm_event event = {.kind = kind,
+    tdm_event event = {.size = sizeof(event),
+                       .kind = kind,
                        .step = run->step,
                        .steps_total = run->steps_total,
                        .epoch = run->epoch,

@@ -57,7 +57,7 @@ void api_job(tdm_job *job) {
 
 void api_train(const tdm_job *job, const tdm_graph *graph, char hash[40]) {
     tdm_run *run = NULL;
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     must(tdm_run_open(&run, job, graph, NULL));
     must(tdm_run_train(run));
     must(tdm_run_get_state(run, &state));

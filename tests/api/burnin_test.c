@@ -63,7 +63,7 @@ TEST(counts_and_times) {
         CHECK(w.calls > 0 && total.spread >= 0.0 && total.spread < 1.0);
         double longest = 0.0;
         for (int i = 0; i < devices; i++) {
-            tdm_burnin_device d;
+            tdm_burnin_device d = TDM_BURNIN_DEVICE_INIT;
             CHECK_OK(tdm_burnin_get_device(burnin, i, &d));
             CHECK_INT(d.verdict, TDM_BURNIN_GOOD);
             CHECK_INT(d.batches, 30);

@@ -268,7 +268,7 @@ TEST(buffers_grow_and_are_used_again) {
 /* Adam after one step: exp_avg = (1 - beta1) g, exp_avg_sq = (1 - beta2) g * g. */
 TEST(state_of_the_optimizer_has_torch_names) {
     float average[4 * 2 * 9], square[4 * 2 * 9], one[3];
-    tdm_tensor_info info;
+    tdm_tensor_info info = TDM_TENSOR_INFO_INIT;
     tdm_run *run = open_run(0);
     const size_t bytes = sizeof(average);
     CHECK_INT(tdm_run_optimizer_count(run), 12); /* two states of conv, bn and fc: weight and bias */
@@ -328,7 +328,7 @@ TEST(state_of_an_optimizer_without_any) {
 /* ---- runs that never are files ---- */
 
 static void hash_of(tdm_run *run, char hash[40]) {
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(run, &state));
     memcpy(hash, state.params_xxh3, sizeof(state.params_xxh3));
 }
@@ -360,7 +360,7 @@ TEST(runs_go_on_from_memory) {
     CHECK_TEXT(tdm_run_property(run, "site"), "Ulm");
     hash_of(run, now);
     CHECK_TEXT(now, at_three);
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(run, &state));
     CHECK_INT(state.step, 3);
     check_end(run, whole);

@@ -25,7 +25,7 @@ static tdm_status use(tdm_run *run, const char *folder) {
     double loss, accuracy;
     float x[72] = {0}, y[3];
     char *text = NULL;
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     tdm_status status = tdm_run_step(run, 1);
     if (status == TDM_OK) status = tdm_run_evaluate(run, &loss, &accuracy);
     if (status == TDM_OK) status = tdm_run_predict(run, x, 1, y);

@@ -38,6 +38,10 @@ TEST(status_and_host) {
     CHECK(tdm_text_nearest("word", NULL, 1) == NULL);
     CHECK(tdm_error_last() != NULL && tdm_error_message() != NULL);
     CHECK_TEXT(tdm_version(), TDM_VERSION);
+    int major, minor, patch;
+    CHECK_INT(sscanf(tdm_version(), "%d.%d.%d", &major, &minor, &patch), 3);
+    CHECK_INT(tdm_version_number(), TDM_VERSION_NUMBER);
+    CHECK_INT(tdm_version_number(), 10000 * major + 100 * minor + patch);
     tdm_free(NULL);
     CHECK(tdm_host_default()->size == sizeof(tdm_host));
 }
@@ -219,11 +223,11 @@ static void predict_misuse(const float *x, float *y) {
 }
 
 TEST(running) {
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     double loss, accuracy;
     float x[72] = {0}, y[3];
     int64_t label;
-    tdm_tensor_info info;
+    tdm_tensor_info info = TDM_TENSOR_INFO_INIT;
     char *text = NULL;
     MISUSE(tdm_run_train(NULL));
     MISUSE(tdm_run_step(NULL, 1));
@@ -369,9 +373,9 @@ TEST(scale) {
     char *text = NULL;
     tdm_link link;
     double seconds[4];
-    const tdm_cluster cluster = {0};
-    const tdm_scale_work work = {0};
-    tdm_scale_point point;
+    const tdm_cluster cluster = {.size = sizeof(cluster)};
+    const tdm_scale_work work = {.size = sizeof(work)};
+    tdm_scale_point point = {.size = sizeof(point)};
     MISUSE(tdm_link_parse(NULL, &link));
     MISUSE(tdm_link_parse("25Gb,20us", NULL));
     MISUSE(tdm_scale_times_parse(NULL, seconds));
@@ -527,7 +531,7 @@ TEST(launching) {
     int fd = -1;
     tdm_comm *comm;
     tdm_hosts_options between = TDM_HOSTS_OPTIONS_INIT;
-    tdm_launch_facts facts = {.world = 2, .local_world = 2, .fd = -1};
+    tdm_launch_facts facts = {.size = sizeof(facts), .world = 2, .local_world = 2, .fd = -1};
     MISUSE(tdm_launch_create(NULL, 2));
     MISUSE(tdm_launch_create(&fd, 0));
     MISUSE(tdm_launch_create(&fd, 100000));
@@ -561,7 +565,7 @@ TEST(burn_in) {
     tdm_burnin *burnin = NULL;
     tdm_burnin_options options = {.size = 1000};
     tdm_burnin_total total = {.size = 1000};
-    tdm_burnin_device device;
+    tdm_burnin_device device = TDM_BURNIN_DEVICE_INIT;
     tdm_job predicts = job;
     tdm_job_predicts(&predicts);
     CHECK_INT(predicts.parallel.device_ids.count, 1);

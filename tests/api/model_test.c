@@ -137,7 +137,7 @@ TEST(one_graph_serves_many_runs) {
         CHECK_OK(tdm_run_step(one, 1));
         CHECK_OK(tdm_run_step(two, 1));
     }
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(one, &state));
     memcpy(again, state.params_xxh3, 40);
     CHECK_OK(tdm_run_get_state(two, &state));

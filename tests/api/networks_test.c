@@ -42,7 +42,7 @@ static unsigned long params_crc(tdm_run *run) {
     int count = 0;
     unsigned long crc = 0;
     for (int i = 0; i < tdm_run_tensor_count(run); i++) {
-        tdm_tensor_info info;
+        tdm_tensor_info info = TDM_TENSOR_INFO_INIT;
         CHECK_OK(tdm_run_tensor(run, i, &info));
         if (info.is_buffer || count == 400) continue;
         snprintf(list[count].name, sizeof(list[count].name), "%s", info.name);

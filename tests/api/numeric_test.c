@@ -232,7 +232,7 @@ TEST(a_step_without_labels_goes_on) {
     char hash[2][40];
     for (int steps = 2; steps <= 3; steps++) {
         watched w;
-        tdm_run_state state;
+        tdm_run_state state = TDM_RUN_STATE_INIT;
         begin(&w);
         w.s.ignored_from = 8, w.s.ignored_to = 12; /* step 3 */
         w.job.train.steps = steps;

@@ -60,7 +60,7 @@ TEST(job_of_another_size_is_refused) {
     api_job(&job);
     job.size--;
     CHECK_STATUS(open_and_close(&job, NULL), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "tdm_job_init");
+    CHECK_HAS(tdm_error_message(), "its INIT macro or function");
     CHECK_STATUS(tdm_job_check(&job), TDM_E_USAGE);
     char *text = NULL;
     CHECK_STATUS(tdm_plan_print(&job, graph, 0, &text), TDM_E_USAGE);

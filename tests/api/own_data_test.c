@@ -110,7 +110,7 @@ static tdm_status open_run(tdm_run **out, const tdm_job *job, const tdm_graph *g
 static double train_and_evaluate(const tdm_job *job, tdm_source source, char hash[40]) {
     tdm_graph *graph = api_linear_graph(WIDTH);
     tdm_run *run = NULL;
-    tdm_run_state state = {0};
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     double loss = 0, accuracy;
     CHECK_OK(open_run(&run, job, graph, source));
     CHECK_OK(tdm_run_train(run));
@@ -172,7 +172,7 @@ TEST(a_failed_read_is_repeated) {
             tdm_job job;
             tdm_graph *graph = api_linear_graph(WIDTH);
             tdm_run *run = NULL;
-            tdm_run_state state = {0};
+            tdm_run_state state = TDM_RUN_STATE_INIT;
             double loss = 0, accuracy;
             own_job(&job);
             job.data.workers = workers;
@@ -254,8 +254,8 @@ static void refused(const tdm_source *source, tdm_status wanted, const char *why
 TEST(what_is_refused) {
     program *p = new_program(TDM_INPUT_FLOATS, 1);
     tdm_source good = source_of(p, ARRAYS);
-    REFUSED(size, 4, "TDM_SOURCE_INIT");
-    REFUSED(size, sizeof(good) + 8, "TDM_SOURCE_INIT");
+    REFUSED(size, 4, "INIT macro");
+    REFUSED(size, sizeof(good) + 8, "INIT macro");
     REFUSED(count, 0, "at least 1, got 0");
     REFUSED(count, INT64_MAX, "no array has");
     REFUSED(has_labels, 0, "the loss needs class labels");

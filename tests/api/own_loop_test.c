@@ -22,7 +22,7 @@ static tdm_run *open_run(const tdm_job *job, const tdm_run_options *options) {
 }
 
 static double lr_of(tdm_run *run) {
-    tdm_run_state state = {0};
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(run, &state));
     return state.lr;
 }
@@ -30,7 +30,7 @@ static double lr_of(tdm_run *run) {
 /* ---- learning rates ---- */
 
 static void hash_of(tdm_run *run, char out[40]) {
-    tdm_run_state state = {0};
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(run, &state));
     memcpy(out, state.params_xxh3, sizeof(state.params_xxh3));
 }

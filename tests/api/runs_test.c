@@ -106,7 +106,7 @@ TEST(batches_too_small_for_a_layer) {
 TEST(steps_are_the_steps_of_training) {
     tdm_job job;
     tdm_run *run = NULL;
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     char whole[40];
     api_job(&job);
     api_train(&job, graph, whole);
@@ -215,14 +215,14 @@ TEST(tensors_have_torch_names_and_can_be_written) {
     REQUIRE_OK(tdm_run_open(&run, &job, graph, NULL));
     REQUIRE(tdm_run_tensor_count(run) == 9);
     for (int i = 0; i < 9; i++) {
-        tdm_tensor_info info;
+        tdm_tensor_info info = TDM_TENSOR_INFO_INIT;
         REQUIRE_OK(tdm_run_tensor(run, i, &info));
         CHECK_TEXT(info.name, names[i]);
         CHECK_INT(info.is_buffer, i >= 6);
         CHECK_INT(info.is_int64, i == 8);
         CHECK_INT(info.bytes, info.count * (info.is_int64 ? 8 : 4));
     }
-    tdm_tensor_info info;
+    tdm_tensor_info info = TDM_TENSOR_INFO_INIT;
     CHECK_OK(tdm_run_tensor(run, 4, &info));
     CHECK(info.ndim == 2 && info.dim[0] == 3 && info.dim[1] == 36 && info.count == 108);
     float weight[108] = {0}, bias[3] = {1, 2, 4}, got[3], x[5 * 72], y[5][3];
@@ -243,7 +243,7 @@ TEST(tensors_have_torch_names_and_can_be_written) {
 /* ---- saving and loading ---- */
 
 static void hash_of(tdm_run *run, char out[40]) {
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(run, &state));
     memcpy(out, state.params_xxh3, 40);
 }
@@ -283,7 +283,7 @@ TEST(loading_brings_everything_back) {
     CHECK_OK(tdm_run_load(other, file)); /* weights alone */
     hash_of(other, now);
     CHECK_TEXT(now, at_three);
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(other, &state));
     CHECK_INT(state.step, 0);
     tdm_run_close(other);

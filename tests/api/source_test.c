@@ -38,7 +38,7 @@ static tdm_status train_graph(tdm_graph *graph, const tdm_source *train, const t
                               double *loss, char hash[40]) {
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     tdm_run *run = NULL;
-    tdm_run_state state = {0};
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     double accuracy = 0;
     options.train = train, options.eval = eval;
     tdm_status status = tdm_run_open(&run, job, graph, &options);

@@ -43,7 +43,7 @@ static tdm_status open_watched(tdm_run **run, const tdm_job *job, watch *w) {
 TEST(callback_stops_after_its_step) {
     tdm_job job;
     tdm_run *run = NULL;
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     char whole[40];
     watch w = {.stop_at = 2};
     api_job(&job);
@@ -80,7 +80,7 @@ TEST(stop_with_a_run_directory_saves) {
     CHECK(w.checkpoints == 1 && stat(w.path, &info) == 0);
     job.checkpoint.resume = "auto"; /* another process would do the same */
     REQUIRE_OK(tdm_run_open(&run, &job, graph, NULL));
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(run, &state));
     CHECK_INT(state.step, 3);
     CHECK_OK(tdm_run_train(run));
@@ -93,7 +93,7 @@ TEST(stop_with_a_run_directory_saves) {
 TEST(request_before_training_stops_before_a_step) {
     tdm_job job;
     tdm_run *run = NULL;
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     api_job(&job);
     REQUIRE_OK(tdm_run_open(&run, &job, graph, NULL));
     tdm_run_request_stop(run);
@@ -161,7 +161,7 @@ TEST(signal_handler_stops_it) {
     CHECK_STATUS(tdm_run_train(long_run), TDM_E_STOPPED);
     ualarm(0, 0);
     sigaction(SIGALRM, &before, NULL);
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(long_run, &state));
     CHECK(state.step >= 1);
     tdm_run_close(long_run);

@@ -89,7 +89,7 @@ TEST(numbers_out_of_range) {
         {"per_device", "9007199254740992", "replicas", "2147483647", NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        tdm_run_state state;
+        tdm_run_state state = TDM_RUN_STATE_INIT;
         tdm_job job;
         set_job(&job);
         tdm_status status = resume_forged(&job, "10", rows[i], &state);
@@ -101,7 +101,7 @@ TEST(numbers_out_of_range) {
 /* What the file may hold, and the checkpoints of the steps to come could not. */
 TEST(numbers_to_go_on_from) {
     static const char *const rows[] = {"samples", "9007199254740990", NULL};
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     tdm_job job;
     set_job(&job);
     CHECK_STATUS(resume_forged(&job, "10", rows, &state), TDM_E_CHECKPOINT);
@@ -127,7 +127,7 @@ TEST(numbers_that_do_not_fit) {
         {{"per_device", "0"}, "'replicas' 1 and 'per_device' 0 must be at least 1"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        tdm_run_state state;
+        tdm_run_state state = TDM_RUN_STATE_INIT;
         tdm_job job;
         set_job(&job);
         CHECK_STATUS(resume_forged(&job, "10", rows[i].keys, &state), TDM_E_CHECKPOINT);
@@ -137,7 +137,7 @@ TEST(numbers_that_do_not_fit) {
 
 TEST(a_step_beyond_the_job) {
     static const char *const none[] = {NULL}, *const many[] = {"samples", "1000000000000", NULL};
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     tdm_job job;
     set_job(&job);
     CHECK_STATUS(resume_forged(&job, "1000000000000", many, &state), TDM_E_CHECKPOINT);
@@ -153,7 +153,7 @@ TEST(a_step_beyond_the_job) {
 /* An epoch that the job does not have: there is nothing left to do. */
 TEST(an_epoch_beyond_the_job) {
     static const char *const rows[] = {"epoch", "10", NULL};
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     tdm_job job;
     set_job(&job);
     CHECK_OK(resume_forged(&job, "10", rows, &state));

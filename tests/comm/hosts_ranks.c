@@ -20,7 +20,8 @@ static void run_hosts_child(rank_context *context, const char *folder, int64_t t
     char place[256];
     tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
     const int locals = context->world % HOSTS_LOCALS == 0 ? HOSTS_LOCALS : 1;
-    const tdm_launch_facts facts = {.source = TDM_LAUNCH_TORCHRUN,
+    const tdm_launch_facts facts = {.size = sizeof(facts),
+                                    .source = TDM_LAUNCH_TORCHRUN,
                                     .rank = context->rank,
                                     .world = context->world,
                                     .local_rank = context->rank % locals,

@@ -48,7 +48,8 @@ typedef struct outcome {
 static void attend(const party *p, int rank, outcome *out) {
     char place[128];
     tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
-    tdm_launch_facts facts = {.source = TDM_LAUNCH_TORCHRUN,
+    tdm_launch_facts facts = {.size = sizeof(facts),
+                              .source = TDM_LAUNCH_TORCHRUN,
                               .rank = rank,
                               .world = p->claims_world[rank] != 0 ? p->claims_world[rank] : p->world,
                               .local_world = 1,

@@ -26,7 +26,7 @@ static tdm_status read_facts(tdm_launch_facts *out, const char *const *variables
     } while (0)
 
 TEST(each_launcher) {
-    tdm_launch_facts facts;
+    tdm_launch_facts facts = TDM_LAUNCH_FACTS_INIT;
     CHECK_OK(FACTS("HOME=/root"));
     CHECK_FACTS(TDM_LAUNCH_NONE, 0, 1, 0, 1);
     CHECK_INT(facts.fd, -1);
@@ -56,7 +56,7 @@ TEST(each_launcher) {
 }
 
 TEST(slurm) {
-    tdm_launch_facts facts;
+    tdm_launch_facts facts = TDM_LAUNCH_FACTS_INIT;
     /* The shell of a batch script or of salloc is no step with peers. */
     CHECK_OK(FACTS("SLURM_PROCID=0", "SLURM_NTASKS=4", "SLURM_JOB_ID=7"));
     CHECK_FACTS(TDM_LAUNCH_NONE, 0, 1, 0, 1);
@@ -92,7 +92,7 @@ TEST(slurm) {
 }
 
 TEST(contradictions) {
-    tdm_launch_facts facts;
+    tdm_launch_facts facts = TDM_LAUNCH_FACTS_INIT;
     CHECK_STATUS(FACTS("RANK=4", "WORLD_SIZE=4", "LOCAL_RANK=0"), TDM_E_USAGE);
     CHECK_TEXT(tdm_error_message(), "environment variables contradict each other: RANK is 4, but WORLD_SIZE is 4");
     CHECK_FACTS(TDM_LAUNCH_TORCHRUN, 4, 4, 0, -1); /* for tdm_launch_fail */

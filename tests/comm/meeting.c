@@ -10,7 +10,8 @@
 #include "runtime/base/hash.h"
 
 tdm_launch_facts meeting_facts(int rank, int world, const char *job) {
-    tdm_launch_facts facts = {TDM_LAUNCH_TORCHRUN, rank, world, rank, world, -1, "localhost", 29500, "", 0};
+    tdm_launch_facts facts = {
+        sizeof(facts), TDM_LAUNCH_TORCHRUN, rank, world, rank, world, -1, "localhost", 29500, "", 0};
     snprintf(facts.job, sizeof(facts.job), "%s-%ld", job, (long)getppid());
     return facts;
 }

@@ -6,7 +6,7 @@
 static tdm_comm *all; /* of all processes; opened by the first test */
 
 static void open_all(int64_t timeout_ms) {
-    tdm_launch_facts facts;
+    tdm_launch_facts facts = TDM_LAUNCH_FACTS_INIT;
     tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
     REQUIRE_OK(tdm_launch_from_env(&facts));
     REQUIRE(facts.source == TDM_LAUNCH_OPENMPI && facts.world >= 9);

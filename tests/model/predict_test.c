@@ -25,7 +25,7 @@ static void must(bool good) {
 /* A run of the job whose checkpoint is in *path. */
 static tdm_run *train(const tdm_job *job, const tdm_graph *graph, char path[300]) {
     tdm_run *run = NULL;
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     must(tdm_run_open(&run, job, graph, NULL) == TDM_OK);
     must(tdm_run_train(run) == TDM_OK);
     must(tdm_run_save(run, folder) == TDM_OK);

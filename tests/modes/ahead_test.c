@@ -57,7 +57,7 @@ static tdm_status open_run(watcher *w, const tdm_job *job, const tdm_graph *grap
 }
 
 static void read_params(tdm_run *run, char text[40]) {
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(run, &state));
     memcpy(text, state.params_xxh3, sizeof(state.params_xxh3));
 }

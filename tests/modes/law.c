@@ -140,7 +140,7 @@ static int collect(const tdm_event *event, void *user) {
 static void read_buffers(tdm_run *run, law_result *result) {
     int at = 0;
     for (int i = 0; i < tdm_run_tensor_count(run); i++) {
-        tdm_tensor_info info;
+        tdm_tensor_info info = TDM_TENSOR_INFO_INIT;
         must(tdm_run_tensor(run, i, &info));
         if (!info.is_buffer || info.is_int64 || at + info.count > 64) continue;
         must(tdm_run_read(run, info.name, result->buffers + at, info.bytes));
@@ -171,7 +171,7 @@ static void run_here(const task *t, int rank, int world, int fd, law_result *res
     else if (result->status == TDM_OK)
         result->status = tdm_run_train(run);
     if (result->status == TDM_OK) {
-        tdm_run_state state;
+        tdm_run_state state = TDM_RUN_STATE_INIT;
         must(tdm_run_get_state(run, &state));
         memcpy(result->params, state.params_xxh3, sizeof(result->params));
         read_buffers(run, result);

@@ -46,7 +46,7 @@ static void move_state(tdm_run *run, FILE *file, bool in) {
 
 static void take_steps(tdm_run *run, FILE *states, FILE *results) {
     for (int64_t step = 0; step < run->steps_total; step++) {
-        tdm_run_state now;
+        tdm_run_state now = TDM_RUN_STATE_INIT;
         move_state(run, states, true);
         must(tdm_run_step(run, 1));
         must(tdm_run_get_state(run, &now));

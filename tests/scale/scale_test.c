@@ -13,7 +13,8 @@ static bool is_near(double got, double want) {
 /* Hosts of one GPU each, 1 GB/s, nothing else takes time. */
 static tdm_cluster plain_cluster(void) {
     const tdm_link link = {1e9, 0, 0};
-    return (tdm_cluster){.devices_per_host = 1, .local = link, .between = link, .is_gpu = true};
+    return (tdm_cluster){
+        .size = sizeof(tdm_cluster), .devices_per_host = 1, .local = link, .between = link, .is_gpu = true};
 }
 
 static double time_of(const tdm_cluster *cluster, int devices, double bytes) {
@@ -23,7 +24,7 @@ static double time_of(const tdm_cluster *cluster, int devices, double bytes) {
 }
 
 static tdm_scale_point at(const tdm_scale_work *work, const tdm_cluster *cluster, int devices) {
-    tdm_scale_point point = {0};
+    tdm_scale_point point = {.size = sizeof(point)};
     CHECK_OK(tdm_scale_at(work, cluster, devices, &point));
     return point;
 }
@@ -81,8 +82,13 @@ TEST(segments_share_a_connection) {
 
 TEST(one_device_and_infinite_rates) {
     const tdm_scale_bucket bucket[] = {{1e9, 0.5}, {1e9, 1}};
-    const tdm_scale_work work = {
-        .forward = 1, .backward = 2, .update = 0.5, .samples = 8, .buckets = bucket, .bucket_count = 2};
+    const tdm_scale_work work = {.size = sizeof(work),
+                                 .forward = 1,
+                                 .backward = 2,
+                                 .update = 0.5,
+                                 .samples = 8,
+                                 .buckets = bucket,
+                                 .bucket_count = 2};
     tdm_cluster c = plain_cluster();
     const tdm_scale_point one = at(&work, &c, 1);
     NEAR(one.step, 3.5);
@@ -111,8 +117,12 @@ TEST(exposed_communication) {
     };
     tdm_cluster c = plain_cluster();
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const tdm_scale_work work = {
-            .forward = 1, .backward = 2, .samples = 1, .buckets = rows[i].bucket, .bucket_count = 2};
+        const tdm_scale_work work = {.size = sizeof(work),
+                                     .forward = 1,
+                                     .backward = 2,
+                                     .samples = 1,
+                                     .buckets = rows[i].bucket,
+                                     .bucket_count = 2};
         const tdm_scale_point p = at(&work, &c, 2);
         NEAR(p.exposed, rows[i].exposed);
         NEAR(p.step, 3 + rows[i].exposed);
@@ -123,9 +133,14 @@ TEST(exposed_communication) {
 /* A processor that copies cannot compute: without a spare core nothing is hidden but the time on the wire. */
 TEST(processors_that_communicate) {
     const tdm_scale_bucket bucket[] = {{1e9, 0}, {1e9, 0}};
-    const tdm_scale_work work = {.backward = 4, .samples = 1, .buckets = bucket, .bucket_count = 2};
-    tdm_cluster c = {
-        .devices_per_host = 2, .local = {INFINITY, 0, 1e-9}, .between = {INFINITY, 0, 0}, .threads = 1, .cores = 2};
+    const tdm_scale_work work = {
+        .size = sizeof(work), .backward = 4, .samples = 1, .buckets = bucket, .bucket_count = 2};
+    tdm_cluster c = {.size = sizeof(c),
+                     .devices_per_host = 2,
+                     .local = {INFINITY, 0, 1e-9},
+                     .between = {INFINITY, 0, 0},
+                     .threads = 1,
+                     .cores = 2};
     NEAR(at(&work, &c, 2).step, 6);
     c.cores = 4;
     NEAR(at(&work, &c, 2).step, 4);
@@ -139,9 +154,13 @@ TEST(processors_that_communicate) {
 }
 
 TEST(more_threads_than_cores) {
-    const tdm_scale_work work = {.forward = 1, .backward = 2, .update = 1, .samples = 1};
-    tdm_cluster c = {
-        .devices_per_host = 4, .local = {INFINITY, 0, 0}, .between = {INFINITY, 0, 0}, .threads = 1, .cores = 2};
+    const tdm_scale_work work = {.size = sizeof(work), .forward = 1, .backward = 2, .update = 1, .samples = 1};
+    tdm_cluster c = {.size = sizeof(c),
+                     .devices_per_host = 4,
+                     .local = {INFINITY, 0, 0},
+                     .between = {INFINITY, 0, 0},
+                     .threads = 1,
+                     .cores = 2};
     NEAR(at(&work, &c, 2).step, 4);
     NEAR(at(&work, &c, 4).step, 8);
     NEAR(at(&work, &c, 4).efficiency, 0.5);
@@ -149,7 +168,7 @@ TEST(more_threads_than_cores) {
 
 /* The expected largest of n normal numbers: 0.564, 1.029, 2.51 of 2, 4 and 100. */
 TEST(the_slowest_device) {
-    const tdm_scale_work work = {.forward = 1, .jitter = 0.1, .samples = 1};
+    const tdm_scale_work work = {.size = sizeof(work), .forward = 1, .jitter = 0.1, .samples = 1};
     const tdm_cluster c = plain_cluster();
     NEAR(at(&work, &c, 1).step, 1);
     CHECK(fabs(at(&work, &c, 2).step - 1.0564) < 0.003);
@@ -223,8 +242,8 @@ TEST(what_is_refused) {
     const tdm_scale_bucket falls[] = {{1, 0.5}, {1, 0.4}}, late[] = {{1, 1.5}};
     const tdm_cluster good = plain_cluster();
     tdm_cluster c = good;
-    tdm_scale_work work = {.forward = 1, .samples = 1};
-    tdm_scale_point p;
+    tdm_scale_work work = {.size = sizeof(work), .forward = 1, .samples = 1};
+    tdm_scale_point p = {.size = sizeof(p)};
     double seconds;
 #define REFUSED(call, text)          \
     CHECK_STATUS(call, TDM_E_USAGE); \
@@ -245,9 +264,9 @@ TEST(what_is_refused) {
     REFUSED(tdm_all_reduce_time(&good, 2, -1, &seconds), "bytes");
     work.backward = INFINITY;
     REFUSED(tdm_scale_at(&work, &good, 1, &p), "backward must be");
-    work = (tdm_scale_work){.buckets = falls, .bucket_count = 2};
+    work = (tdm_scale_work){.size = sizeof(work), .buckets = falls, .bucket_count = 2};
     REFUSED(tdm_scale_at(&work, &good, 1, &p), "buckets[1].ready");
-    work = (tdm_scale_work){.buckets = late, .bucket_count = 1};
+    work = (tdm_scale_work){.size = sizeof(work), .buckets = late, .bucket_count = 1};
     REFUSED(tdm_scale_at(&work, &good, 1, &p), "buckets[0].ready");
 }
 

@@ -236,7 +236,7 @@ int bench_comm(tool *t) {
                     .warmup = 5,
                     .plain = args_flag(t, "--plain") != NULL,
                     .json = args_flag(t, "--json") != NULL};
-    tdm_launch_facts facts;
+    tdm_launch_facts facts = TDM_LAUNCH_FACTS_INIT;
     int64_t ranks = 2;
     if (t->word_count > 1) return args_wrong(t, "`bench %s` takes no CONFIG, got `%s`", t->word[0], t->word[1]);
     if (!args_choice(t, "--backend", &r.backend) || !args_int(t, "--ranks", 1, &ranks) ||

@@ -99,7 +99,7 @@ static json_t *kernels(tdm_run *run) {
 
 static int measure(session *s, int64_t iterations, int64_t warmup) {
     bool json = args_flag(s->t, "--json") != NULL;
-    measured m = {.warmup = warmup};
+    measured m = {.warmup = warmup, .state = TDM_RUN_STATE_INIT};
     int code = session_open(s, on_event, &m);
     if (code != TDM_OK) return code;
     m.began = progress_now();

@@ -18,7 +18,7 @@ const tool_verb args_global = {
 
 /* If this process is one of several ranks, the others may wait for it: end their wait. */
 static void notify_ranks(const tool *t, const char *why) {
-    tdm_launch_facts facts;
+    tdm_launch_facts facts = TDM_LAUNCH_FACTS_INIT;
     if (strcmp(t->verb->name, "train") != 0) return;
     (void)tdm_launch_from_env(&facts); /* even after an error the facts suffice here */
     tdm_launch_fail(&facts, t->init_method, why);

@@ -92,7 +92,7 @@ static json_t *device_json(const tdm_burnin_device *d) {
 static void print_json(const tdm_burnin *burnin, const tdm_job *job, const tdm_burnin_total *total) {
     json_t *devices = json_array();
     for (int i = 0; i < total->devices; i++) {
-        tdm_burnin_device d;
+        tdm_burnin_device d = TDM_BURNIN_DEVICE_INIT;
         if (tdm_burnin_get_device(burnin, i, &d) == TDM_OK) json_array_append_new(devices, device_json(&d));
     }
     json_print(json_pack("{s:s, s:b, s:b, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:b, s:o}", "name", job->name, "good",
@@ -124,7 +124,7 @@ static void print_table(const tdm_burnin *burnin, const tdm_burnin_total *total)
     FREED_BY(table_deinit) table rows = table_of(sizeof heads / sizeof *heads);
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) table_cell(&rows, "%s", heads[i]);
     for (int i = 0; i < total->devices; i++) {
-        tdm_burnin_device d;
+        tdm_burnin_device d = TDM_BURNIN_DEVICE_INIT;
         if (tdm_burnin_get_device(burnin, i, &d) == TDM_OK) device_row(&rows, &d);
     }
     table_print(&rows, stdout, true);
@@ -142,7 +142,7 @@ static void print_report(const tdm_burnin *burnin, const tdm_burnin_total *total
     else if (total->devices > 1 && total->good == total->devices)
         term_print("  outputs of all devices are within the tolerance of %.2g", total->tolerance);
     for (int i = 0; i < total->devices; i++) {
-        tdm_burnin_device d;
+        tdm_burnin_device d = TDM_BURNIN_DEVICE_INIT;
         if (tdm_burnin_get_device(burnin, i, &d) == TDM_OK && d.verdict != TDM_BURNIN_GOOD)
             term_print("  %s is bad: %s", d.name, d.why);
     }

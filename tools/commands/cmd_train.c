@@ -50,7 +50,7 @@ static void write_environment(const session *s) {
 
 static void before_first_step(training *tr, bool dry) {
     session *s = &tr->s;
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     if (!s->shows || tdm_run_get_state(s->run, &state) != TDM_OK) return;
     launch_began(&s->facts, state.step);
     banner b = {s->t, s->job, tdm_config_graph(s->config), &s->facts, s->run, &state, dry};
@@ -77,7 +77,7 @@ static void write_report(const char *dir) {
 
 /* Exit code 75 means that there is a checkpoint. */
 static int stopped_code(const session *s) {
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     bool is_saved = s->job->run.dir && tdm_run_get_state(s->run, &state) == TDM_OK && state.step > 0;
     return is_saved ? TDM_E_STOPPED : 128 + (stop_signal() ? stop_signal() : SIGTERM);
 }
@@ -110,7 +110,7 @@ static bool says(const json_t *object, const char *key, const char *value) {
 /* True if every step is done, or the run has ended early, and the summary is written. Then nothing in the run directory
  * may be overwritten. */
 static bool is_finished(const session *s) {
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     if (!s->job->run.dir || tdm_run_get_state(s->run, &state) != TDM_OK) return false;
     if (state.step < state.steps_total && !state.has_ended) return false;
     json_auto_t *summary = report_object(s->job->run.dir, "summary.json");
@@ -119,7 +119,7 @@ static bool is_finished(const session *s) {
 }
 
 static void tell_done(const session *s) {
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     if (tdm_run_get_state(s->run, &state) == TDM_OK && state.step < state.steps_total)
         term_line("nothing to do: train.stop_early has ended %s after step %lld; raise train.stop_early.after to go on",
                   s->job->run.dir, (long long)state.step);

@@ -79,7 +79,7 @@ static void print_table(const report_run *run) {
 }
 
 static void print_state(tdm_run *run) {
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     if (tdm_run_get_state(run, &state) != TDM_OK) return;
     FREED_BY(table_deinit) table rows = table_of(2);
     rows.left_all = true;

@@ -12,6 +12,7 @@
 
 int session_configure(session *s, tool *t, const char *const *extra) {
     *s = (session){.t = t, .fd = -1};
+    s->facts = (tdm_launch_facts)TDM_LAUNCH_FACTS_INIT;
     tdm_status status = tdm_launch_from_env(&s->facts);
     int code = status == TDM_OK ? launch_join(&s->facts) : tell_error(status);
     if (status != TDM_OK) tdm_launch_fail(&s->facts, NULL, tdm_error_message());

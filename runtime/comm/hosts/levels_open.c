@@ -47,7 +47,8 @@ static tdm_status open_inside(tdm_hosts_comm *c, const tdm_peer *peer, const cha
     tdm_comm *inside = NULL;
     tdm_status status;
     const int64_t deadline = tdm__deadline_ns(tdm__now_ns(), timeout_ms);
-    tdm_launch_facts facts = {.source = TDM_LAUNCH_TORCHRUN,
+    tdm_launch_facts facts = {.size = sizeof(facts),
+                              .source = TDM_LAUNCH_TORCHRUN,
                               .rank = c->local,
                               .world = c->locals,
                               .local_rank = c->local,

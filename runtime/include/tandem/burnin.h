@@ -20,6 +20,7 @@ TDM_BEGIN_DECLS
 typedef struct tdm_burnin tdm_burnin;
 
 typedef struct tdm_burnin_progress {
+    uint32_t size;   /* of this struct in the library that calls */
     double seconds;  /* since the common start */
     double fraction; /* of the whole, 0 to 1 */
     int64_t samples; /* of all devices */
@@ -44,7 +45,9 @@ typedef enum tdm_burnin_verdict {
     TDM_BURNIN_FAILED    /* it could not be opened, or a prediction failed */
 } tdm_burnin_verdict;
 
+/* Set `size` with TDM_BURNIN_DEVICE_INIT. */
 typedef struct tdm_burnin_device {
+    uint32_t size;
     char name[64]; /* "cuda:0" */
     int verdict;   /* tdm_burnin_verdict */
     char why[400]; /* a sentence; "" if it is good */
@@ -54,6 +57,8 @@ typedef struct tdm_burnin_device {
     double ms_least, ms_mean, ms_most; /* of a batch; 0 without batches */
     double difference;                 /* the largest from the outputs that are right, relative to the largest output */
 } tdm_burnin_device;
+#define TDM_BURNIN_DEVICE_INIT \
+    { sizeof(tdm_burnin_device), {0}, 0, {0}, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 typedef struct tdm_burnin_total {
     uint32_t size;

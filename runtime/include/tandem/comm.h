@@ -181,7 +181,9 @@ typedef enum tdm_launch_source {
     TDM_LAUNCH_PYTORCHJOB /* RANK, WORLD_SIZE without LOCAL_RANK */
 } tdm_launch_source;
 
+/* Set `size` with TDM_LAUNCH_FACTS_INIT. */
 typedef struct tdm_launch_facts {
+    uint32_t size;
     tdm_launch_source source;
     int rank, world, local_rank, local_world; /* local: on this host */
     int fd;                                   /* TANDEM_LAUNCH_FD; -1 if there is none */
@@ -190,6 +192,8 @@ typedef struct tdm_launch_facts {
     char job[160];                            /* tells this job from others on the host; "" if nothing does */
     int store; /* non-zero: torchrun's agent keeps a TCPStore at the master's address, where ranks tell one another */
 } tdm_launch_facts;
+#define TDM_LAUNCH_FACTS_INIT \
+    { sizeof(tdm_launch_facts), TDM_LAUNCH_NONE, 0, 1, 0, 1, -1, {0}, 0, {0}, 0 }
 
 /* Reads what the environment says about this process into *out. Without a launcher: TDM_LAUNCH_NONE, rank 0 of 1.
  * Values that contradict each other are TDM_E_USAGE, and the message names them; *out may then be passed to

@@ -45,6 +45,7 @@ typedef enum tdm_all_reduce {
 
 /* Devices of the same kind on hosts of the same kind. Devices beyond one host's are on further hosts. */
 typedef struct tdm_cluster {
+    uint32_t size; /* sizeof(tdm_cluster) */
     int devices_per_host;
     tdm_link local, between; /* two devices of a host; two hosts, whose devices share it */
     tdm_all_reduce all_reduce;
@@ -64,6 +65,7 @@ typedef struct tdm_scale_bucket {
 
 /* A step of one device. */
 typedef struct tdm_scale_work {
+    uint32_t size;                    /* sizeof(tdm_scale_work) */
     double forward, backward, update; /* seconds; what else a step takes may be added to update */
     double jitter;                    /* standard deviation of their sum: every step waits for its slowest device */
     double buffer_bytes;              /* of running statistics that rank 0 sends before each step */
@@ -73,6 +75,7 @@ typedef struct tdm_scale_work {
 } tdm_scale_work;
 
 typedef struct tdm_scale_point {
+    uint32_t size; /* sizeof(tdm_scale_point), set by the caller */
     int devices, hosts;
     double step;    /* seconds */
     double comm;    /* all communication of a step, hidden or not */

@@ -3,7 +3,10 @@
  * Ownership: the caller owns what comes back through T **out, and ends it with tdm_T_free or tdm_T_close (texts, char
  * **, with tdm_free). Other returned pointers are borrowed from their object.
  *
- * Options structs start with `size`; initialise them with the INIT macros.
+ * Structs start with `size`; initialise them with the INIT macros. They grow at their end: the library takes the
+ * shorter struct of a program that was built with an older header, fills in no more of it than it has, and refuses a
+ * longer one (TDM_E_USAGE). Structs without `size` (tdm_attr, tdm_span, tdm_origin, tdm_link, tdm_scale_bucket,
+ * tdm_phase_ms, and the sections of a tdm_job) never grow; tdm_error and tdm_fault are the library's and grow at their end.
  *
  * Nothing here exits, aborts, prints, installs signal handlers or keeps process-wide state. A process is started only to
  * read a PyTorch file: a child without rights does that. Runs in one process are independent of each other.
@@ -27,8 +30,12 @@
 
 TDM_BEGIN_DECLS
 
+/* The version of these headers: as text, and as a number that grows, for #if: 1.2.3 is 10203. */
 #define TDM_VERSION "0.1.0"
+#define TDM_VERSION_NUMBER 100
 TDM_API const char *tdm_version(void); /* of the library; static */
+/* TDM_VERSION_NUMBER of the library. A program built with a newer header than this has structs that the library refuses. */
+TDM_API int tdm_version_number(void);
 
 typedef struct tdm_run tdm_run; /* a job with its graph, plan, replicas and trainer */
 
@@ -49,6 +56,7 @@ typedef struct tdm_phase_ms {
 } tdm_phase_ms;
 
 typedef struct tdm_event {
+    uint32_t size; /* of this struct in the library that calls; members are only ever added at its end */
     tdm_event_kind kind;
     int64_t step, steps_total; /* steps done; steps of the whole run */
     int64_t epoch;
@@ -129,7 +137,9 @@ TDM_API void tdm_run_request_stop(tdm_run *run);
  * alike after the same step, or the replicas differ. TDM_E_USAGE if there is no such group, or lr is negative. */
 TDM_API tdm_status tdm_run_set_lr(tdm_run *run, int group, double lr);
 
+/* Set `size` with TDM_RUN_STATE_INIT. */
 typedef struct tdm_run_state {
+    uint32_t size;
     int64_t step, steps_total, epoch, steps_per_epoch, samples;
     double lr;   /* of the next step, for parameters in no group */
     double loss; /* of the last step; NaN before the first */
@@ -141,6 +151,8 @@ typedef struct tdm_run_state {
     int64_t best_step;                /* of the best evaluation by checkpoint.keep_best; 0: none */
     double best_score;                /* its number; NaN: none */
 } tdm_run_state;
+#define TDM_RUN_STATE_INIT \
+    { sizeof(tdm_run_state), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0 }
 /* Fills *out. Reads all parameters for the hash, so it is not free. */
 TDM_API tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out);
 
@@ -222,7 +234,9 @@ TDM_API tdm_status tdm_run_unseen(const tdm_run *run, int64_t which, tdm_unseen_
 
 /* ---- tensors by name: PyTorch's names and layouts, parameters first, then buffers ---- */
 
+/* Set `size` with TDM_TENSOR_INFO_INIT. */
 typedef struct tdm_tensor_info {
+    uint32_t size;
     const char *name; /* borrowed from the run */
     int ndim;
     int64_t dim[6];
@@ -230,6 +244,8 @@ typedef struct tdm_tensor_info {
     size_t bytes;
     int is_buffer, is_int64; /* is_int64 0: float32 */
 } tdm_tensor_info;
+#define TDM_TENSOR_INFO_INIT \
+    { sizeof(tdm_tensor_info), NULL, 0, {0, 0, 0, 0, 0, 0}, 0, 0, 0, 0 }
 /* Returns the number of tensors. */
 TDM_API int tdm_run_tensor_count(const tdm_run *run);
 /* Describes tensor `index`; TDM_E_USAGE if there is no such tensor. */

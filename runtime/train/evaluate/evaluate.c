@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 #include "runtime/train/evaluate/details.h"
@@ -148,14 +149,10 @@ tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy) {
 
 tdm_status tdm_run_evaluate_scores(tdm_run *run, tdm_scores *out) {
     if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_evaluate_scores: a pointer is NULL");
-    if (out->size < sizeof(out->size) || out->size > sizeof(*out))
-        TDM_FAIL(TDM_E_USAGE,
-                 "tdm_run_evaluate_scores: out->size is %u, this library knows %zu; start with TDM_SCORES_INIT",
-                 out->size, sizeof(*out));
+    TDM_TRY(tdm__sized_check("tdm_run_evaluate_scores: tdm_scores", out, TDM_SIZED_ANY, sizeof(*out)));
     tdm_scores scores = TDM_SCORES_INIT;
     TDM_TRY(tdm__run_idle(run, "tdm_run_evaluate_scores"));
     TDM_TRY(tdm__run_evaluate(run, &scores, NULL));
-    scores.size = out->size;
-    memcpy(out, &scores, out->size);
+    tdm__sized_give(out, &scores);
     return TDM_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/train/plan/plan_memory.h"
 #include "runtime/train/plan/planned.h"
@@ -142,12 +143,7 @@ tdm_status tdm_plan_print_with(const tdm_job *job, const tdm_graph *graph, const
     tdm_plan_print_options look = TDM_PLAN_PRINT_OPTIONS_INIT;
     if (job == NULL || graph == NULL || options == NULL || out == NULL)
         TDM_FAIL(TDM_E_USAGE, "tdm_plan_print_with: a pointer is NULL");
-    if (options->size < sizeof(options->size) || options->size > sizeof(look))
-        TDM_FAIL(TDM_E_USAGE,
-                 "tdm_plan_print_with: options.size is %u, this library knows %zu; start with "
-                 "TDM_PLAN_PRINT_OPTIONS_INIT",
-                 options->size, sizeof(look));
-    memcpy(&look, options, options->size);
+    TDM_TRY(tdm__sized_take("tdm_plan_print_with: options", &look, sizeof(look), options, TDM_SIZED_ANY));
     if (look.process != 0 && (look.after != NULL || look.json != 0 || look.predicts != 0))
         TDM_FAIL(TDM_E_USAGE, "the memory of the process is shown with the whole plan of a training run, as text only");
     if (look.after != NULL) TDM_TRY(check_pass(look.after));

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "runtime/base/memory.h"
+#include "runtime/base/field/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/optim/optim.h"
 #include "runtime/scale/scale.h"
@@ -69,6 +70,7 @@ static tdm_status count_devices(scale *s) {
 static void set_cluster(scale *s, const tdm_scale_device *device, int threads) {
     const tdm_plan_scale_options *o = s->options;
     tdm_cluster *c = &s->cluster;
+    c->size = sizeof(*c);
     c->local = o->local != NULL ? *o->local : device->local;
     c->between = o->between != NULL ? *o->between : (tdm_link){25e9 / 8 * (1 - TDM_LINK_FRAMES), 20e-6, NAN};
     /* Messages between hosts go through the system's sockets on the CPU; a GPU's go past the processor. */
@@ -186,7 +188,7 @@ static void put_point(const tdm_scale_point *p, tdm_json_out *json) {
 /* 1, 2, 4, ... and the last. */
 static tdm_status add_points(const scale *s, bool json, tdm_text *text) {
     tdm_json_out to = tdm__json_out(text, "");
-    tdm_scale_point point;
+    tdm_scale_point point = {.size = sizeof(point)};
     json ? put_head(s, &to) : add_head(s, text);
     for (int n = 1;; n = n > s->devices / 2 ? s->devices : 2 * n) {
         TDM_TRY(tdm_scale_at(&s->work, &s->cluster, n, &point));
@@ -221,11 +223,7 @@ tdm_status tdm_plan_scale(const tdm_job *job, const tdm_graph *graph, const tdm_
     const tdm_plan_print_options look = TDM_PLAN_PRINT_OPTIONS_INIT;
     if (job == NULL || graph == NULL || options == NULL || out == NULL)
         TDM_FAIL(TDM_E_USAGE, "tdm_plan_scale: a pointer is NULL");
-    if (options->size < sizeof(options->size) || options->size > sizeof(asked))
-        TDM_FAIL(TDM_E_USAGE,
-                 "tdm_plan_scale: options.size is %u, this library knows %zu; start with TDM_PLAN_SCALE_OPTIONS_INIT",
-                 options->size, sizeof(asked));
-    memcpy(&asked, options, options->size);
+    TDM_TRY(tdm__sized_take("tdm_plan_scale: options", &asked, sizeof(asked), options, TDM_SIZED_ANY));
     *out = NULL;
     scale s = {.job = job, .options = &asked};
     tdm_planned planned;

@@ -115,8 +115,13 @@ static void *run_rank(void *argument) {
     char place[128];
     tdm_comm *comm;
     tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
-    const tdm_launch_facts facts = {
-        .source = TDM_LAUNCH_TORCHRUN, .rank = m->rank, .world = m->world, .local_world = 1, .job = "many", .fd = -1};
+    const tdm_launch_facts facts = {.size = sizeof(facts),
+                                    .source = TDM_LAUNCH_TORCHRUN,
+                                    .rank = m->rank,
+                                    .world = m->world,
+                                    .local_world = 1,
+                                    .job = "many",
+                                    .fd = -1};
     snprintf(place, sizeof(place), "file://%s/place", m->folder);
     options.init_method = place;
     options.interface = "lo";
