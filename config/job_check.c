@@ -6,7 +6,7 @@
 #include "config/checks/job_conflicts.h"
 #include "config/table.h"
 #include "runtime/base/field/field_range.h"
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/data/transforms/transforms.h"
 #include "runtime/graph/graph.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/base/round.h"
 #include "runtime/base/system/huge_page.h"
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 

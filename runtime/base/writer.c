@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 
 static int sink_open(void *user, int folder, const char *name, int flags, mode_t mode) {

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/log.h"
 #include "runtime/base/memory.h"
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/base/system/cpus.h"
@@ -155,9 +156,16 @@ tdm_status tdm_burnin_open(tdm_burnin **out, const tdm_job *job, const tdm_graph
     TDM_TRY(tdm__new(host, &b, 1, sizeof(*b), "burn-in"));
     b->host = host;
     b->options = given;
-    b->graph = graph;
-    take_job(b, job);
-    const tdm_status status = open_all(b);
+    tdm__guard_init(&b->guard, "burn-in");
+    tdm__zone_init(&b->zone, host);
+    const tdm_job *kept;
+    tdm_status status = tdm__job_copy(&b->zone, &kept, job);
+    if (status == TDM_OK) status = tdm__zone_text(&b->zone, &b->options.module_path, given.module_path);
+    if (status == TDM_OK) {
+        b->graph = tdm__graph_keep(graph);
+        take_job(b, kept);
+        status = open_all(b);
+    }
     if (status != TDM_OK) {
         tdm_burnin_close(b);
         return status;
@@ -202,7 +210,7 @@ static double fraction_of(const tdm_burnin *b, double seconds, int64_t samples) 
     return most < 1.0 ? most : 1.0;
 }
 
-static void tell_progress(const tdm_burnin *b) {
+static void tell_progress(tdm_burnin *b) {
     tdm_burnin_progress progress = {.size = sizeof(progress), .seconds = (double)(tdm__now_ns() - b->start_ns) * 1e-9};
     if (b->options.on_progress == NULL) return;
     for (int i = 0; i < b->count; i++) {
@@ -210,7 +218,9 @@ static void tell_progress(const tdm_burnin *b) {
         progress.wrong += atomic_load(&b->worker[i].wrong);
     }
     progress.fraction = fraction_of(b, progress.seconds, progress.samples);
+    b->guard.reports = true;
     b->options.on_progress(&progress, b->options.user);
+    b->guard.reports = false;
 }
 
 /* The common start, and the wait for the last end. */
@@ -248,6 +258,7 @@ static int good_devices(const tdm_burnin *b) {
 
 tdm_status tdm_burnin_run(tdm_burnin *b) {
     if (b == NULL || b->has_run) TDM_FAIL(TDM_E_USAGE, "tdm_burnin_run: NULL, or run already");
+    TDM_ENTER(&b->guard, "tdm_burnin_run", TDM_GUARD_MOVES);
     b->has_run = true;
     const tdm_status started = start_threads(b);
     if (started != TDM_OK) atomic_store(&b->stops, true);
@@ -311,6 +322,10 @@ const char *tdm_burnin_verdict_name(int verdict) {
 
 void tdm_burnin_close(tdm_burnin *b) {
     if (b == NULL) return;
+    if (tdm__guard_enter(&b->guard, "tdm_burnin_close", TDM_GUARD_MOVES) != TDM_OK) {
+        TDM_WARN(b->host, "burnin", "%s; the burn-in stays open", tdm_error_message());
+        return;
+    }
     for (int i = 0; b->worker != NULL && i < b->count; i++) {
         tdm_run_close(b->worker[i].run);
         tdm__delete(b->host, b->worker[i].first);
@@ -322,5 +337,7 @@ void tdm_burnin_close(tdm_burnin *b) {
     }
     tdm__delete(b->host, b->worker);
     tdm__delete(b->host, b->x);
+    tdm__graph_leave(b->graph);
+    tdm__zone_deinit(&b->zone);
     tdm__delete(b->host, b);
 }

@@ -7,6 +7,9 @@
 
 #include <tandem/burnin.h>
 
+#include "runtime/base/memory.h"
+#include "runtime/base/call/guard.h"
+
 /* One device: opened by the calling thread, then used by its own. */
 typedef struct tdm_burnin_worker {
     tdm_burnin *all;
@@ -22,6 +25,8 @@ typedef struct tdm_burnin_worker {
 } tdm_burnin_worker;
 
 struct tdm_burnin {
+    tdm_guard guard;
+    tdm_zone zone; /* of the job */
     const tdm_host *host;
     tdm_burnin_options options;
     tdm_job job;  /* predicts, on one device */

@@ -10,7 +10,7 @@
 
 #include "runtime/base/system/env.h"
 #include "runtime/base/hash.h"
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 #include "runtime/comm/comm.h"

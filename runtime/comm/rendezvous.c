@@ -15,7 +15,7 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/door.h"
 #include "runtime/comm/greeting.h"

@@ -1,7 +1,7 @@
 /* Samples of the embedder's own: in arrays, or from a callback for several samples or for one. */
 #include <string.h>
 
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/transform.h"

@@ -1,7 +1,7 @@
 /* What a program wants of data: from the public struct. */
 #include "runtime/data/wanted.h"
 
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 
 tdm_status tdm__data_wanted_from(const tdm_data_use *use, tdm_data_wanted *wanted) {

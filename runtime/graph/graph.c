@@ -2,12 +2,19 @@
  * inferred at once, so that a fault is reported at its layer. */
 #include "runtime/graph/graph.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
+
+/* A finished graph does not change, so that runs share it with the program. */
+struct tdm_graph_owners {
+    tdm_graph *graph;
+    atomic_int count;
+};
 
 enum { MAX_NAME = 200, MAX_NODES = 10000 }; /* with at most 5 tensors each, the limit of a checkpoint */
 /* The most elements of a value or parameter in one row: 2^40 floats are 4 TiB, and leave room for batches in 64 bits.
@@ -30,12 +37,19 @@ tdm_status tdm_graph_new(tdm_graph **out, const tdm_host *host) {
     graph->host = host;
     graph->input = graph->output = -1;
     tdm__zone_init(&graph->zone, host);
+    const tdm_status status = tdm__zone_new(&graph->zone, &graph->owners, 1, sizeof(*graph->owners));
+    if (status != TDM_OK) {
+        tdm__delete(host, graph);
+        return status;
+    }
+    graph->owners->graph = graph;
+    atomic_init(&graph->owners->count, 1);
     *out = graph;
     return TDM_OK;
 }
 
 void tdm_graph_free(tdm_graph *graph) {
-    if (graph == NULL) return;
+    if (graph == NULL || atomic_fetch_sub(&graph->owners->count, 1) > 1) return;
     const tdm_host *host = graph->host;
     tdm__zone_deinit(&graph->zone);
     tdm__delete(host, graph->values);
@@ -43,6 +57,15 @@ void tdm_graph_free(tdm_graph *graph) {
     tdm__delete(host, graph->params);
     tdm__delete(host, graph->buffers);
     tdm__delete(host, graph);
+}
+
+const tdm_graph *tdm__graph_keep(const tdm_graph *graph) {
+    atomic_fetch_add(&graph->owners->count, 1);
+    return graph;
+}
+
+void tdm__graph_leave(const tdm_graph *graph) {
+    if (graph != NULL) tdm_graph_free(graph->owners->graph);
 }
 
 static bool shape_is_sane(const tdm_shape *shape) {
@@ -124,6 +147,17 @@ static tdm_status set_one_attr(tdm_graph *graph, const tdm_op_def *op, const cha
     TDM_FAIL_AT(at, TDM_E_CONFIG, "%s: %s %s", layer, attr->key, why->data != NULL ? why->data : "has a wrong value");
 }
 
+static bool is_repeated(const tdm_attr *attrs, int index) {
+    int i = 0;
+    while (i < index && strcmp(attrs[i].key, attrs[index].key) != 0) i++;
+    return i < index;
+}
+
+static tdm_status repeated_attr(const char *layer, const tdm_attr *attr, const tdm_origin *origin) {
+    TDM_FAIL_AT(attr->origin.line != 0 ? &attr->origin : origin, TDM_E_CONFIG,
+                "%s: attribute '%s' is given twice; give it once", layer, attr->key);
+}
+
 static tdm_status read_attrs(tdm_graph *graph, const tdm_op_def *op, const char *layer, const tdm_origin *origin,
                              const tdm_attr *attrs, int attr_count, const void **out) {
     void *object = NULL;
@@ -135,7 +169,8 @@ static tdm_status read_attrs(tdm_graph *graph, const tdm_op_def *op, const char 
     tdm__text_init(&why, graph->host);
     tdm_status status = TDM_OK;
     for (int i = 0; i < attr_count && status == TDM_OK; i++)
-        status = set_one_attr(graph, op, layer, &attrs[i], origin, object, &why);
+        status = is_repeated(attrs, i) ? repeated_attr(layer, &attrs[i], origin)
+                                       : set_one_attr(graph, op, layer, &attrs[i], origin, object, &why);
     tdm__text_deinit(&why);
     if (status != TDM_OK) return status;
     for (const tdm_field *row = op->attrs; row != NULL && row->key != NULL; row++) {

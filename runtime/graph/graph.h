@@ -23,6 +23,8 @@ typedef struct tdm_graph_param {
     int64_t count;
 } tdm_graph_param;
 
+typedef struct tdm_graph_owners tdm_graph_owners;
+
 typedef struct tdm_graph_node {
     const tdm_op_def *op;
     const char *name;
@@ -42,6 +44,7 @@ typedef struct tdm_graph_node {
 } tdm_graph_node;
 
 struct tdm_graph {
+    tdm_graph_owners *owners;
     tdm_zone zone;
     const tdm_host *host;
     size_t value_count, node_count, param_count, buffer_count;
@@ -98,6 +101,12 @@ enum { TDM_STAGES_MAX = 64 };
 tdm_status tdm__graph_stages(const tdm_graph *graph, int stages, int *out);
 /* Replicas on the job's devices: each has a device for each stage. */
 int tdm__job_replicas(const tdm_job *job);
+/* A copy of the job, with all that it points to, in the zone. The job is checked. */
+tdm_status tdm__job_copy(tdm_zone *zone, const tdm_job **out, const tdm_job *job);
+
+/* One more owner of a finished graph, who ends it with tdm_graph_free. Any thread. */
+const tdm_graph *tdm__graph_keep(const tdm_graph *graph);
+void tdm__graph_leave(const tdm_graph *graph); /* the same as tdm_graph_free; NULL is fine */
 
 int64_t tdm__shape_count(const tdm_shape *shape);
 bool tdm__shape_equal(const tdm_shape *a, const tdm_shape *b);

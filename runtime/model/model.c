@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 

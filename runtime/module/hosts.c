@@ -7,7 +7,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/hosts/hosts_open.h"
 #include "runtime/module/module.h"

@@ -3,7 +3,7 @@
  * another, and in what crosses the network. */
 #include <math.h>
 
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/scale/scale.h"
 

@@ -2,7 +2,7 @@
  * gradient is written; one bucket is reduced at a time, in order; the update waits for all of them. */
 #include <math.h>
 
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/scale/scale.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/data/classes.h"
 #include "runtime/data/tables/features.h"

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/prepared.h"
 #include "runtime/train/evaluate/details.h"
@@ -33,6 +33,7 @@ tdm_status tdm__run_trains(const tdm_run *run, const char *what) {
 tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
     if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_get_state: a pointer is NULL");
     TDM_TRY(tdm__sized_check("tdm_run_get_state: tdm_run_state", out, TDM_SIZED_ANY, sizeof(*out)));
+    TDM_ENTER(&run->guard, "tdm_run_get_state", TDM_GUARD_ASKS);
     TDM_TRY(tdm__run_idle(run, "tdm_run_get_state"));
     tdm_run_state full = {.step = run->step,
                           .steps_total = run->steps_total,
@@ -47,7 +48,8 @@ tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
                           .params = tdm_graph_param_count(run->graph),
                           .has_ended = run->end_reason != NULL,
                           .best_step = run->best.step,
-                          .best_score = run->best.step > 0 ? run->best.score : NAN};
+                          .best_score = run->best.step > 0 ? run->best.score : NAN,
+                          .saved_step = run->job->run.dir != NULL ? run->saved_at : -1};
     tdm_hash128 hash;
     TDM_TRY(tdm__params_hash(run, &hash));
     tdm__hash_print(full.params_xxh3, hash);
@@ -57,6 +59,7 @@ tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
 
 tdm_status tdm_run_set_lr(tdm_run *run, int group, double lr) {
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_set_lr: run is NULL");
+    TDM_ENTER(&run->guard, "tdm_run_set_lr", TDM_GUARD_ASKS);
     TDM_TRY(tdm__run_trains(run, "tdm_run_set_lr"));
     const int count = run->job->optimizer.groups.count;
     if (group < -1 || group >= count)
@@ -67,6 +70,10 @@ tdm_status tdm_run_set_lr(tdm_run *run, int group, double lr) {
         TDM_FAIL(TDM_E_USAGE, "tdm_run_set_lr: the learning rate must be finite and at least 0, got %g", lr);
     run->set_lr[1 + group] = lr;
     return TDM_OK;
+}
+
+void tdm_run_request_stop(tdm_run *run) {
+    if (run != NULL) atomic_store(&run->stop, 1);
 }
 
 int64_t tdm_run_output_width(const tdm_run *run) {
@@ -87,6 +94,7 @@ int64_t tdm_run_eval_count(const tdm_run *run) {
 
 tdm_status tdm_run_eval_sample(tdm_run *run, int64_t index, float *x, int64_t *label) {
     if (run == NULL || x == NULL || label == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_eval_sample: a pointer is NULL");
+    TDM_ENTER(&run->guard, "tdm_run_eval_sample", TDM_GUARD_ASKS);
     if (index < 0 || index >= tdm_run_eval_count(run))
         TDM_FAIL(TDM_E_USAGE, "tdm_run_eval_sample: index %lld is not in [0, %lld)", (long long)index,
                  (long long)tdm_run_eval_count(run));
@@ -149,10 +157,15 @@ static tdm_status check_bytes(const char *function, const tdm_named *named, size
              bytes);
 }
 
+static tdm_status check_run(const tdm_run *run, const char *function) {
+    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "%s: run is NULL", function);
+    return TDM_OK;
+}
+
 /* Finds a tensor of the model that fits the caller's memory. */
 static tdm_status find(tdm_run *run, const char *function, const char *name, const void *memory, size_t bytes,
                        const tdm_named **out) {
-    if (run == NULL || name == NULL || memory == NULL) TDM_FAIL(TDM_E_USAGE, "%s: a pointer is NULL", function);
+    if (name == NULL || memory == NULL) TDM_FAIL(TDM_E_USAGE, "%s: a pointer is NULL", function);
     TDM_TRY(tdm__run_idle(run, function));
     int i = 0;
     while (i < run->model_tensors && strcmp(run->tensors[i].name, name) != 0) i++;
@@ -170,6 +183,8 @@ static tdm_status locate(const tdm_run *run, const tdm_named *named, char **at) 
 tdm_status tdm_run_read(tdm_run *run, const char *name, void *to, size_t bytes) {
     const tdm_named *named;
     char *at;
+    TDM_TRY(check_run(run, "tdm_run_read"));
+    TDM_ENTER(&run->guard, "tdm_run_read", TDM_GUARD_ASKS);
     TDM_TRY(find(run, "tdm_run_read", name, to, bytes, &named));
     TDM_TRY(locate(run, named, &at));
     memcpy(to, at, bytes);
@@ -184,6 +199,8 @@ static bool is_frozen(const tdm_run *run, const tdm_named *parameter) {
 tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_t bytes) {
     const tdm_named *named;
     char *at;
+    TDM_TRY(check_run(run, "tdm_run_read_gradient"));
+    TDM_ENTER(&run->guard, "tdm_run_read_gradient", TDM_GUARD_ASKS);
     TDM_TRY(find(run, "tdm_run_read_gradient", name, to, bytes, &named));
     TDM_TRY(tdm__run_trains(run, "tdm_run_read_gradient"));
     if (named->arena != TDM_ARENA_PARAM || is_frozen(run, named))
@@ -201,6 +218,8 @@ tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_
 tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_t bytes) {
     const tdm_named *named;
     char *at;
+    TDM_TRY(check_run(run, "tdm_run_write"));
+    TDM_ENTER(&run->guard, "tdm_run_write", TDM_GUARD_ASKS);
     TDM_TRY(find(run, "tdm_run_write", name, from, bytes, &named));
     TDM_TRY(locate(run, named, &at));
     memcpy(at, from, bytes);
@@ -232,6 +251,7 @@ tdm_status tdm_run_read_optimizer(tdm_run *run, const char *state, const char *p
     char *at;
     if (run == NULL || state == NULL || param == NULL || to == NULL)
         TDM_FAIL(TDM_E_USAGE, "%s: a pointer is NULL", function);
+    TDM_ENTER(&run->guard, "tdm_run_read_optimizer", TDM_GUARD_ASKS);
     TDM_TRY(tdm__run_idle(run, function));
     const size_t length = strlen(state);
     for (int i = run->model_tensors; i < run->tensor_count; i++) {
@@ -296,6 +316,7 @@ static tdm_status print_kernels(tdm_run *run, char **out) {
 
 tdm_status tdm_run_print(tdm_run *run, const char *what, char **out) {
     if (run == NULL || what == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_print: a pointer is NULL");
+    TDM_ENTER(&run->guard, "tdm_run_print", TDM_GUARD_ASKS);
     if (strcmp(what, "graph") == 0) return tdm_graph_print(run->graph, out);
     if (strcmp(what, "plan") == 0) return print_plan(run, false, out);
     if (strcmp(what, "plan.json") == 0) return print_plan(run, true, out);

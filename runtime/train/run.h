@@ -9,6 +9,7 @@
 #include <tandem/tandem.h>
 
 #include "runtime/base/memory.h"
+#include "runtime/base/call/guard.h"
 #include "runtime/base/text/text.h"
 #include "runtime/ckpt/ckpt.h"
 #include "runtime/exec/mode.h"
@@ -49,6 +50,7 @@ typedef struct tdm_details tdm_details;       /* of an evaluation: evaluate/deta
 typedef struct tdm_run_folder tdm_run_folder; /* the run directory; rank 0 only */
 
 struct tdm_run {
+    tdm_guard guard;
     const tdm_host *host;
     const tdm_job *job;
     const tdm_graph *graph;

@@ -6,7 +6,7 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/isa.h"
 #include "runtime/base/log.h"
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 #include "runtime/data/transforms/mixing.h"
@@ -302,6 +302,16 @@ static tdm_status take_options(tdm_run_options *to, const tdm_run_options *from)
     return TDM_OK;
 }
 
+/* The program may free the job, the graph and these texts once the run is open. */
+static tdm_status keep_given(tdm_run *run, const tdm_job *job, const tdm_graph *graph) {
+    tdm_run_options *options = &run->options;
+    run->graph = tdm__graph_keep(graph);
+    TDM_TRY(tdm__job_copy(&run->zone, &run->job, job));
+    TDM_TRY(tdm__zone_text(&run->zone, &options->module_path, options->module_path));
+    TDM_TRY(tdm__zone_text(&run->zone, &options->config_input, options->config_input));
+    return tdm__zone_text(&run->zone, &options->config_yaml, options->config_yaml);
+}
+
 tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *graph, const tdm_run_options *options) {
     if (out == NULL || job == NULL || graph == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_open: out, job or graph is NULL");
     *out = NULL;
@@ -313,16 +323,16 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
     TDM_TRY(tdm__host_take(&host));
     tdm_run *run = NULL;
     TDM_TRY(tdm__new(host, &run, 1, sizeof(*run), "run"));
+    tdm__guard_init(&run->guard, "run");
     run->host = host;
-    run->job = job;
-    run->graph = graph;
     run->options = given;
     run->saved_at = -1;
     run->last_loss = NAN;
     run->scores = (tdm_scores){sizeof(tdm_scores), 0, NAN, NAN, NAN};
     run->logged_ns = run->eval_ns = run->save_ns = run->verify_ns = tdm__now_ns();
     tdm__zone_init(&run->zone, host);
-    tdm_status status = open_parts(run);
+    tdm_status status = keep_given(run, job, graph);
+    if (status == TDM_OK) status = open_parts(run);
     if (status != TDM_OK) {
         tdm_error error;
         tdm__error_save(&error);
@@ -337,6 +347,10 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
 void tdm_run_close(tdm_run *run) {
     if (run == NULL) return;
     const tdm_host *host = run->host;
+    if (tdm__guard_enter(&run->guard, "tdm_run_close", TDM_GUARD_MOVES) != TDM_OK) {
+        TDM_WARN(host, "run", "%s; the run stays open", tdm_error_message());
+        return;
+    }
     tdm__run_folder_close(run);
     tdm__run_close_given(run);
     tdm__run_forget_properties(run);
@@ -347,6 +361,7 @@ void tdm_run_close(tdm_run *run) {
     tdm__dataset_close(run->train);
     tdm__dataset_close(run->eval);
     tdm__compute_close(&run->compute, host);
+    tdm__graph_leave(run->graph);
     tdm__zone_deinit(&run->zone);
     tdm__delete(host, run);
 }

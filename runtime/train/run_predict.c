@@ -61,6 +61,7 @@ static tdm_status predict_all(tdm_run *run, int input, const void *x, int64_t ro
 static tdm_status predict(tdm_run *run, const char *function, int input, const void *x, int64_t rows, float *y) {
     if (run == NULL || x == NULL || y == NULL || rows < 0)
         TDM_FAIL(TDM_E_USAGE, "%s: a pointer is NULL or rows is negative", function);
+    TDM_ENTER(&run->guard, function, TDM_GUARD_ASKS);
     if (!tdm__is_input(input)) TDM_FAIL(TDM_E_USAGE, "%s: input must be one of tdm_input, got %d", function, input);
     TDM_TRY(tdm__run_idle(run, function));
     return predict_all(run, input, x, rows, y);
@@ -85,12 +86,14 @@ static tdm_status get_picture(tdm_run *run) {
 
 tdm_status tdm_run_decode_picture(tdm_run *run, const void *bytes, size_t count, float *x) {
     if (run == NULL || bytes == NULL || x == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_decode_picture: a pointer is NULL");
+    TDM_ENTER(&run->guard, "tdm_run_decode_picture", TDM_GUARD_ASKS);
     TDM_TRY(get_picture(run));
     return tdm__picture_input_decode(run->picture, bytes, count, x);
 }
 
 tdm_status tdm_run_read_picture(tdm_run *run, const char *path, float *x) {
     if (run == NULL || path == NULL || x == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_read_picture: a pointer is NULL");
+    TDM_ENTER(&run->guard, "tdm_run_read_picture", TDM_GUARD_ASKS);
     TDM_TRY(get_picture(run));
     return tdm__picture_input_read(run->picture, path, x);
 }

@@ -42,7 +42,9 @@ static void send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result 
         event.samples_per_second = (double)result->rows * 1000.0 / result->times.ms[TDM_PHASE_STEP];
     }
     memcpy(&event.ms, result != NULL ? result->times.ms : none.ms, sizeof(event.ms));
+    run->guard.reports = true;
     if (run->options.on_event(&event, run->options.user) != 0) tdm_run_request_stop(run);
+    run->guard.reports = false;
 }
 
 /* ---- one step ---- */
@@ -186,6 +188,7 @@ static bool is_stopped(tdm_run *run, const tdm_step_result *result) {
 
 tdm_status tdm_run_step(tdm_run *run, int64_t count) {
     if (run == NULL || count < 0) TDM_FAIL(TDM_E_USAGE, "tdm_run_step: run is NULL or count is negative");
+    TDM_ENTER(&run->guard, "tdm_run_step", TDM_GUARD_MOVES);
     TDM_TRY(tdm__run_idle(run, "tdm_run_step"));
     TDM_TRY(tdm__run_trains(run, "tdm_run_step"));
     TDM_TRY(tdm__run_check_rows(run));
@@ -198,7 +201,8 @@ tdm_status tdm_run_step(tdm_run *run, int64_t count) {
         send_event(run, TDM_EVENT_STEP, &result, lr, NULL);
         stopped = is_stopped(run, &result) || stopped;
         if (stopped && !tdm__run_has_steps_in_flight(run))
-            TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld", (long long)run->step);
+            TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld; tdm_run_step saves no checkpoint",
+                     (long long)run->step);
     }
     if (count > left)
         TDM_FAIL(TDM_E_USAGE, "tdm_run_step: all %lld steps of the job are done", (long long)run->steps_total);
@@ -386,8 +390,7 @@ static tdm_status stop_before_first_step(tdm_run *run) {
     return run->step == 0 || run->saved_at == run->step ? TDM_OK : save_now(run, true);
 }
 
-/* The evaluation that the run before this one left out. Its checkpoint is saved again if it is the best, or the last.
- */
+/* The evaluation that the run before this one left out. Its checkpoint is saved again if it is the best or last. */
 static tdm_status evaluate_late(tdm_run *run, bool *stopped) {
     const tdm_interval *every = &run->job->eval.every;
     const bool due = every->kind == TDM_INTERVAL_SECONDS || is_due_after(run, every, run->step);
@@ -418,6 +421,7 @@ static tdm_status loop(tdm_run *run, bool *stopped) {
 
 tdm_status tdm_run_train(tdm_run *run) {
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_train: run is NULL");
+    TDM_ENTER(&run->guard, "tdm_run_train", TDM_GUARD_MOVES);
     bool stopped = false;
     TDM_TRY(tdm__run_idle(run, "tdm_run_train"));
     TDM_TRY(tdm__run_trains(run, "tdm_run_train"));
@@ -435,14 +439,10 @@ tdm_status tdm_run_train(tdm_run *run) {
         return tdm__error_restore(&error, NULL);
     }
     if (stopped)
-        TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld of %lld%s", (long long)run->step,
+        TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld of %lld; %s", (long long)run->step,
                  (long long)run->steps_total,
-                 tdm__folder_dir(run) == NULL ? ""
-                 : run->step == 0             ? "; there is nothing to save yet"
-                                              : "; a checkpoint is saved");
+                 run->job->run.dir == NULL ? "no checkpoint is saved: the job has no run.dir"
+                 : run->step == 0          ? "there is nothing to save yet"
+                                           : "a checkpoint is saved");
     return TDM_OK;
-}
-
-void tdm_run_request_stop(tdm_run *run) {
-    if (run != NULL) atomic_store(&run->stop, 1);
 }

@@ -52,6 +52,7 @@ TEST(graphs) {
     int64_t dim[6] = {4};
     char *text = NULL;
     const tdm_attr no_key = {NULL, "1", {0}}, no_text = {"out", NULL, {0}}, good = {"out", "2", {0}};
+    const tdm_attr twice[] = {good, {"bias", "false", {0}}, {"out", "3", {0}}};
     MISUSE(tdm_graph_new(NULL, NULL));
     tdm_graph_free(NULL);
     REQUIRE_OK(tdm_graph_new(&g, NULL));
@@ -86,6 +87,8 @@ TEST(graphs) {
     REFUSED(tdm_graph_add(g, "relu", "\xff", &v, 1, NULL, 0, &w), TDM_E_CONFIG);
     REFUSED(tdm_graph_add(g, "lineal", NULL, &v, 1, &good, 1, &w), TDM_E_CONFIG);
     CHECK_HAS(tdm_error_message(), "did you mean 'linear'?");
+    REFUSED(tdm_graph_add(g, "linear", NULL, &v, 1, twice, 3, &w), TDM_E_CONFIG);
+    CHECK_HAS(tdm_error_message(), "'out' is given twice");
     MISUSE(tdm_graph_set_stage(NULL, v, 0));
     MISUSE(tdm_graph_set_stage(g, v, 0)); /* the input, which no layer makes */
     MISUSE(tdm_graph_set_stage(g, 99, 0));

@@ -51,8 +51,10 @@ TEST(callback_stops_after_its_step) {
     REQUIRE_OK(open_watched(&run, &job, &w));
     CHECK_STATUS(tdm_run_train(run), TDM_E_STOPPED);
     CHECK_HAS(tdm_error_message(), "step");
+    CHECK_HAS(tdm_error_message(), "no checkpoint is saved");
     CHECK_OK(tdm_run_get_state(run, &state));
     CHECK_INT(state.step, 2);
+    CHECK_INT(state.saved_step, -1);
     CHECK(w.starts == 1 && w.ends == 1);
     CHECK_OK(tdm_run_train(run)); /* a stop is answered once; the run goes on where it was */
     CHECK_OK(tdm_run_get_state(run, &state));
@@ -75,12 +77,14 @@ TEST(stop_with_a_run_directory_saves) {
     job.run.dir = folder;
     REQUIRE_OK(open_watched(&run, &job, &w));
     CHECK_STATUS(tdm_run_train(run), TDM_E_STOPPED);
-    CHECK_HAS(tdm_error_message(), "checkpoint");
+    CHECK_HAS(tdm_error_message(), "a checkpoint is saved");
+    tdm_run_state state = TDM_RUN_STATE_INIT;
+    CHECK_OK(tdm_run_get_state(run, &state));
+    CHECK_INT(state.saved_step, 3);
     tdm_run_close(run);
     CHECK(w.checkpoints == 1 && stat(w.path, &info) == 0);
     job.checkpoint.resume = "auto"; /* another process would do the same */
     REQUIRE_OK(tdm_run_open(&run, &job, graph, NULL));
-    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(run, &state));
     CHECK_INT(state.step, 3);
     CHECK_OK(tdm_run_train(run));

@@ -41,7 +41,7 @@ TDM_BEGIN_DECLS
     X(E_IO, 10, "storage failed")                                         \
     X(E_UNSUPPORTED, 11, "not supported in this build")                   \
     X(E_CHECK, 12, "a check did not hold")                                \
-    X(E_STOPPED, 75, "stopped early, with a checkpoint")
+    X(E_STOPPED, 75, "stopped early")
 
 typedef enum tdm_status {
 #define X(name, number, text) TDM_##name = number,

@@ -11,7 +11,17 @@
  * Nothing here exits, aborts, prints, installs signal handlers or keeps process-wide state. A process is started only to
  * read a PyTorch file: a child without rights does that. Runs in one process are independent of each other.
  *
- * Threads: one thread at a time uses an object, except where a function says "any thread".
+ * Threads: one thread at a time uses an object, except where a function says "any thread". A run and a burn-in refuse a
+ * call (TDM_E_USAGE) while another thread is in one, and in a process that a fork has made, where their threads do not
+ * live on: there tdm_run_close does nothing.
+ *
+ * Callbacks: on_event and on_progress may ask their run for anything (read, write, save, evaluate, predict, ...), but not
+ * train, step, load or close it; all other callbacks may not call functions on the object that calls them, except those
+ * for any thread. What they may not is TDM_E_USAGE, and tdm_run_close then leaves the run open and a message in
+ * tdm_error_message() and the log. A callback returns: no longjmp and no exception of C++ may leave it; catch them, and
+ * return non-zero. An exception on the thread that called tandem does pass through the library to the program's handler,
+ * but the run is in its call for ever then, and cannot even be closed; on a thread of tandem's it ends the process
+ * (std::terminate).
  *
  * Errors: a call that returns tdm_status and fails leaves its message in tdm_error_message(). A NULL pointer where none
  * is allowed is TDM_E_USAGE. After a step has failed the run can only be closed; but where one process only could not
@@ -108,19 +118,22 @@ typedef struct tdm_run_options {
 #define TDM_RUN_OPTIONS_INIT \
     { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0, NULL, 0, NULL, 0, 0 }
 
-/* Opens the data, builds the plan and the replicas, makes the initial weights, and resumes if the job says so. The job,
- * the graph and everything `options` points to are borrowed until tdm_run_close. options NULL: TDM_RUN_OPTIONS_INIT.
+/* Opens the data, builds the plan and the replicas, makes the initial weights, and resumes if the job says so. The job
+ * and the texts of `options` are copied, and the run keeps the graph, in memory of the graph's host: tdm_job, texts and
+ * tdm_graph may be freed when this returns. Borrowed until tdm_run_close are the hosts, options->comm, and what a source
+ * points to. options NULL: TDM_RUN_OPTIONS_INIT.
  * Collective over the ranks of a ddp job: every rank calls it, and it fails on all of them if it fails on one. */
 TDM_API tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *graph,
                                 const tdm_run_options *options);
 TDM_API void tdm_run_close(tdm_run *run); /* Frees the run and everything borrowed from it. NULL is allowed. */
 
 /* Trains to the end of the job, with evaluations, checkpoints and metrics as the job says. Collective in ddp.
- * TDM_E_STOPPED after a stop request: if there is a run directory, it then holds a checkpoint of the last step made.
+ * TDM_E_STOPPED after a stop request: if there is a run directory, it then holds a checkpoint of the last step made; the
+ * message and tdm_run_state.saved_step say whether one was saved.
  * Call it again to go on. */
 TDM_API tdm_status tdm_run_train(tdm_run *run);
 /* Makes `count` steps, and no evaluation, checkpoint or metrics. Collective in ddp. TDM_E_USAGE if fewer
- * steps were left in the job; those have been made. TDM_E_STOPPED after a stop request. */
+ * steps were left in the job; those have been made. TDM_E_STOPPED after a stop request; nothing is saved. */
 TDM_API tdm_status tdm_run_step(tdm_run *run, int64_t count);
 /* Asks the run to finish the steps in flight, save and return. In ddp all ranks stop after the same step, at most one
  * step after those in flight. Before training it means that no step is made. An evaluation in progress is abandoned,
@@ -150,9 +163,11 @@ typedef struct tdm_run_state {
     int has_ended;                    /* non-zero: train.stop_early has ended the run before its last step */
     int64_t best_step;                /* of the best evaluation by checkpoint.keep_best; 0: none */
     double best_score;                /* its number; NaN: none */
+    int64_t
+        saved_step; /* of the newest checkpoint in the run directory that this run has saved or come from; -1: none */
 } tdm_run_state;
 #define TDM_RUN_STATE_INIT \
-    { sizeof(tdm_run_state), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0 }
+    { sizeof(tdm_run_state), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, -1 }
 /* Fills *out. Reads all parameters for the hash, so it is not free. */
 TDM_API tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out);
 

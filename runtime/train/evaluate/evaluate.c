@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 #include "runtime/train/evaluate/details.h"
@@ -139,6 +139,7 @@ tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
 
 tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy) {
     if (run == NULL || loss == NULL || accuracy == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_evaluate: a pointer is NULL");
+    TDM_ENTER(&run->guard, "tdm_run_evaluate", TDM_GUARD_ASKS);
     tdm_scores scores = TDM_SCORES_INIT;
     TDM_TRY(tdm__run_idle(run, "tdm_run_evaluate"));
     TDM_TRY(tdm__run_evaluate(run, &scores, NULL));
@@ -150,6 +151,7 @@ tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy) {
 tdm_status tdm_run_evaluate_scores(tdm_run *run, tdm_scores *out) {
     if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_evaluate_scores: a pointer is NULL");
     TDM_TRY(tdm__sized_check("tdm_run_evaluate_scores: tdm_scores", out, TDM_SIZED_ANY, sizeof(*out)));
+    TDM_ENTER(&run->guard, "tdm_run_evaluate_scores", TDM_GUARD_ASKS);
     tdm_scores scores = TDM_SCORES_INIT;
     TDM_TRY(tdm__run_idle(run, "tdm_run_evaluate_scores"));
     TDM_TRY(tdm__run_evaluate(run, &scores, NULL));

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "runtime/base/memory.h"
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/optim/optim.h"
 #include "runtime/scale/scale.h"

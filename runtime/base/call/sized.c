@@ -1,4 +1,4 @@
-#include "runtime/base/field/sized.h"
+#include "runtime/base/call/sized.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Structs of programs that begin with their size, `uint32_t size`, so that they can grow. A program that was built with
  * an older header has a shorter one, and its size is 4 or a multiple of 8. A longer one is refused: this library would
  * do nothing of what its further members ask for, and cannot know that its size is not garbage. */
-#ifndef TDM_BASE_FIELD_SIZED_H
-#define TDM_BASE_FIELD_SIZED_H
+#ifndef TDM_BASE_CALL_SIZED_H
+#define TDM_BASE_CALL_SIZED_H
 
 #include <tandem/status.h>
 

@@ -1,0 +1,43 @@
+#include "runtime/base/call/guard.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "runtime/base/status.h"
+
+void tdm__guard_init(tdm_guard *guard, const char *object) {
+    *guard = (tdm_guard){.object = object, .process = getpid()};
+}
+
+static tdm_status enter_again(tdm_guard *guard, const char *function, tdm_guard_use use) {
+    if (!guard->reports || use == TDM_GUARD_MOVES)
+        TDM_FAIL(TDM_E_USAGE, "%s: a callback of %s calls it for the same %s; return from the callback first", function,
+                 atomic_load(&guard->function), guard->object);
+    guard->depth++;
+    return TDM_OK;
+}
+
+tdm_status tdm__guard_enter(tdm_guard *guard, const char *function, tdm_guard_use use) {
+    const unsigned long self = (unsigned long)pthread_self();
+    unsigned long nobody = 0;
+    if (getpid() != guard->process)
+        TDM_FAIL(TDM_E_USAGE,
+                 "%s: process %ld opened the %s, and this is process %ld, which a fork has made without its threads; "
+                 "open another %s here",
+                 function, (long)guard->process, guard->object, (long)getpid(), guard->object);
+    if (atomic_load(&guard->owner) == self) return enter_again(guard, function, use);
+    if (!atomic_compare_exchange_strong(&guard->owner, &nobody, self)) {
+        const char *other = atomic_load(&guard->function);
+        TDM_FAIL(TDM_E_USAGE, "%s: another thread is in %s with this %s; one thread at a time uses it", function,
+                 other != NULL ? other : "a call", guard->object);
+    }
+    atomic_store(&guard->function, function);
+    return TDM_OK;
+}
+
+void tdm__guard_leave(tdm_guard *guard) {
+    if (guard->depth > 0)
+        guard->depth--;
+    else
+        atomic_store(&guard->owner, 0);
+}
