@@ -75,7 +75,7 @@ int main(int argc, char **argv) {
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     tdm_config *config = NULL;
     tdm_run *run = NULL;
-    tdm_run_state state = {0};
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     ring_draw(&data, 0.0f);
     const tdm_source train = ring_source(&data);
     memory.limit = (argc > 1 ? (size_t)atol(argv[1]) : 1024) << 10;
