@@ -242,6 +242,13 @@ static inline double tdm__run_lr(const tdm_run *run, int group) {
     const double set = run->set_lr[1 + group];
     return !isnan(set) ? set : group < 0 ? run->schedules.own.lr : run->schedules.group[group].lr;
 }
+/* At their first step; no rate is set in their place. */
+static inline void tdm__run_init_schedules(tdm_run *run) {
+    const tdm_optimizer_section *o = &run->job->optimizer;
+    const double momentum = run->optim->moves_beta1 ? o->betas.item[0] : o->momentum;
+    tdm__schedules_init(&run->schedules, run->job, momentum, run->steps_total, run->steps_per_epoch);
+    for (int i = 0; i <= TDM_PARAM_GROUPS_MAX; i++) run->set_lr[i] = NAN;
+}
 /* Fails if the run was opened to predict. */
 tdm_status tdm__run_trains(const tdm_run *run, const char *what);
 

@@ -259,7 +259,6 @@ static tdm_status resume_run(tdm_run *run) {
 }
 
 static tdm_status open_parts(tdm_run *run) {
-    const tdm_job *job = run->job;
     tdm_data_wanted wanted;
     TDM_TRY(check_ranks(run));
     TDM_TRY(open_comm(run));
@@ -280,9 +279,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(agree_on_running_ahead(run));
     TDM_TRY(open_mode(run));
     TDM_TRY(tdm__run_open_loaders(run));
-    double momentum = run->optim->moves_beta1 ? job->optimizer.betas.item[0] : job->optimizer.momentum;
-    tdm__schedules_init(&run->schedules, job, momentum, run->steps_total, run->steps_per_epoch);
-    for (int i = 0; i <= TDM_PARAM_GROUPS_MAX; i++) run->set_lr[i] = NAN;
+    tdm__run_init_schedules(run);
     const char *fault = tdm__schedule_fault(&run->schedules.own, run->steps_total, run->steps_per_epoch);
     if (fault != NULL) TDM_FAIL(TDM_E_CONFIG, "%s", fault);
     TDM_TRY(tdm__run_folder_open(run));

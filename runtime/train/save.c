@@ -362,8 +362,7 @@ static tdm_status restore(tdm_run *run, const origin *from, bool newest_in_folde
     TDM_TRY(tdm__mode_sync(run->mode, true));
     if (!what.has_state) return TDM_OK;
     TDM_TRY(tdm__run_share_mode(run, what.has_mode != 0));
-    const double momentum = run->schedules.own.base_momentum;
-    tdm__schedules_init(&run->schedules, run->job, momentum, run->steps_total, run->steps_per_epoch);
+    tdm__run_init_schedules(run);
     TDM_TRY(set_position(run, &what.state));
     run->saved_at = newest_in_folder ? run->step : -1; /* a save elsewhere is not what this run continues from */
     return TDM_OK;

@@ -53,6 +53,22 @@ TEST(a_set_rate_is_a_rate_of_the_job) {
     CHECK_TEXT(got, wanted);
 }
 
+TEST(a_checkpoint_brings_the_rate_of_the_schedule_back) {
+    tdm_buffer saved = TDM_BUFFER_INIT;
+    tdm_writer writer = TDM_WRITER_INIT;
+    tdm_job job;
+    plain_job(&job);
+    tdm_run *run = open_run(&job, NULL);
+    writer.write = tdm_buffer_write, writer.user = &saved;
+    CHECK_OK(tdm_run_save_to(run, &writer));
+    CHECK_OK(tdm_run_set_lr(run, -1, 0.25));
+    CHECK(lr_of(run) == 0.25);
+    CHECK_OK(tdm_run_load_memory(run, saved.bytes, saved.count));
+    CHECK(lr_of(run) == 1);
+    tdm_run_close(run);
+    tdm_buffer_free(&saved);
+}
+
 typedef struct seen {
     tdm_run *run;
     double lr[8];
@@ -178,6 +194,7 @@ TEST(what_has_no_gradient_says_so) {
     tdm_graph_free(network);
 }
 
-TEST_MAIN(graph = api_linear_graph(4); RUN(a_set_rate_is_a_rate_of_the_job); RUN(the_schedule_goes_on_underneath);
+TEST_MAIN(graph = api_linear_graph(4); RUN(a_set_rate_is_a_rate_of_the_job);
+          RUN(a_checkpoint_brings_the_rate_of_the_schedule_back); RUN(the_schedule_goes_on_underneath);
           RUN(groups_have_their_own); RUN(a_gradient_is_what_the_update_took); RUN(what_has_no_gradient_says_so);
           tdm_graph_free(graph);)
