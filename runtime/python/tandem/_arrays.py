@@ -1,0 +1,56 @@
+"""numpy arrays as C takes them: checked, and copied only where they must be."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from . import errors
+from ._library import c
+
+
+def plain(value, what: str) -> np.ndarray:
+    """A tensor of PyTorch (also one that requires grad, or is elsewhere) or anything that numpy takes, as an array."""
+    if hasattr(value, "detach") and hasattr(value, "cpu"):
+        value = value.detach().cpu()
+        value = value.float().numpy() if str(value.dtype) == "torch.bfloat16" else value.numpy()
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as failed:
+        raise errors.UsageError(f"{what}: numpy cannot make an array of it: {failed}") from failed
+    if array.dtype.kind not in "fiub":
+        raise errors.UsageError(f"{what} must be numbers, got an array of dtype {array.dtype}")
+    return array
+
+
+def floats(value, what: str, also_whole: bool = False) -> np.ndarray:
+    """float32, contiguous, in this machine's byte order; a copy unless it is so already. Other floats are rounded."""
+    array = plain(value, what)
+    if array.dtype.kind != "f" and not also_whole:
+        raise errors.UsageError(f"{what} must be floats, got dtype {array.dtype}; write .astype('float32') if that is "
+                                "meant")
+    return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def labels(value, what: str) -> np.ndarray:
+    array = plain(value, what)
+    if array.dtype.kind not in "iu":
+        raise errors.UsageError(f"{what} must be integers, the labels of classes, got dtype {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def samples(value, shape, what: str, ready: bool = False) -> tuple[np.ndarray, int]:
+    """Samples [rows, *shape], or flat [rows, width], with their kind: float32 is TDM_INPUT_FLOATS, or TDM_INPUT_READY
+    with `ready`, uint8 is TDM_INPUT_BYTES."""
+    array = plain(value, what)
+    width = math.prod(shape)
+    if array.ndim == 0 or tuple(array.shape[1:]) not in (tuple(shape), (width,)):
+        raise errors.UsageError(f"{what} must have the shape {('rows', *shape)} or ('rows', {width}), as the model takes "
+                                f"them, got {array.shape}".replace("'rows'", "rows"))
+    if array.dtype == np.uint8 and not ready:
+        return np.ascontiguousarray(array), c.TDM_INPUT_BYTES
+    if array.dtype.kind != "f":
+        wanted = "float32" if ready else "float32, or uint8 for bytes"
+        raise errors.UsageError(f"{what} must be {wanted}, got dtype {array.dtype}; write .astype('float32') if that is "
+                                "meant")
+    return np.ascontiguousarray(array, dtype=np.float32), c.TDM_INPUT_READY if ready else c.TDM_INPUT_FLOATS

@@ -1,0 +1,96 @@
+"""Samples of the program's own: arrays, which the library reads where they lie, or an object that is indexed."""
+from __future__ import annotations
+
+import ctypes
+import math
+
+import numpy as np
+
+from . import _arrays, errors
+from ._library import c, new
+
+
+class Source:
+    """A tdm_source over `data`, and what it borrows. `raised` is what the object raised last."""
+
+    def __init__(self, data, shape, has_labels: bool, outputs: int, what: str, interrupts):
+        self.raised: BaseException | None = None
+        self.shape, self.width, self.has_labels, self.outputs = tuple(shape), math.prod(shape), has_labels, outputs
+        self.what, self.interrupts = what, interrupts
+        if isinstance(data, (tuple, list)) and len(data) == 2 and all(hasattr(part, "shape") for part in data):
+            self._take_arrays(*data)
+        elif hasattr(data, "__len__") and hasattr(data, "__getitem__"):
+            self._take_object(data)
+        else:
+            raise errors.UsageError(f"{what} must be a pair of arrays (x, y), or an object with __len__ and __getitem__ "
+                                    f"whose items are pairs (x, y), got {type(data).__name__}")
+
+    def _targets(self, value, what: str) -> np.ndarray:
+        return _arrays.labels(value, what) if self.has_labels else _arrays.floats(value, what, also_whole=True)
+
+    def _take_arrays(self, x, y) -> None:
+        self.x, kind = _arrays.samples(x, self.shape, f"{self.what}: x")
+        self.y = self._targets(y, f"{self.what}: y")
+        rows = len(self.x)
+        wanted = [(rows,)] if self.has_labels else [(rows, self.outputs)] + ([(rows,)] if self.outputs == 1 else [])
+        if self.y.shape not in wanted:
+            raise errors.UsageError(f"{self.what}: y must have the shape {wanted[0]}, got {self.y.shape}")
+        self.struct = new(c.tdm_source, count=rows, has_labels=int(self.has_labels), input=kind, width=self.width,
+                          x=self.x.ctypes.data, targets=self.y.ctypes.data)
+
+    def _take_object(self, data) -> None:
+        self.data = data
+        count = len(data)
+        if count < 1:
+            raise errors.UsageError(f"{self.what} has no samples: its len() is {count}")
+        first, _ = self._item(0)
+        _, self.kind = _arrays.samples(np.asarray(first).reshape(1, -1), (self.width,), f"{self.what}[0]: x")
+        self.dtype = np.uint8 if self.kind == c.TDM_INPUT_BYTES else np.float32
+        self.callback = c.tdm_source_read_rows(self._read_rows)
+        self.struct = new(c.tdm_source, count=count, has_labels=int(self.has_labels), input=self.kind, width=self.width,
+                          read_rows=self.callback)
+
+    def _item(self, index: int):
+        item = self.data[index]
+        try:
+            x, y = item
+        except (TypeError, ValueError):
+            raise errors.DataError(f"{self.what}[{index}] must be a pair (x, y), got {type(item).__name__}") from None
+        x = _arrays.plain(x, f"{self.what}[{index}]: x")
+        if x.shape not in (self.shape, (self.width,)):
+            raise errors.DataError(f"{self.what}[{index}]: x must have the shape {self.shape}, as the model takes it, "
+                                   f"got {x.shape}")
+        return x, y
+
+    def _fill(self, index: int, x: np.ndarray, target: np.ndarray) -> None:
+        given, y = self._item(index)
+        if (given.dtype == np.uint8) != (self.dtype == np.uint8) or given.dtype.kind not in "fu":
+            raise errors.DataError(f"{self.what}[{index}]: x has dtype {given.dtype}, but sample 0 was {self.dtype.__name__}")
+        x[:] = given.reshape(-1)
+        y = self._targets(y, f"{self.what}[{index}]: y")
+        if y.size != target.size:
+            raise errors.DataError(f"{self.what}[{index}]: y must be {target.size} numbers, got the shape {y.shape}")
+        target[:] = y.reshape(-1)
+
+    def _read_rows(self, user, pointer) -> int:
+        """Any thread. What is raised is kept, for the thread that called the run."""
+        rows, row = pointer.contents, 0
+        number = ctypes.c_uint8 if self.dtype == np.uint8 else ctypes.c_float
+        target = ctypes.c_int64 if self.has_labels else ctypes.c_float
+        try:
+            index = _view(rows.index, ctypes.c_int64, rows.rows)
+            x = _view(rows.x, number, rows.rows * rows.width).reshape(rows.rows, -1)
+            targets = _view(rows.targets, target, rows.rows * rows.target_width).reshape(rows.rows, -1)
+            for row in range(rows.rows):
+                if self.interrupts():
+                    return 1
+                self._fill(int(index[row]), x[row], targets[row])
+            return 0
+        except BaseException as raised:
+            self.raised = raised
+            rows.failed = int(index[row])
+            return 1
+
+
+def _view(address: int, kind, count: int) -> np.ndarray:
+    return np.ctypeslib.as_array((kind * count).from_address(address))

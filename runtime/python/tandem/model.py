@@ -1,0 +1,136 @@
+"""A trained model that only predicts."""
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+from . import _arrays, _library, errors
+from ._library import c, check, lib, new, path_bytes, text
+
+
+class ModelInfo(NamedTuple):
+    """What a model is: names and origin ("" if not said), the shape of a sample, numbers of its outputs and learned
+    numbers; has_labels: an output is a class's logit; has_logits: an output is the logit of a target of 0 to 1."""
+    name: str
+    origin: str
+    text: str
+    input_shape: tuple[int, ...]
+    outputs: int
+    parameters: int
+    has_labels: bool
+    has_logits: bool
+
+
+class _Handle:
+    """The tdm_model, freed when the last call that uses it has returned. No fork of the process frees it."""
+
+    def __init__(self, source: Any, threads: int):
+        self.address, self.pid, self.close = ctypes.c_void_p(), os.getpid(), lib().tdm_model_close
+        options = new(c.tdm_model_options, host=_library.host(), threads=threads)
+        out = ctypes.byref(self.address)
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            self.memory = _aligned(source)
+            status = lib().tdm_model_open_memory(out, self.memory.ctypes.data, self.memory.nbytes, ctypes.byref(options))
+        else:
+            status = lib().tdm_model_open(out, path_bytes(source), ctypes.byref(options))
+        check(status)
+
+    def __del__(self):
+        if self.address.value is not None and self.pid == os.getpid():
+            self.close(self.address)
+
+
+def _aligned(source) -> np.ndarray:
+    """A copy that begins at a multiple of 64: the library then uses weights where they lie."""
+    given = np.frombuffer(source, np.uint8)
+    room = np.empty(given.size + 64, np.uint8)
+    first = -room.ctypes.data % 64
+    out = room[first:first + given.size]
+    out[:] = given
+    return out
+
+
+class Model:
+    """One file, or its bytes, that predicts: model(x), numpy in, numpy out.
+
+    source: a path that `export` or `tandem export` wrote, the model.safetensors of a checkpoint, or the bytes of one
+    (copied). threads: that one call computes on; they change no bit.
+
+    Any number of threads may call a model at once. `close` is allowed while they do: the last call frees it."""
+
+    def __init__(self, source: Any, *, threads: int = 1):
+        self._handle: Optional[_Handle] = None
+        if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
+            raise errors.UsageError(f"{os.fspath(source)} is a folder; tandem.export makes one file of a run")
+        self._handle = _Handle(source, threads)
+        raw = new(c.tdm_model_info)
+        check(lib().tdm_model_get_info(self._handle.address, ctypes.byref(raw)))
+        texts = ((value or b"").decode(errors="replace") for value in (raw.name, raw.origin, raw.text))
+        self.info = ModelInfo(*texts, tuple(raw.input[:raw.input_ndim]), raw.output_width, raw.parameters,
+                              bool(raw.has_labels), bool(raw.has_logits))
+        self.classes: list[str] = [lib().tdm_model_class_name(self._handle.address, index).decode(errors="replace")
+                                   for index in range(raw.classes)]
+        self._width = raw.input_width
+        self._predict = lib().tdm_model_predict
+
+    def _open(self) -> _Handle:
+        handle = self._handle
+        if handle is None:
+            raise errors.UsageError("the model is closed")
+        return handle
+
+    def __call__(self, x: Any, *, ready: bool = False) -> np.ndarray:
+        """The outputs, float32: [rows, outputs] of samples [rows, *input shape] or [rows, width], and [outputs] of one
+        sample [*input shape]. They are what the loss gets: logits of classes (info.has_labels), before softmax.
+
+        x: float32 (other floats are rounded to it) or uint8, as the data trained on; data.transform is applied to it as
+        in evaluation, but for its steps for pictures. ready: x is what the model takes after data.transform."""
+        handle, shape = self._open(), self.info.input_shape
+        array = _arrays.plain(x, "x")
+        is_one = array.shape == shape
+        array, kind = _arrays.samples(array[None] if is_one else array, shape, "x", ready)
+        out = np.empty((len(array), self.info.outputs), np.float32)
+        check(self._predict(handle.address, kind, array.ctypes.data, len(array), out.ctypes.data))
+        return out[0] if is_one else out
+
+    def picture(self, source: Any) -> np.ndarray:
+        """The outputs [outputs] for a picture, JPEG or PNG: a path, or its bytes. All of data.transform is applied as in
+        evaluation."""
+        handle, x = self._open(), np.empty((1, self._width), np.float32)
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            raw = bytes(source)
+            check(lib().tdm_model_decode_picture(handle.address, raw, len(raw), x.ctypes.data))
+        else:
+            check(lib().tdm_model_read_picture(handle.address, path_bytes(source), x.ctypes.data))
+        return self(x, ready=True)[0]
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The texts that the program which trained it gave it (`Run.set_property`)."""
+        handle, keys = self._open(), []
+        while (key := lib().tdm_model_property_key(handle.address, len(keys))) is not None:
+            keys.append(key)
+        return {key.decode(): lib().tdm_model_property(handle.address, key).decode() for key in keys}
+
+    def close(self) -> None:
+        """Frees the model when the last call that is in progress has returned. Closing twice is fine."""
+        self._handle = None
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *ignored: Any) -> None:
+        self.close()
+
+    def __repr__(self):
+        return f"<tandem.Model {self.info.name!r} {self.info.input_shape} -> {self.info.outputs}>"
+
+
+def export(checkpoint: Any, to: Any, *, onnx: bool = False) -> str:
+    """Writes the model of a run folder, a step folder or a model.safetensors into the new file `to`, for `Model`, or with
+    `onnx` for onnxruntime. Returns one line about what was written."""
+    function = lib().tdm_model_export_onnx if onnx else lib().tdm_model_export
+    return text(function, _library.host(), path_bytes(checkpoint), path_bytes(to))
