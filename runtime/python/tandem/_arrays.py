@@ -45,8 +45,9 @@ def samples(value, shape, what: str, ready: bool = False) -> tuple[np.ndarray, i
     array = plain(value, what)
     width = math.prod(shape)
     if array.ndim == 0 or tuple(array.shape[1:]) not in (tuple(shape), (width,)):
-        raise errors.UsageError(f"{what} must have the shape {('rows', *shape)} or ('rows', {width}), as the model takes "
-                                f"them, got {array.shape}".replace("'rows'", "rows"))
+        flat = f" or (rows, {width})" if len(shape) > 1 else ""
+        raise errors.UsageError(f"{what} must have the shape (rows, {', '.join(map(str, shape))}){flat}, as the model "
+                                f"takes it, got {array.shape}")
     if array.dtype == np.uint8 and not ready:
         return np.ascontiguousarray(array), c.TDM_INPUT_BYTES
     if array.dtype.kind != "f":

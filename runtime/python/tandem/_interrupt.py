@@ -12,18 +12,26 @@ import threading
 
 
 class Interrupts:
-    """A context for one call. `stop` is called when Ctrl-C comes; calling the object tells whether it has come."""
+    """A context for one call. `stop` is called when Ctrl-C comes; calling the object tells whether it has come. While
+    `is_in_callback`, the program's own code runs, and KeyboardInterrupt is raised in it as usual: whoever called it
+    catches that; if it comes too late for that, it comes behind the call."""
 
-    def __init__(self, stop=None, is_long: bool = False):
-        self.stop, self.is_long, self.came, self.is_active, self.watched = stop, is_long, False, False, None
+    def __init__(self, stop=None, is_long: bool = False, is_in_callback=lambda: False):
+        self.stop, self.is_long, self.is_in_callback = stop, is_long, is_in_callback
+        self.came, self.is_active, self.watched = False, False, None
 
     def __call__(self) -> bool:
         return self.came
 
-    def _on_signal(self, number=None, frame=None) -> None:
+    def _note(self) -> None:
         self.came = True
         if self.stop is not None:
             self.stop()
+
+    def _on_signal(self, number, frame) -> None:
+        self._note()
+        if self.is_in_callback():
+            raise KeyboardInterrupt
 
     def __enter__(self):
         is_main = threading.current_thread() is threading.main_thread()
@@ -31,7 +39,7 @@ class Interrupts:
         if self.is_active:
             signal.signal(signal.SIGINT, self._on_signal)
             if self.is_long:
-                self.watched = _Watch(self._on_signal)
+                self.watched = _Watch(self._note)
         return self
 
     def __exit__(self, kind, value, traceback) -> None:

@@ -38,7 +38,7 @@ def _path() -> str:
                       f"TANDEM_LIBRARY to the path of a libtandem.so")
 
 
-def _preload(part: str) -> None:
+def preload(part: str) -> None:
     """Loads libraries that the wheel has for libtandem or its modules, each after what it needs itself. They have names
     of their own, so they neither take the place of the system's nor are taken for them."""
     listed = os.path.join(NATIVE, "lib", "needs.json")
@@ -56,7 +56,7 @@ def _preload(part: str) -> None:
 
 def _load():
     path = _path()
-    _preload("library")
+    preload("library")
     try:
         library = ctypes.CDLL(path)
     except OSError as failed:
@@ -67,7 +67,7 @@ def _load():
         except AttributeError:
             raise ImportError(f"{path} has no function {name}: it is of another version than this package") from None
         function.restype, function.argtypes = result, arguments
-    _preload("modules")
+    preload("modules")
     return library
 
 

@@ -86,6 +86,7 @@ class Launched(Alone):
         heartbeat = _milliseconds(config, "parallel.ddp.heartbeat")
         backend = config.get("parallel.ddp.backend")
         if backend in ("gloo", "mpi") or facts.local_world != facts.world:
+            _library.preload("gloo")
             options = new(c.tdm_hosts_options, host=_library.host(), init_method=method, timeout_ms=timeout,
                           heartbeat_ms=heartbeat, backend=b"mpi" if backend == "mpi" else b"gloo")
             check(lib().tdm_comm_open_hosts(ctypes.byref(self.comm), ctypes.byref(facts), ctypes.byref(options)))
@@ -330,17 +331,12 @@ def follow(commands: int, answers: int, fd: int) -> None:
         lib().tdm_launch_abort(fd, first["rank"], f"{type(failed).__name__}: {failed}".encode()[:400])
         sys.exit(getattr(failed, "code", 1))
     with run:
-        while True:
-            try:
-                command = _receive(commands)
-            except EOFError:
-                return
-            if command is None:
-                return
-            try:
-                _act(run, *command)
-                _send(answers, None)
-            except errors.Error as failed:
-                _send(answers, str(failed))
-            except BrokenPipeError:
-                return
+        try:
+            while (command := _receive(commands)) is not None:
+                try:
+                    _act(run, *command)
+                    _send(answers, None)
+                except errors.Error as failed:  # rank 0 has failed with it
+                    _send(answers, str(failed))
+        except (EOFError, BrokenPipeError):
+            return  # rank 0 is gone

@@ -51,15 +51,16 @@ class Run(Tensors):
     def __init__(self, job: Job, overrides: Overrides = None, *, steps: Optional[int] = None, mode: Optional[str] = None,
                  resume: Optional[str] = None, run_dir: Any = THE_JOBS, train: Any = None, eval: Any = None,
                  on_event: Optional[Callback] = None, on_step: Optional[Callback] = None, predicts: bool = False,
-                 _rank: Any = None):
+                 _rank: Any = None, _steps: bool = True):
         self._handle = ctypes.c_void_p()
         self._config = self._ranks = None
         self._pid, self._busy, self._thread, self._inside = os.getpid(), None, 0, False
         self._lock = threading.Lock()
         self._raised: Optional[BaseException] = None
-        self._was_stopped = False
+        self._was_stopped = self._keeps_event = False
+        self._event: Optional[Event] = None
         self._interrupts = Interrupts()
-        self._on_event, self._on_step = on_event, on_step
+        self._on_event, self._on_step, self._steps = on_event, on_step, _steps
         try:
             config = self._config = Config(job, overrides, steps=steps, mode=mode, resume=resume, run_dir=run_dir,
                                            predicts=predicts, **(_rank.place if _rank else {}))
@@ -85,9 +86,10 @@ class Run(Tensors):
         for what, source in self._sources.items():
             if source is not None:
                 setattr(options, what, ctypes.addressof(source.struct))
-        if self._on_event or self._on_step:
+        if self._on_event or self._on_step or self._steps:
             self._callback = c.tdm_run_options_on_event(self._report)
             options.on_event = self._callback
+        options.run_ahead = int(not self._on_event and not self._on_step)  # nobody looks at tensors then
         job = config.job
         if predicts:  # in this process alone, whatever the mode
             self._job = ctypes.create_string_buffer(ctypes.string_at(job, ctypes.c_uint32.from_address(job).value))
@@ -104,15 +106,19 @@ class Run(Tensors):
 
     def _report(self, pointer, user) -> int:
         """on_event of C. An exception must not leave it: ctypes would only print it."""
+        if not self._on_event and not self._on_step:
+            if self._keeps_event:
+                self._event = Event(pointer.contents)
+            return 0
         try:
             self._inside = True
-            event = Event(pointer.contents)
+            event = self._event = Event(pointer.contents)
             asked = bool(self._on_event(event)) if self._on_event else False
             if self._on_step and event.kind == "step":
                 asked = bool(self._on_step(event)) or asked
             return int(asked)
         except BaseException as raised:
-            self._raised = raised
+            self._inside, self._raised = False, raised
             return 1
         finally:
             self._inside = False
@@ -148,23 +154,27 @@ class Run(Tensors):
             raise raised
         raise failed
 
-    def _make_steps(self, what: str, function, *arguments) -> State:
+    def _make_steps(self, what: str, function, *arguments) -> None:
         self._was_stopped = False
         with self._calling(what, is_long=what == "train" or arguments[0] > 1):
             status = self._ranks.call(what, arguments, lambda: function(self._handle, *arguments))
             self._was_stopped = status == errors.Stopped.code
             self._check(0 if self._was_stopped else status)
-        return self.state
 
     def train(self) -> State:
         """Trains to the end of the job, with evaluations, checkpoints and metrics as the job says. Returns the state;
         state.stopped tells whether a callback or `stop` ended it early, with a checkpoint if there is a run folder.
         Call it again to go on. KeyboardInterrupt after Ctrl-C, with the same checkpoint."""
-        return self._make_steps("train", lib().tdm_run_train)
+        self._keeps_event = False
+        self._make_steps("train", lib().tdm_run_train)
+        return self.state
 
-    def step(self, count: int = 1) -> State:
-        """Makes `count` steps, without evaluations, checkpoints and metrics. UsageError if fewer are left."""
-        return self._make_steps("step", lib().tdm_run_step, int(count))
+    def step(self, count: int = 1) -> Optional[Event]:
+        """Makes `count` steps, without evaluations, checkpoints and metrics. Returns the event of the last one, None if
+        the run was stopped before it made any. UsageError if fewer are left."""
+        self._keeps_event, self._event = True, None
+        self._make_steps("step", lib().tdm_run_step, int(count))
+        return self._event
 
     def stop(self) -> None:
         """Asks the run to finish the steps in flight, save and return. Any thread."""
@@ -244,7 +254,7 @@ class Run(Tensors):
         raw = path_bytes(folder)
         with self._calling("save"):
             self._check(self._ranks.call("save", (raw,), lambda: lib().tdm_run_save(self._handle, raw)))
-        return os.path.join(os.fspath(folder), f"step-{self.state.step:08d}")
+        return os.path.join(os.fsdecode(raw), f"step-{self.state.step:08d}")
 
     def save_bytes(self) -> bytes:
         """The files of a checkpoint as one tar archive, for `load`."""
@@ -321,7 +331,7 @@ class _Call:
 
     def __init__(self, run: Run, what: str, is_long: bool):
         self.run, self.what = run, what
-        self.interrupts = Interrupts(self._stop if is_long or what == "step" else None, is_long)
+        self.interrupts = Interrupts(self._stop if is_long or what == "step" else None, is_long, lambda: run._inside)
 
     def _stop(self) -> None:
         handle = self.run._handle
@@ -356,5 +366,5 @@ def train(job: Job, overrides: Overrides = None, **options: Any) -> State:
         state = tandem.train("job.yaml", {"optimizer.lr": 3e-4}, steps=500, run_dir="runs/try",
                              on_step=lambda event: print(event))
     """
-    with Run(job, overrides, **options) as run:
+    with Run(job, overrides, **options, _steps=False) as run:  # without callbacks no step calls Python
         return run.train()
