@@ -12,16 +12,17 @@ import threading
 
 
 class Interrupts:
-    """A context for one call. `stop` is called when Ctrl-C comes; calling the object tells whether it has come. While
-    `is_in_callback`, the program's own code runs, and KeyboardInterrupt is raised in it as usual: whoever called it
-    catches that; if it comes too late for that, it comes behind the call."""
+    """A context for one call. `stop` is called when Ctrl-C comes; without one, calling the object tells samples that
+    they must fail, as nothing else ends the call. While `is_in_callback`, the program's own code runs, and
+    KeyboardInterrupt is raised in it as usual: whoever called it catches that; if it comes too late for that, it comes
+    behind the call."""
 
     def __init__(self, stop=None, is_long: bool = False, is_in_callback=lambda: False):
         self.stop, self.is_long, self.is_in_callback = stop, is_long, is_in_callback
         self.came, self.is_active, self.watched = False, False, None
 
     def __call__(self) -> bool:
-        return self.came
+        return self.came and self.stop is None
 
     def _note(self) -> None:
         self.came = True

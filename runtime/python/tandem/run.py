@@ -141,18 +141,19 @@ class Run(Tensors):
 
     def _check(self, status: int) -> None:
         """Raises what a callback or a source raised, before what the library makes of it."""
-        sources = [source for source in self._sources.values() if source is not None]
         raised, self._raised = self._raised, None
-        for source in sources:
-            raised, source.raised = raised or source.raised, None
-        if status == 0 and raised is None:
-            return
         failed = _library.error(status) if status else None
+        for source in self._sources.values():
+            if source is not None:  # with several workers a second sample may fail later: that is no failure of this call
+                if isinstance(failed, errors.DataError):
+                    raised = raised or source.raised
+                source.raised = None
         if raised is not None:
             if isinstance(failed, errors.DataError) and hasattr(raised, "add_note"):
                 raised.add_note(f"tandem: {failed}")
             raise raised
-        raise failed
+        if failed is not None:
+            raise failed
 
     def _make_steps(self, what: str, function, *arguments) -> None:
         self._was_stopped = False
@@ -191,6 +192,7 @@ class Run(Tensors):
     def predict(self, x: Any, *, ready: bool = False) -> np.ndarray:
         """The outputs float32 [rows, outputs] of samples x [rows, *input shape], float32 or uint8, as those trained on.
         ready: x is what the model takes after data.transform."""
+        self._usable("predict")
         array, kind = _arrays.samples(x, self._config.input_shape, "x", ready)
         with self._calling("predict"):
             out = np.empty((len(array), lib().tdm_run_output_width(self._handle)), np.float32)

@@ -1,0 +1,77 @@
+"""Models that only predict, and the sample of a notebook."""
+import subprocess
+import sys
+import threading
+import unittest
+
+from support import ROOT, WORK, X, Case, np, python, run, tandem
+
+
+class Models(Case):
+    @classmethod
+    def setUpClass(cls):
+        with run(run_dir=WORK / "trained") as it:
+            it.train()
+            cls.wanted, cls.in_memory = it.predict(X), it.model()
+        cls.report = tandem.export(WORK / "trained", WORK / "points.tandem")
+        cls.model = tandem.Model(WORK / "points.tandem")
+
+    def test_it_predicts_as_the_run(self):
+        for model in (self.model, self.in_memory, tandem.Model((WORK / "points.tandem").read_bytes(), threads=2)):
+            np.testing.assert_allclose(model(X), self.wanted, rtol=1e-5, atol=1e-6)
+        self.assertEqual(self.model.info.input_shape, (2,))
+        self.assertIn("82 parameters", self.report)
+        self.assertIn('"step"', self.model.info.origin)
+
+    def test_one_sample_and_other_arrays(self):
+        one = self.model(X[0])
+        self.assertEqual(one.shape, (2,))
+        for same in (X[:1].astype(np.float64), X[:1].astype(">f4"), X[:1].tolist(), np.asfortranarray(X[:1])):
+            self.assertTrue((self.model(same) == one).all())
+        self.assertEqual(self.model(X[:0]).shape, (0, 2))
+        for words, x in (("shape (rows, 2)", X[:, :1]), ("float32, or uint8", [[1, 2]]), ("must be numbers", [["a", "b"]])):
+            self.refuses(tandem.UsageError, words, self.model, x)
+
+    def test_threads_at_once_and_a_close_meanwhile(self):
+        model, got = tandem.Model(WORK / "points.tandem"), [None] * 4
+
+        def call(place):
+            handle = model._open()  # a call in progress
+            barrier.wait()
+            barrier.wait()
+            got[place] = handle
+        barrier = threading.Barrier(5)
+        threads = [threading.Thread(target=call, args=(i,)) for i in range(4)]
+        outputs = []
+        workers = [threading.Thread(target=lambda: outputs.append(self.model(X))) for _ in range(4)]
+        for thread in threads + workers:
+            thread.start()
+        barrier.wait()
+        model.close()
+        barrier.wait()
+        for thread in threads + workers:
+            thread.join()
+        self.assertTrue(all((output == outputs[0]).all() for output in outputs))
+        self.assertTrue(all(handle.address.value for handle in got))
+        self.refuses(tandem.UsageError, "the model is closed", model, X)
+
+    def test_what_is_no_model(self):
+        self.refuses(tandem.CheckpointError, "/nowhere", tandem.Model, "/nowhere")
+        self.refuses(tandem.CheckpointError, "safetensors", tandem.Model, b"junk")
+        self.refuses(tandem.UsageError, "is a folder", tandem.Model, WORK)
+        self.refuses(tandem.CheckpointError, "nowhere", tandem.export, "/nowhere", WORK / "out.tandem")
+
+    def test_onnx_is_written(self):
+        tandem.export(WORK / "trained", WORK / "points.onnx", onnx=True)
+        self.assertGreater((WORK / "points.onnx").stat().st_size, 300)
+
+
+class Sample(Case):
+    def test_it_prints_what_it_should(self):
+        sample = ROOT / "samples/python"
+        code, said = python(f"import runpy; runpy.run_path({str(sample / 'rings.py')!r}, run_name='__main__')")
+        self.assertEqual((code, said), (0, (sample / "expected_output.txt").read_text()))
+
+
+if __name__ == "__main__":
+    unittest.main()
