@@ -93,6 +93,15 @@ class OwnLoop(Case):
             other.write("fc1.weight", state["fc1.weight"].T.copy().T)  # not contiguous
             self.assertTrue((other.read("fc1.weight") == state["fc1.weight"]).all())
 
+    def test_buffers_are_in_it(self):
+        layers = [{"linear": 4}, {"batchnorm1d": {"name": "norm"}}, {"linear": 2}]
+        with run(job={**JOB, "model": {"input": [2], "layers": layers}}) as it:
+            it.step(3)
+            state = it.state_dict()
+            self.assertEqual((state["norm.num_batches_tracked"].shape, int(state["norm.num_batches_tracked"])), ((), 3))
+            it.load_state_dict({name: value * 0 for name, value in state.items()})
+            self.assertEqual(int(it.read("norm.num_batches_tracked")), 0)
+
     def test_tensors_of_torch_are_taken_by_what_they_can(self):
         class Tensor:  # as torch.Tensor: no array before detach().cpu().numpy()
             dtype = "torch.float32"

@@ -29,14 +29,14 @@ def floats(value, what: str, also_whole: bool = False) -> np.ndarray:
     if array.dtype.kind != "f" and not also_whole:
         raise errors.UsageError(f"{what} must be floats, got dtype {array.dtype}; write .astype('float32') if that is "
                                 "meant")
-    return np.ascontiguousarray(array, dtype=np.float32)
+    return np.asarray(array, dtype=np.float32, order="C")
 
 
 def labels(value, what: str) -> np.ndarray:
     array = plain(value, what)
     if array.dtype.kind not in "iu":
         raise errors.UsageError(f"{what} must be integers, the labels of classes, got dtype {array.dtype}")
-    return np.ascontiguousarray(array, dtype=np.int64)
+    return np.asarray(array, dtype=np.int64, order="C")
 
 
 def samples(value, shape, what: str, ready: bool = False) -> tuple[np.ndarray, int]:
@@ -49,9 +49,9 @@ def samples(value, shape, what: str, ready: bool = False) -> tuple[np.ndarray, i
         raise errors.UsageError(f"{what} must have the shape (rows, {', '.join(map(str, shape))}){flat}, as the model "
                                 f"takes it, got {array.shape}")
     if array.dtype == np.uint8 and not ready:
-        return np.ascontiguousarray(array), c.TDM_INPUT_BYTES
+        return np.asarray(array, order="C"), c.TDM_INPUT_BYTES
     if array.dtype.kind != "f":
         wanted = "float32" if ready else "float32, or uint8 for bytes"
         raise errors.UsageError(f"{what} must be {wanted}, got dtype {array.dtype}; write .astype('float32') if that is "
                                 "meant")
-    return np.ascontiguousarray(array, dtype=np.float32), c.TDM_INPUT_READY if ready else c.TDM_INPUT_FLOATS
+    return np.asarray(array, dtype=np.float32, order="C"), c.TDM_INPUT_READY if ready else c.TDM_INPUT_FLOATS

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 
 import numpy as np
 
@@ -11,10 +12,10 @@ from ._library import c, new
 
 
 class Source:
-    """A tdm_source over `data`, and what it borrows. `raised` is what the object raised last."""
+    """A tdm_source over `data`, and what it borrows."""
 
     def __init__(self, data, shape, has_labels: bool, outputs: int, what: str, interrupts):
-        self.raised: BaseException | None = None
+        self.raised: dict[int, BaseException] = {}  # by sample: several threads may read ahead, and several fail
         self.shape, self.width, self.has_labels, self.outputs = tuple(shape), math.prod(shape), has_labels, outputs
         self.what, self.interrupts = what, interrupts
         if isinstance(data, (tuple, list)) and len(data) == 2 and all(hasattr(part, "shape") for part in data):
@@ -87,9 +88,15 @@ class Source:
                 self._fill(int(index[row]), x[row], targets[row])
             return 0
         except BaseException as raised:
-            self.raised = raised
             rows.failed = int(index[row])
+            self.raised[rows.failed] = raised
             return 1
+
+    def take_raised(self, message: str) -> BaseException | None:
+        """What the object raised for the sample that the library's message names; None: it raised nothing."""
+        found, raised = re.search(r"sample (\d+)", message), self.raised
+        self.raised = {}
+        return raised.get(int(found[1])) if found else None
 
 
 def _view(address: int, kind, count: int) -> np.ndarray:

@@ -266,7 +266,7 @@ class _Shared:
     def __init__(self, what: str, data):
         self.fds, arrays = [], isinstance(data, (tuple, list)) and len(data) == 2 and all(hasattr(p, "shape") for p in data)
         if arrays:
-            self.word = ("arrays", [self._share(np.ascontiguousarray(part)) for part in data])
+            self.word = ("arrays", [self._share(np.asarray(part, order="C")) for part in data])
             return
         try:
             if type(data).__module__ == "__main__":

@@ -102,7 +102,7 @@ def _fitting(name: str, value: Any, shape, dtype) -> np.ndarray:
         raise errors.UsageError(f"{name} must have the shape {tuple(shape)}, got {tuple(array.shape)}")
     if (array.dtype.kind == "f") != (dtype.kind == "f") or array.dtype.kind == "b":
         raise errors.UsageError(f"{name} must be {dtype.name}, got dtype {array.dtype}")
-    return np.ascontiguousarray(array, dtype=dtype)
+    return np.asarray(array, dtype=dtype, order="C")
 
 
 def _some(names) -> str:

@@ -143,11 +143,9 @@ class Run(Tensors):
         """Raises what a callback or a source raised, before what the library makes of it."""
         raised, self._raised = self._raised, None
         failed = _library.error(status) if status else None
-        for source in self._sources.values():
-            if source is not None:  # with several workers a second sample may fail later: that is no failure of this call
-                if isinstance(failed, errors.DataError):
-                    raised = raised or source.raised
-                source.raised = None
+        if isinstance(failed, errors.DataError):
+            for source in filter(None, self._sources.values()):
+                raised = raised or source.take_raised(failed.message)
         if raised is not None:
             if isinstance(failed, errors.DataError) and hasattr(raised, "add_note"):
                 raised.add_note(f"tandem: {failed}")
