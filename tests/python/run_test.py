@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 import unittest
 
 from support import BUILD, JOB, ROOT, WORK, X, Y, Case, Points, job, np, run, tandem, trained
@@ -136,6 +137,7 @@ class Samples(Case):
         self.assertEqual(trained(train=Points()), wanted)
         self.assertEqual(trained({"data.workers": 2}, train=Points()), wanted)
         self.assertEqual(trained(train=list(zip(X, Y))), wanted)
+        self.assertEqual(trained(train=(X.astype(float).tolist(), Y.tolist())), wanted)
 
     def test_bytes_are_transformed(self):
         pixels = (X * 100 + 128).astype(np.uint8)
@@ -274,7 +276,7 @@ class Interrupts(Case):
 
         def wait_and_interrupt():
             while not (folder / "checkpoints").is_dir():
-                pass
+                time.sleep(0.001)
             self.interrupt()
         threading.Thread(target=wait_and_interrupt).start()
         self.assertEqual(self.interrupted(train=(X, Y))[0], "stopped")

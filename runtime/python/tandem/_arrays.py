@@ -52,6 +52,6 @@ def samples(value, shape, what: str, ready: bool = False) -> tuple[np.ndarray, i
         return np.asarray(array, order="C"), c.TDM_INPUT_BYTES
     if array.dtype.kind != "f":
         wanted = "float32" if ready else "float32, or uint8 for bytes"
-        raise errors.UsageError(f"{what} must be {wanted}, got dtype {array.dtype}; write .astype('float32') if that is "
-                                "meant")
+        raise errors.UsageError(f"{what} must be {wanted}, got dtype {array.dtype}; write .astype('float32') if that "
+                                "is meant")
     return np.asarray(array, dtype=np.float32, order="C"), c.TDM_INPUT_READY if ready else c.TDM_INPUT_FLOATS

@@ -128,6 +128,10 @@ class Config:
         return tuple(dim[:lib().tdm_graph_shape(self.graph, 0, dim)])
 
     @property
+    def outputs(self) -> int:
+        return lib().tdm_graph_output_width(self.graph)
+
+    @property
     def has_labels(self) -> bool:
         return lib().tdm_job_has_labels(self.job)
 

@@ -11,6 +11,12 @@ from . import _arrays, errors
 from ._library import c, new
 
 
+def is_pair(data) -> bool:
+    """Whether it is a pair of arrays, not an object that is indexed."""
+    is_two = isinstance(data, (tuple, list)) and len(data) == 2
+    return is_two and (isinstance(data, tuple) or all(hasattr(part, "shape") for part in data))
+
+
 class Source:
     """A tdm_source over `data`, and what it borrows."""
 
@@ -18,13 +24,13 @@ class Source:
         self.raised: dict[int, BaseException] = {}  # by sample: several threads may read ahead, and several fail
         self.shape, self.width, self.has_labels, self.outputs = tuple(shape), math.prod(shape), has_labels, outputs
         self.what, self.interrupts = what, interrupts
-        if isinstance(data, (tuple, list)) and len(data) == 2 and all(hasattr(part, "shape") for part in data):
+        if is_pair(data):
             self._take_arrays(*data)
         elif hasattr(data, "__len__") and hasattr(data, "__getitem__"):
             self._take_object(data)
         else:
-            raise errors.UsageError(f"{what} must be a pair of arrays (x, y), or an object with __len__ and __getitem__ "
-                                    f"whose items are pairs (x, y), got {type(data).__name__}")
+            raise errors.UsageError(f"{what} must be a pair of arrays (x, y), or an object with __len__ and "
+                                    f"__getitem__ whose items are pairs (x, y), got {type(data).__name__}")
 
     def _targets(self, value, what: str) -> np.ndarray:
         return _arrays.labels(value, what) if self.has_labels else _arrays.floats(value, what, also_whole=True)
@@ -66,7 +72,8 @@ class Source:
     def _fill(self, index: int, x: np.ndarray, target: np.ndarray) -> None:
         given, y = self._item(index)
         if (given.dtype == np.uint8) != (self.dtype == np.uint8) or given.dtype.kind not in "fu":
-            raise errors.DataError(f"{self.what}[{index}]: x has dtype {given.dtype}, but sample 0 was {self.dtype.__name__}")
+            raise errors.DataError(f"{self.what}[{index}]: x has dtype {given.dtype}, but sample 0 was "
+                                   f"{self.dtype.__name__}")
         x[:] = given.reshape(-1)
         y = self._targets(y, f"{self.what}[{index}]: y")
         if y.size != target.size:

@@ -17,7 +17,7 @@ from . import errors
 
 NATIVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_native")
 LOGGER = logging.getLogger("tandem")
-open_objects: weakref.WeakSet = weakref.WeakSet()  # runs: closed before the interpreter takes callbacks away
+open_runs: weakref.WeakSet = weakref.WeakSet()  # closed before the interpreter takes callbacks away
 _lock = threading.Lock()
 _loaded = None
 
@@ -96,8 +96,8 @@ def error(status: int) -> errors.Error:
     record = lib().tdm_error_last().contents
     kind = errors.BY_CODE.get(status, errors.InternalError)
     file = record.file.decode(errors="replace")
-    return kind(record.message.decode(errors="replace") or c.STATUSES.get(status, ("", "unknown"))[1], file, record.line,
-                record.column)
+    message = record.message.decode(errors="replace") or c.STATUSES.get(status, ("", "unknown"))[1]
+    return kind(message, file, record.line, record.column)
 
 
 def check(status: int) -> None:
@@ -162,5 +162,5 @@ _lock_of_hosts = threading.Lock()
 
 @atexit.register
 def _close_all():
-    for one in list(open_objects):
-        one.close()
+    for one in list(open_runs):
+        one._end_at_exit()

@@ -20,10 +20,12 @@ import threading
 
 import numpy as np
 
-from . import _library, errors
+from . import _arrays, _library, errors
+from ._data import is_pair
 from ._library import c, check, lib, new
 
-_START = "import sys; sys.path.insert(0, sys.argv[1]); from tandem._ranks import follow; follow(*map(int, sys.argv[2:]))"
+_START = ("import sys; sys.path.insert(0, sys.argv[1]); from tandem._ranks import follow; "
+          "follow(*map(int, sys.argv[2:]))")
 
 
 def join_ranks(config, train, eval, predicts):
@@ -94,7 +96,8 @@ class Launched(Alone):
             self.fd = os.dup(facts.fd)
         else:
             fd = ctypes.c_int(-1)
-            check(lib().tdm_launch_meet(ctypes.byref(fd), ctypes.byref(facts), _library.host(), method, timeout, heartbeat))
+            check(lib().tdm_launch_meet(ctypes.byref(fd), ctypes.byref(facts), _library.host(), method, timeout,
+                                        heartbeat))
             self.fd = fd.value
 
     def fill(self, options) -> None:
@@ -220,8 +223,8 @@ def _receive(fd: int):
 class _FollowerProcess:
     def __init__(self, rank: int, fd: int, shared: list, first: dict):
         if not sys.executable:
-            raise errors.UnsupportedError("mode ddp starts a process of this Python for each rank, but sys.executable is "
-                                          "empty; use mode dp, or start the ranks with torchrun")
+            raise errors.UnsupportedError("mode ddp starts a process of this Python for each rank, but sys.executable "
+                                          "is empty; use mode dp, or start the ranks with torchrun")
         self.rank, self.words = rank, None
         theirs, self.to = os.pipe()
         self.back, their_back = os.pipe()
@@ -264,17 +267,18 @@ class _Shared:
     """Samples for the followers: arrays in memory that all ranks map, or a pickled object."""
 
     def __init__(self, what: str, data):
-        self.fds, arrays = [], isinstance(data, (tuple, list)) and len(data) == 2 and all(hasattr(p, "shape") for p in data)
-        if arrays:
-            self.word = ("arrays", [self._share(np.asarray(part, order="C")) for part in data])
+        self.fds = []
+        if is_pair(data):
+            parts = [_arrays.plain(part, f"{what}: {name}") for name, part in zip("xy", data)]
+            self.word = ("arrays", [self._share(np.asarray(part, order="C")) for part in parts])
             return
         try:
             if type(data).__module__ == "__main__":
                 raise pickle.PicklingError("its class is one of __main__, which does not run there")
             self.word = ("object", pickle.dumps(data))
         except (pickle.PicklingError, TypeError, AttributeError) as failed:
-            raise errors.UsageError(f"{what}: in ddp every rank is a process, which must get the samples, but {failed}; give "
-                                    "arrays, or an object of a module that can be imported and pickled") from failed
+            raise errors.UsageError(f"{what}: in ddp every rank is a process, which must get the samples, but {failed}; "
+                                    "give arrays, or an object of a module that can be imported and pickled") from failed
 
     def _share(self, array: np.ndarray):
         fd = os.memfd_create("tandem-samples")
@@ -296,7 +300,8 @@ def _given(word):
     kind, value = word
     if kind == "object":
         return pickle.loads(value)
-    return tuple(np.frombuffer(mmap.mmap(fd, 0, prot=mmap.PROT_READ), dtype).reshape(shape) for fd, dtype, shape in value)
+    return tuple(np.frombuffer(mmap.mmap(fd, 0, prot=mmap.PROT_READ), dtype).reshape(shape)
+                 for fd, dtype, shape in value)
 
 
 def _act(run, name: str, given: tuple) -> None:

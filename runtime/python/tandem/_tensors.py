@@ -12,8 +12,8 @@ from ._library import c, check, lib, new, word
 
 
 class Tensors:
-    """What a `Run` does with tensors. Shapes and layouts are PyTorch's; numbers are float32, counters int64. All of it is
-    allowed in a callback, too, but for writing in ddp."""
+    """What a `Run` does with tensors. Shapes and layouts are PyTorch's; numbers are float32, counters int64. All of it
+    is allowed in a callback, too, but for writing in ddp."""
 
     def _usable(self, what: str):
         raise NotImplementedError
@@ -49,14 +49,15 @@ class Tensors:
         return out
 
     def write(self, name: str, value: Any) -> None:
-        """Sets a parameter or buffer in all replicas. value: an array or a tensor of PyTorch of the same shape; floats of
-        other widths are rounded."""
+        """Sets a parameter or buffer in all replicas. value: an array or a tensor of PyTorch of the same shape; floats
+        of other widths are rounded."""
         array = _fitting(name, value, *self._info(name))
         handle, raw = self._usable("write"), word(name, "name")
         if self._inside and self._ranks.has_followers:
-            raise errors.UsageError("write: in ddp a callback cannot write, for the other ranks would have to do it at the "
-                                    "same time; write between calls")
-        check(self._ranks.call("write", (name,), lambda: lib().tdm_run_write(handle, raw, array.ctypes.data, array.nbytes)))
+            raise errors.UsageError("write: in ddp a callback cannot write, for the other ranks would have to do it at "
+                                    "the same time; write between calls")
+        check(self._ranks.call("write", (name,), lambda: lib().tdm_run_write(handle, raw, array.ctypes.data,
+                                                                             array.nbytes)))
 
     def gradient(self, name: str) -> np.ndarray:
         """A copy of a parameter's gradient, as the last step's update took it: over all samples of the step, clipped,
@@ -74,8 +75,8 @@ class Tensors:
         return {name: self.read(name) for name in self.shapes}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
-        """Writes arrays or tensors of PyTorch (module.state_dict()) by name. All are checked before the first is written.
-        strict: the names must be those of the model; else only those that both have are written."""
+        """Writes arrays or tensors of PyTorch (module.state_dict()) by name. All are checked before the first is
+        written. strict: the names must be those of the model; else only those that both have are written."""
         infos = self._model_infos()
         missing, unknown = sorted(set(infos) - set(state)), sorted(set(state) - set(infos))
         if strict and (missing or unknown):

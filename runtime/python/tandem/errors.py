@@ -86,6 +86,4 @@ class Stopped(Error):
     code, status, category = 75, "E_STOPPED", "stopped early, with a checkpoint"
 
 
-BY_CODE = {kind.code: kind for kind in (InternalError, UsageError, ConfigError, DataError, DeviceError, OutOfMemoryError,
-                                        CommError, CheckpointError, NumericError, StorageError, UnsupportedError,
-                                        CheckError, Stopped)}
+BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}

@@ -14,7 +14,7 @@ class Event:
     samples_per_second: a rate.  path: the checkpoint's folder, of "checkpoint" alone; else None.
     ms: milliseconds of each phase of the step, NaN where the mode has no such phase."""
     __slots__ = ("kind", "step", "steps_total", "epoch", "samples", "loss", "accuracy", "lr", "grad_norm",
-                 "samples_per_second", "ms", "path", "top5")
+                 "samples_per_second", "path", "top5", "_phases")
 
     def __init__(self, event):
         self.kind = KINDS[event.kind] if event.kind < len(KINDS) else str(event.kind)
@@ -23,8 +23,11 @@ class Event:
         self.loss, self.accuracy, self.top5 = event.loss, event.accuracy, event.top5
         self.lr, self.grad_norm = event.lr, event.grad_norm
         self.path = event.path.decode() if event.path else None
-        ms = event.ms
-        self.ms = {name: getattr(ms, name) for name, _ in ms._fields_}
+        self._phases = type(event.ms).from_buffer_copy(event.ms)
+
+    @property
+    def ms(self) -> dict[str, float]:
+        return {name: getattr(self._phases, name) for name, _ in self._phases._fields_}
 
     def __repr__(self):
         return f"<{self.kind} {self.step}/{self.steps_total} loss={self.loss:.6g} lr={self.lr:.4g}>"

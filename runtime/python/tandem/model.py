@@ -33,7 +33,8 @@ class _Handle:
         out = ctypes.byref(self.address)
         if isinstance(source, (bytes, bytearray, memoryview)):
             self.memory = _aligned(source)
-            status = lib().tdm_model_open_memory(out, self.memory.ctypes.data, self.memory.nbytes, ctypes.byref(options))
+            memory = self.memory
+            status = lib().tdm_model_open_memory(out, memory.ctypes.data, memory.nbytes, ctypes.byref(options))
         else:
             status = lib().tdm_model_open(out, path_bytes(source), ctypes.byref(options))
         check(status)
@@ -97,8 +98,8 @@ class Model:
         return out[0] if is_one else out
 
     def picture(self, source: Any) -> np.ndarray:
-        """The outputs [outputs] for a picture, JPEG or PNG: a path, or its bytes. All of data.transform is applied as in
-        evaluation."""
+        """The outputs [outputs] for a picture, JPEG or PNG: a path, or its bytes. All of data.transform is applied as
+        in evaluation."""
         handle, x = self._open(), np.empty((1, self._width), np.float32)
         if isinstance(source, (bytes, bytearray, memoryview)):
             raw = bytes(source)
@@ -130,7 +131,7 @@ class Model:
 
 
 def export(checkpoint: Any, to: Any, *, onnx: bool = False) -> str:
-    """Writes the model of a run folder, a step folder or a model.safetensors into the new file `to`, for `Model`, or with
-    `onnx` for onnxruntime. Returns one line about what was written."""
+    """Writes the model of a run folder, a step folder or a model.safetensors into the new file `to`, for `Model`, or
+    with `onnx` for onnxruntime. Returns one line about what was written."""
     function = lib().tdm_model_export_onnx if onnx else lib().tdm_model_export
     return text(function, _library.host(), path_bytes(checkpoint), path_bytes(to))

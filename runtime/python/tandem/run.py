@@ -48,14 +48,14 @@ class Run(Tensors):
     Threads: one thread at a time uses a run; `stop` may be called by any. Other misuse is a UsageError, as is use
     after `close`, and in a process that was forked from the one that opened the run."""
 
-    def __init__(self, job: Job, overrides: Overrides = None, *, steps: Optional[int] = None, mode: Optional[str] = None,
-                 resume: Optional[str] = None, run_dir: Any = THE_JOBS, train: Any = None, eval: Any = None,
-                 on_event: Optional[Callback] = None, on_step: Optional[Callback] = None, predicts: bool = False,
-                 _rank: Any = None, _steps: bool = True):
+    def __init__(self, job: Job, overrides: Overrides = None, *, steps: Optional[int] = None,
+                 mode: Optional[str] = None, resume: Optional[str] = None, run_dir: Any = THE_JOBS, train: Any = None,
+                 eval: Any = None, on_event: Optional[Callback] = None, on_step: Optional[Callback] = None,
+                 predicts: bool = False, _rank: Any = None, _steps: bool = True):
         self._handle = ctypes.c_void_p()
         self._config = self._ranks = None
         self._pid, self._busy, self._thread, self._inside = os.getpid(), None, 0, False
-        self._lock = threading.Lock()
+        self._lock, self._ending = threading.Lock(), threading.Lock()
         self._raised: Optional[BaseException] = None
         self._was_stopped = self._keeps_event = False
         self._event: Optional[Event] = None
@@ -67,16 +67,13 @@ class Run(Tensors):
             self._sources = {"train": train, "eval": eval}
             for what, data in self._sources.items():
                 if data is not None and not isinstance(data, Source):
-                    self._sources[what] = Source(data, config.input_shape, config.has_labels, self._outputs(), what,
+                    self._sources[what] = Source(data, config.input_shape, config.has_labels, config.outputs, what,
                                                  lambda: self._interrupts())
             self._open(predicts, _rank, train, eval)
         except BaseException:
             self._free()
             raise
-        _library.open_objects.add(self)
-
-    def _outputs(self) -> int:
-        return lib().tdm_graph_output_width(self._config.graph)
+        _library.open_runs.add(self)
 
     def _open(self, predicts, rank, train, eval) -> None:
         config = self._config
@@ -133,7 +130,8 @@ class Run(Tensors):
         if self._handle.value is None:
             raise errors.UsageError(f"{what}: the run is closed")
         if self._busy is not None and what != "stop" and not self._is_in_callback():
-            raise errors.UsageError(f"{what}: the run is busy with {self._busy} on another thread; only stop() may be called")
+            raise errors.UsageError(f"{what}: the run is busy with {self._busy} on another thread; only stop() may be "
+                                    "called")
         return self._handle
 
     def _is_in_callback(self) -> bool:
@@ -177,7 +175,8 @@ class Run(Tensors):
 
     def stop(self) -> None:
         """Asks the run to finish the steps in flight, save and return. Any thread."""
-        lib().tdm_run_request_stop(self._usable("stop"))
+        with self._ending:
+            lib().tdm_run_request_stop(self._usable("stop"))
 
     def evaluate(self) -> Scores:
         """Evaluates over the eval data."""
@@ -298,8 +297,19 @@ class Run(Tensors):
         with self._calling("close"):
             self._free()
 
+    def _end_at_exit(self) -> None:
+        """Ends what another thread still trains, with its checkpoint, and closes the run."""
+        if self._handle.value is None or os.getpid() != self._pid:
+            return
+        if self._busy is not None:
+            lib().tdm_run_request_stop(self._handle)
+        if self._lock.acquire(timeout=30):
+            self._lock.release()
+            self.close()
+
     def _free(self) -> None:
-        handle, self._handle = self._handle, ctypes.c_void_p()
+        with self._ending:
+            handle, self._handle = self._handle, ctypes.c_void_p()
         ranks, self._ranks = self._ranks, None
         if ranks is not None:
             ranks.leave()
@@ -343,8 +353,8 @@ class _Call:
         if self.what != "open":
             run._usable(self.what)
         if run._is_in_callback() or not run._lock.acquire(blocking=False):
-            raise errors.UsageError(f"{self.what}: the run is busy with {run._busy}; a callback may read tensors, set the "
-                                    "learning rate and stop")
+            raise errors.UsageError(f"{self.what}: the run is busy with {run._busy}; a callback may read tensors, set "
+                                    "the learning rate and stop")
         run._busy, run._thread, run._interrupts = self.what, threading.get_ident(), self.interrupts
         try:
             self.interrupts.__enter__()
