@@ -36,7 +36,8 @@ tdm_model_export_onnx
 """.split()
 HEADERS = "status host source writer sys/field job graph config tandem comm model".split()
 PLAIN = {"int": "c_int", "unsigned": "c_uint", "int64_t": "c_int64", "uint32_t": "c_uint32", "size_t": "c_size_t",
-         "double": "c_double", "float": "c_float", "bool": "c_bool", "char": "c_char", "tdm_status": "c_int", "tdm_value": "c_int32"}
+         "double": "c_double", "float": "c_float", "bool": "c_bool", "char": "c_char", "tdm_status": "c_int",
+         "tdm_value": "c_int32"}
 
 
 def fail(text):
@@ -50,7 +51,8 @@ class Headers:
         self.macros = dict(re.findall(r"#define (TDM_\w+_INIT)\s*(?:\\\n)?\s*\{((?:\\\n|.)*)\}", raw))
         self.statuses = re.findall(r'X\((\w+), (\d+), "([^"]*)"\)', raw)
         self.text = re.sub(r"^[ \t]*#(?:\\\n|.)*$", "", raw, flags=re.M)
-        self.enums = {name: body for body, name in re.findall(r"typedef enum \w+ \{([^{}]*)\} (\w+);", self.text)}
+        found = re.findall(r"typedef enum \w+ \{([^{}]*)\} (\w+);", self.text)
+        self.enums = {name: body for body, name in found}
         self.constants = {}
         for body in [*self.enums.values(), *re.findall(r"^enum \{([^{}]*)\};", self.text, re.M)]:
             self.constants.update(enumerators(body))
@@ -101,7 +103,8 @@ def enumerators(body):
 
 
 def members(body):
-    """[(type, name, dimensions)]; of a pointer to a function the type is (result, arguments), of an unnamed struct a list."""
+    """[(type, name, dimensions)]; the type of a pointer to a function is (result, arguments), of an unnamed struct a
+    list."""
     out = []
     while body.strip():
         inner = re.match(r"\s*struct \{(.*?)\}\s*(\w+)((?:\[\w+\])*);", body, re.S)
@@ -151,9 +154,9 @@ def write_struct(headers, name, fields, out):
 
 def declarations(headers):
     out = ['"""What the headers of tandem declare. Written by runtime/python/declare.py, not by hand."""',
-           "from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32,",
-           "                    c_int64, c_size_t, c_uint, c_uint32, c_void_p)", ""]
-    out.append(f"STATUSES = {{{', '.join(f'{number}: ({name!r}, {text!r})' for name, number, text in headers.statuses)}}}")
+           "from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int,",
+           "                    c_int32, c_int64, c_size_t, c_uint, c_uint32, c_void_p)", ""]
+    out += ["STATUSES = {", *(f"    {number}: {name, text}," for name, number, text in headers.statuses), "}"]
     for enum in ENUMS:
         if enum not in headers.enums:
             fail(f"the headers have no enum {enum}")
