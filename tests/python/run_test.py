@@ -24,7 +24,10 @@ class Training(Case):
         text = json.dumps(JOB) + "\n"
         (WORK / "job.yaml").write_text(text)
         self.assertEqual(len({trained(job=JOB), trained(job=text), trained(job=str(WORK / "job.yaml"))}), 1)
+        self.assertEqual(trained({"optimizer.lr": np.float32(0.5), "train.steps": np.int64(3)}),
+                         trained(["optimizer.lr=0.5"], steps=3))
         self.refuses(tandem.UsageError, "a job is the path", trained, job=3)
+        self.refuses(tandem.UsageError, "lists and dicts, got object", trained, {"optimizer.lr": object()})
 
     def test_events_are_objects_that_stay(self):
         seen = []
@@ -184,6 +187,14 @@ class Misuse(Case):
         self.assertEqual((fault.code, fault.status, fault.category), (3, "E_CONFIG", "bad configuration"))
         self.refuses(tandem.ConfigError, "nowhere.yaml", trained, job="nowhere.yaml")
         self.refuses(ValueError, "has no '='", trained, "optimizer.lr")
+
+    def test_numbers_and_names_that_c_could_not_take(self):
+        with run() as it:
+            for call in (lambda: it.step("x"), lambda: it.step(2**70), lambda: it.set_lr("fast"), lambda: it.read(3),
+                         lambda: it.set_lr(0.1, 2**40), lambda: it.save(3), lambda: it.load(None), lambda: it.step(-1),
+                         lambda: it.set_property("a\0b", "c"), lambda: it.describe(None), lambda: it.predict("x"),
+                         lambda: it.save("a\0b"), lambda: trained(steps=1.5), lambda: tandem.Model(b"junk", threads="x")):
+                self.assertRaises(tandem.UsageError, call)
 
     def test_a_callback_may_read_and_not_train(self):
         def on_step(event):

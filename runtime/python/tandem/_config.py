@@ -6,9 +6,20 @@ import json
 import os
 
 from . import errors
-from ._library import c, check, error, host, lib, path_bytes, text, word
+from ._library import c, check, error, host, lib, path_bytes, text, whole, word
 
 THE_JOBS = object()  # a value that was not given: the job's own counts
+
+
+def _yaml(value) -> str:
+    """JSON is YAML; numbers of numpy and paths are taken as well."""
+    def other(one):
+        if hasattr(one, "tolist"):
+            return one.tolist()
+        if isinstance(one, os.PathLike):
+            return os.fspath(one)
+        raise errors.UsageError(f"a job holds numbers, texts, lists and dicts, got {type(one).__name__}")
+    return json.dumps(value, default=other)
 
 
 def _assignments(overrides) -> list[str]:
@@ -17,7 +28,7 @@ def _assignments(overrides) -> list[str]:
     if isinstance(overrides, str):
         return [overrides]
     if hasattr(overrides, "items"):
-        return [f"{key}={json.dumps(value)}" for key, value in overrides.items()]
+        return [f"{key}={_yaml(value)}" for key, value in overrides.items()]
     return [str(one) for one in overrides]
 
 
@@ -43,10 +54,8 @@ class Config:
 
     def _open(self, job, folder, name) -> None:
         out = ctypes.byref(self.handle)
-        if isinstance(job, dict):
-            job = json.dumps(job)
-            if "\n" not in job:
-                job += "\n"
+        if hasattr(job, "items"):
+            job = _yaml(dict(job)) + "\n"
         self.name, self.folder = name or "job", folder
         if isinstance(job, str) and "\n" in job:
             raw = job.encode()
@@ -60,7 +69,7 @@ class Config:
 
     def _override_short_forms(self, steps, mode, resume, run_dir) -> None:
         if steps is not None:
-            check(lib().tdm_config_override(self.handle, f"train.steps={int(steps)}".encode()))
+            check(lib().tdm_config_override(self.handle, f"train.steps={whole(steps, 'steps')}".encode()))
             check(lib().tdm_config_override(self.handle, b"train.epochs=null"))
         for key, value in (("parallel.mode", mode), ("checkpoint.resume", resume)):
             if value is not None:

@@ -9,6 +9,7 @@ import atexit
 import ctypes
 import json
 import logging
+import operator
 import os
 import threading
 import weakref
@@ -118,16 +119,41 @@ def text(function, *arguments) -> str:
 
 def path_bytes(path) -> bytes:
     """A path for C. UsageError for one that C cannot take."""
-    raw = os.fsencode(os.fspath(path))
-    if b"\0" in raw:
-        raise errors.UsageError(f"a path has no zero bytes, got {path!r}")
-    return raw
+    try:
+        raw = os.fsencode(path)
+    except TypeError:
+        raise errors.UsageError(f"a path must be a str, bytes or os.PathLike, got {type(path).__name__}") from None
+    return _without_zeros(raw, "a path")
 
 
 def word(value: str, what: str) -> bytes:
     if not isinstance(value, str):
         raise errors.UsageError(f"{what} must be a str, got {type(value).__name__}")
-    return value.encode()
+    return _without_zeros(value.encode(), what)
+
+
+def _without_zeros(raw: bytes, what: str) -> bytes:
+    if b"\0" in raw:  # C would take only what is in front of it
+        raise errors.UsageError(f"{what} has no zero bytes, got {raw!r}")
+    return raw
+
+
+def whole(value, what: str, bits: int = 64) -> int:
+    """A whole number that fits C's type: ctypes would cut off what is too large."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise errors.UsageError(f"{what} must be a whole number, got {value!r}") from None
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise errors.UsageError(f"{what} is out of range: {number}")
+    return number
+
+
+def number(value, what: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise errors.UsageError(f"{what} must be a number, got {value!r}") from None
 
 
 # ---- log lines of the library go to logging.getLogger("tandem") ----

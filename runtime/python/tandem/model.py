@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from . import _arrays, _library, errors
-from ._library import c, check, lib, new, path_bytes, text
+from ._library import c, check, lib, new, path_bytes, text, whole
 
 
 class ModelInfo(NamedTuple):
@@ -29,7 +29,7 @@ class _Handle:
 
     def __init__(self, source: Any, threads: int):
         self.address, self.pid, self.close = ctypes.c_void_p(), os.getpid(), lib().tdm_model_close
-        options = new(c.tdm_model_options, host=_library.host(), threads=threads)
+        options = new(c.tdm_model_options, host=_library.host(), threads=whole(threads, "threads", 32))
         out = ctypes.byref(self.address)
         if isinstance(source, (bytes, bytearray, memoryview)):
             self.memory = _aligned(source)

@@ -16,7 +16,7 @@ from . import _arrays, _library, errors
 from ._config import THE_JOBS, Config
 from ._data import Source
 from ._interrupt import Interrupts
-from ._library import c, check, lib, new, path_bytes, text, word
+from ._library import c, check, lib, new, number, path_bytes, text, whole, word
 from ._ranks import join_ranks
 from ._tensors import Tensors
 from .events import Event, Scores, State, state_of
@@ -169,8 +169,9 @@ class Run(Tensors):
     def step(self, count: int = 1) -> Optional[Event]:
         """Makes `count` steps, without evaluations, checkpoints and metrics. Returns the event of the last one, None if
         the run was stopped before it made any. UsageError if fewer are left."""
+        count = whole(count, "count")
         self._keeps_event, self._event = True, None
-        self._make_steps("step", lib().tdm_run_step, int(count))
+        self._make_steps("step", lib().tdm_run_step, count)
         return self._event
 
     def stop(self) -> None:
@@ -212,7 +213,7 @@ class Run(Tensors):
         if self._inside and self._ranks.has_followers:
             raise errors.UsageError("set_lr: in ddp a callback cannot set it on the other ranks after the same step; "
                                     "call step() in a loop, and set_lr between its calls")
-        rate = math.nan if lr is None else float(lr)
+        rate, group = math.nan if lr is None else number(lr, "lr"), whole(group, "group", 32)
         check(self._ranks.call("set_lr", (lr, group), lambda: lib().tdm_run_set_lr(handle, group, rate)))
 
     @property
