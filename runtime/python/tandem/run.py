@@ -8,7 +8,7 @@ import os
 import tarfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ._library import c, check, lib, new, number, path_bytes, text, whole, word
 from ._ranks import join_ranks
 from ._tensors import Tensors
 from .events import Event, Scores, State, state_of
+
+if TYPE_CHECKING:
+    from .model import Model
 
 Job = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 Overrides = Union[None, str, Iterable[str], Mapping[str, Any]]
@@ -281,7 +284,7 @@ class Run(Tensors):
                 path = path_bytes(source)
                 self._check(self._ranks.call("load", (path,), lambda: lib().tdm_run_load(self._handle, path)))
 
-    def model(self):
+    def model(self) -> Model:
         """The trained model as it is now, as a `Model` that only predicts, in memory."""
         from .model import Model
         with tarfile.open(fileobj=io.BytesIO(self.save_bytes())) as archive:
