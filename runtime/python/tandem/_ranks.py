@@ -32,7 +32,7 @@ def join_ranks(config, train, eval, predicts):
     """How this process takes part: alone, as a launcher's rank, or as rank 0 of processes that are started now."""
     if predicts or config.get("parallel.mode") != "ddp":
         return Alone(0)
-    facts = c.tdm_launch_facts()
+    facts = new(c.tdm_launch_facts)
     check(lib().tdm_launch_from_env(ctypes.byref(facts)))
     if facts.world > 1:
         return Launched(config, facts)

@@ -83,7 +83,7 @@ class CheckError(Error):
 
 class Stopped(Error):
     """A run was asked to stop. The package turns it into an answer; only `tandem._library` sees it."""
-    code, status, category = 75, "E_STOPPED", "stopped early, with a checkpoint"
+    code, status, category = 75, "E_STOPPED", "stopped early"
 
 
 BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
