@@ -71,8 +71,8 @@ const tdm_field tdm__spec_rows[] = {
           "data.train, or as 0",
           "csv：缺失的数值（空、NA、NaN、null）报错，或以 data.train 中该列的均值代替，或记为 0")},
     {FIELD(ENUM, tdm_data_spec, unseen, "error"), .types = BIT(TDM_DATA_CSV), .names = unseen_names, FLAGS(KEPT),
-     HELP("csv: a category that data.train does not have, or a missing one, is an error, or has the number 0, which is "
-          "then kept for it",
+     HELP("csv: a category that data.train does not have, or a missing one, is an error, or becomes number 0, which no "
+          "other category has then",
           "csv：data.train 中没有的类别或空类别报错，或记为专门留出的 0")},
     {FIELD(BOOL, tdm_data_spec, standardize, "false"), .types = BIT(TDM_DATA_CSV), FLAGS(KEPT),
      HELP("csv: numbers become (number - mean) / standard deviation, those of their column in data.train",

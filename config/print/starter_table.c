@@ -98,7 +98,7 @@ static const char *name_of(const starter *s, int64_t i, char out[80]) {
     return out;
 }
 
-/* A column of numbers but for cells that are written wrongly would pass for one of words. */
+/* A mistyped number would make a column of numbers one of categories, so it is refused. */
 static tdm_status check_numbers(const starter *s, int64_t i) {
     const tdm_column_seen *column = &s->seen->column[i];
     char name[80];

@@ -89,7 +89,7 @@ typedef struct {
     int64_t row, first, count;
 } tile;
 
-/* Of these, [begin, end) have their point under tap `k` inside the series; the first of all has it at `at`. */
+/* Rows [begin, end) of the tile read a point inside the series under tap `k`; the tile's first row reads point `at`. */
 typedef struct {
     int64_t begin, end, at;
 } tap;

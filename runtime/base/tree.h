@@ -25,8 +25,8 @@ static inline double tdm__tree_sum(double *x, int count) {
 
 /* ---- rank after rank ----
  *
- * The value of each rank joins subtrees that have been kept, on the right side of the one that was kept last. What comes
- * of it is kept, too, or is T(count). */
+ * The value of each rank joins subtrees that have been kept, on the right side of the one that was kept last. The sum
+ * is kept as a new subtree; the last sum is T(count). */
 
 /* How many subtrees the value of `rank` joins. */
 TDM_HOST_DEVICE static inline int tdm__tree_joins(int rank, int count) {

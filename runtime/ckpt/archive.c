@@ -164,10 +164,11 @@ static tdm_status take_name(tdm_ckpt_memory *out, const char *block, size_t at, 
     const bool is_known = (is_folder ? slash != NULL && slash[1] == '\0' : *part >= 0) &&
                           strcmp(name, out->folder) == 0 && is_zero(block + PREFIX_AT, PREFIX_BYTES);
     if (!is_known)
-        TDM_FAIL(TDM_E_CHECKPOINT,
-                 "memory: the archive's entry '%s' at byte %zu is no file of a checkpoint, step-<step>/<file>, or of "
-                 "another than the one before it",
-                 shown, at);
+        TDM_FAIL(
+            TDM_E_CHECKPOINT,
+            "memory: the archive's entry '%s' at byte %zu is not step-<step>/<file>, or is of another checkpoint than "
+            "the entry before it",
+            shown, at);
     if (*part >= 0 && out->file[*part].bytes != NULL)
         TDM_FAIL(TDM_E_CHECKPOINT, "memory: the archive has '%s' twice, at byte %zu again", shown, at);
     return TDM_OK;

@@ -28,7 +28,7 @@ typedef struct header_scan {
     int property_count;
     size_t property_bytes, property_room; /* of their keys and texts, each with its NUL */
     char *properties;
-    tdm_tensor_seen seen, keys;     /* of the first pass: the tensors; the keys of the metadata */
+    tdm_tensor_seen seen, keys;     /* what the first pass has seen: tensors, keys of the metadata */
     char subject[TDM_ST_PRINTABLE]; /* the tensor being read, for messages */
     char name[TDM_ST_MAX_NAME + 1];
     unsigned char window[TDM_JSON_WINDOW];

@@ -7,7 +7,7 @@ void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, con
     if (facts == NULL || facts->size != sizeof(*facts)) return;
     if (why == NULL) why = "no reason was given";
     const bool is_alone = facts->world == 1 && facts->rank <= 0;
-    /* What is wrong may be the facts: unless they say otherwise, the ranks are on one host. */
+    /* The facts themselves may be wrong. The ranks are taken to be on one host unless the facts say otherwise. */
     const bool is_between_hosts = facts->local_world > 0 && facts->local_world < facts->world;
     if (facts->fd >= 0) tdm_launch_abort(facts->fd, facts->rank, why); /* its launcher's other ranks */
     if (facts->fd >= 0 && !is_between_hosts) return;

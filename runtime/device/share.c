@@ -1,6 +1,6 @@
 #include "runtime/device/share.h"
 
-/* Numbers of a cache line, so that threads do not write to one line; and the least that pays for waking a thread. */
+/* Floats. LINE: a cache line, which two threads must not write to. LEAST_SHARED: with fewer, one thread is faster. */
 enum { LINE = 16, LEAST_SHARED = 64 * 1024 };
 
 typedef struct loop {

@@ -287,13 +287,13 @@ typedef struct tdm_exec_hooks {
     void *user;
 } tdm_exec_hooks;
 
-/* The forward steps of a training pass, from *step on, as far as to where replicas exchange statistics, or to the end, for
- * a micro-batch of a step, counted from 0. *step is first the `forward` of the replica's stage in plan->stages, then where
- * to go on. A replica without rows computes nothing, here and in backward: it stops where the others do, and its buckets
+/* Runs the forward steps of a training pass for a micro-batch, counted from 0: from *step to where replicas exchange
+ * statistics, or to the end. *step is first the `forward` of the replica's stage in plan->stages, then where to go on.
+ * A replica without rows computes nothing, here and in backward: it stops where the others do, and its buckets
  * become ready. */
 tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch, int *step);
-/* Of a stage that has a next one, behind forward: what that reads of the micro-batch goes into its memory, which must have
- * room: it has room for plan->stages[].in_flight micro-batches between send and backward. */
+/* After forward: copies what the next stage reads of this micro-batch into that stage's memory. That has room for
+ * plan->stages[].in_flight micro-batches between send and backward. */
 tdm_status tdm__exec_send(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch);
 /* The backward steps for the rows of that forward pass, likewise; *step is first the stage's `backward`. Gradients of
  * micro-batch 0 are written, those of others added. In the end the gradients of what the stage before has sent go into
@@ -305,10 +305,10 @@ tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, int64_
 char *tdm__exec_statistics(const tdm_replica *replica, int step, size_t *bytes);
 /* All forward steps by the rules of evaluation: running statistics, no dropout, nothing is saved. */
 tdm_status tdm__exec_evaluate(tdm_replica *replica, const tdm_rows *rows);
-/* Of a replica with lent weights, whose kernels are ready (tdm__prepare_wait): what its kernel for a plan node would read
- * of param 0 in its own layout, in bytes; 0: it reads it as it lies. */
+/* Returns the bytes of param 0 in the layout that the node's kernel prefers; 0: the kernel reads it as it is stored. Only
+ * with borrowed weights, once the kernels are ready (tdm__prepare_wait). */
 size_t tdm__exec_packed_bytes(const tdm_replica *replica, int node);
-/* Writes that into `to`, which begins on a line of 64 bytes. Replicas of the same plan may have it in `packed`. */
+/* Writes param 0 in that layout into `to`, which begins on a line of 64 bytes. Replicas of the same plan may have it in `packed`. */
 tdm_status tdm__exec_pack(tdm_replica *replica, int node, void *to);
 /* The output of the last forward steps, [rows, plan->output_width], and the memory for its gradient, which backward
  * reads. */

@@ -10,7 +10,7 @@ typedef struct tdm_build_value {
     int producer;             /* plan node; -1: the batch */
     int gradient;             /* plan value; -1: none yet */
     int readers;              /* inputs of nodes that are this value */
-    int64_t reader_sum;       /* of those nodes' numbers: with one reader it is that one */
+    int64_t reader_sum;       /* of the readers' node numbers: with one reader, its number */
     int64_t channels, points; /* of a flattened image stored [points][channels]; 0: in PyTorch's order */
     bool is_free;             /* nothing reads it, or the value whose memory it shares, after its one reader */
 } tdm_build_value;

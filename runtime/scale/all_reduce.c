@@ -37,9 +37,8 @@ static tdm_scale_time add(tdm_scale_time a, tdm_scale_time b) {
     return (tdm_scale_time){a.seconds + b.seconds, a.busy + b.busy};
 }
 
-/* `messages` of them, one after another. `here` bytes leave the device, and `crossing` go over the connection, which the
- * devices of a host may share. A processor's first half of the work, sending, goes on beside the wire; the second, receiving
- * and adding, comes after it. */
+/* Time of `messages` messages, one after another: `here` bytes leave the device, `crossing` bytes use the connection,
+ * which the devices of a host may share. A processor sends while the wire works, and receives and adds after it. */
 static tdm_scale_time over(const tdm_link *link, double messages, double here, double crossing) {
     const double busy = here * cost_of(link);
     return (tdm_scale_time){messages * link->latency + fmax(crossing / link->rate, busy / 2) + busy / 2, busy};
@@ -122,8 +121,8 @@ tdm_scale_time tdm__scale_all_reduce(const tdm_scale_group *group, double bytes)
     return add(times[group->cluster->all_reduce](group, bytes), tdm__scale_meeting(group));
 }
 
-/* Ranks on CPUs tell all others which call they make before data moves. NCCL trusts them, and what GPUs' ranks tell each
- * other of a step travels while the next one runs. */
+/* Ranks on CPUs announce each call to all others before data moves. NCCL's do not; what ranks of GPUs report of a step
+ * travels while the next step runs. */
 tdm_scale_time tdm__scale_meeting(const tdm_scale_group *group) {
     const tdm_cluster *c = group->cluster;
     if (group->devices == 1 || c->is_gpu) return (tdm_scale_time){0, 0};

@@ -92,8 +92,8 @@ tdm_status tdm_scale_times_parse(const char *text, double out[4]) {
         const size_t length = strcspn(at, ",");
         if (i == 4 || !read_with(times, at, length, &seconds[i]) || (at[length] == ',' && at[length + 1] == '\0'))
             TDM_FAIL(TDM_E_USAGE,
-                     "'%s': the times of a step are those of forward, backward and the rest, and, if you like, the "
-                     "jitter of their sum, such as 46ms,107ms,6.6ms,3ms (ns, us, ms or s)",
+                     "'%s': the times of a step are forward, backward, the rest, and, optionally, the jitter of "
+                     "their sum, such as 46ms,107ms,6.6ms,3ms (ns, us, ms or s)",
                      text);
         at += length + (at[length] == ',');
     }

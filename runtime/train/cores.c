@@ -4,7 +4,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/train/run.h"
 
-/* What does not depend on CPUs; 0: it does. */
+/* Returns the number of threads if it does not depend on the CPUs, else 0. */
 static int fixed_threads(const tdm_job *job, const tdm_compute *compute) {
     if (job->parallel.threads_per_device != TDM_INT_NULL) return (int)job->parallel.threads_per_device;
     return tdm__device_on_host(compute->device) ? 0 : 1; /* a GPU's replica needs one */

@@ -65,10 +65,9 @@ tdm_status tdm__run_restore_mode(tdm_run *run, const tdm_ckpt *ckpt, bool *found
     for (int i = 0; status == TDM_OK && *found && i < count; i++) status = read_one(file, &own[i], found);
     tdm__zone_deinit(&zone);
     if (status == TDM_OK && !*found && file != NULL && count > 0)
-        TDM_WARN(
-            run->host, "checkpoint",
-            "%s: compression.safetensors is of another number of ranks or other settings of parallel.ddp.compress: "
-            "what it has kept back is lost, and compression begins anew",
-            tdm__ckpt_path(ckpt));
+        TDM_WARN(run->host, "checkpoint",
+                 "%s: compression.safetensors was saved with another number of ranks or other settings of "
+                 "parallel.ddp.compress: its errors are dropped, and compression begins anew",
+                 tdm__ckpt_path(ckpt));
     return status;
 }

@@ -507,12 +507,12 @@ TEST(forged_archives_are_refused) {
         size_t count;
         const char *why;
     } forged[] = {
-        {0, "../00000001/model.safetensors", 30, "is no file of a checkpoint"},
-        {0, "/etc/passwd", 12, "is no file of a checkpoint"},
-        {0, "step-00000001/other", 20, "is no file of a checkpoint"},
+        {0, "../00000001/model.safetensors", 30, "is not step-<step>/<file>"},
+        {0, "/etc/passwd", 12, "is not step-<step>/<file>"},
+        {0, "step-00000001/other", 20, "is not step-<step>/<file>"},
         {0, "step-00000001/optimizer.safetensors", 36, "twice"},
-        {0, "step-00000002/model.safetensors", 32, "or of another"},
-        {345, "x", 1, "is no file of a checkpoint"},
+        {0, "step-00000002/model.safetensors", 32, "or is of another"},
+        {345, "x", 1, "is not step-<step>/<file>"},
         {156, "2", 1, "no plain file"},
         {156, "5", 1, "no plain file"},
         {124, "77777777777", 12, "cut short"},

@@ -92,7 +92,7 @@ code 7 launch a:1,nowhere:1 --run-dir none
 has "$err" "[nowhere] ssh: cannot reach nowhere"
 has "$err" "host nowhere: ssh could not connect and said so above, or"
 code 2 launch a:1,b:1 --remote-tandem "/no such/tandem" --run-dir none
-has "$err" ": a program is missing, as said above: there tandem (/no such/tandem;"
+has "$err" ": tandem (/no such/tandem) was not found there"
 nobody || fail "processes left over: $(processes)"
 
 # a rank that fails: its host and its code

@@ -6,7 +6,7 @@
 
 /* ---- --scale ---- */
 
-/* Each of them says something about a scale that nothing else has, so each asks for it: `--predict --hosts 4`, too. */
+/* Each of these flags implies --scale. */
 static const char *const scale_flags[] = {"--scale",  "--hosts", "--devices", "--link",      "--local",
                                           "--device", "--times", "--cores",   "--all-reduce"};
 

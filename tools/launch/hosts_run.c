@@ -153,8 +153,7 @@ static int blame(const hosts_job *job, const hosted *h) {
     }
     if (!h->host->is_here && (h->code == SHELL_NOT_FOUND || h->code == SHELL_CANNOT_RUN)) {
         term_error(
-            "host %s: a program is missing, as said above: there tandem (%s; --remote-tandem says where it is), or "
-            "here ssh (%s; --ssh)",
+            "host %s: tandem (%s) was not found there, or ssh (%s) not here; see above, and set --remote-tandem or --ssh",
             name, job->program, job->ssh);
         return TDM_E_USAGE;
     }

@@ -16,9 +16,9 @@
 /* Seconds. */
 static const double beat_every = 1;  /* between two beats */
 static const double peer_grace = 5;  /* from a failure to the stop: ranks that lost a peer say so */
-static const double stop_grace = 15; /* from that stop, or the end of `grace`, until standard input is closed */
+static const double stop_grace = 15; /* from the stop, or the end of `grace`, until standard input is closed */
 static const double at_once = 2;     /* the same from a second signal */
-static const double end_grace = 10;  /* from there to SIGKILL, and from SIGKILL until this process stops waiting */
+static const double end_grace = 10;  /* from then until SIGKILL, and from SIGKILL until this process gives up */
 enum { LINE_MAX_BYTES = 1 << 16 };   /* a longer one is shown in parts */
 
 /* ---- what hosts write ---- */

@@ -21,7 +21,7 @@ typedef struct launch_orders {
     const char *run_dir;         /* absolute; "": none */
     int argc;
     char **argv; /* the command line: tandem launch ... */
-    /* The rest is the receiver's. Both in memory, for the processes that it starts: the orders, and the secret alone. */
+    /* Set by the receiver. Two files in memory, for the processes that it starts: the orders, and the secret alone. */
     int fd, secret_fd;
     char *text; /* holds all of the above */
 } launch_orders;

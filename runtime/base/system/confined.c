@@ -111,7 +111,7 @@ static tdm_status read_answer(const tdm_host *host, int in, size_t most, char **
 static tdm_status verdict(int state) {
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0) return TDM_OK;
     if (WIFSIGNALED(state) && WTERMSIG(state) == SIGSYS)
-        TDM_FAIL(TDM_E_CHECKPOINT, "its reader was stopped: it tried what no reader may do");
+        TDM_FAIL(TDM_E_CHECKPOINT, "its reader was stopped: it made a system call that a reader may not make");
     if (WIFSIGNALED(state))
         TDM_FAIL(TDM_E_CHECKPOINT,
                  "its reader was stopped by signal %d: the file needs too much time or memory, or crashes it",

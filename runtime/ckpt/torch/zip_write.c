@@ -6,7 +6,12 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/torch/zip_write.h"
 
-enum { ALIGN = 64, LOCAL = 30, FIELD = 4, ALL16 = 0xffff }; /* bytes: of a local header, of a field's head */
+enum {
+    ALIGN = 64,
+    LOCAL = 30,
+    FIELD = 4,
+    ALL16 = 0xffff
+}; /* bytes; LOCAL: a local header; FIELD: the head of an extra field */
 static const uint64_t ALL32 = UINT32_MAX;
 static const int ZIP64 = 45; /* the version that reads such fields */
 

@@ -53,7 +53,7 @@ tdm_status tdm__hosts_settle(const tdm_hosts_comm *c) {
     return ended(c, &cause);
 }
 
-/* Who is dead or stopped is told by the hub; if it knows of nobody, this is the cause. */
+/* Asks the hub which rank is dead or has stopped. If it knows of none, the last error is the cause. */
 static tdm_status settle_for(const tdm_hosts_comm *c, int lost) {
     char own[TDM_NAME_TEXT], theirs[TDM_NAME_TEXT];
     tdm_error error;

@@ -41,8 +41,7 @@ static tdm_status try_inside(tdm_hosts_comm *c, const tdm_launch_facts *facts, i
     return status;
 }
 
-/* Whoever waits for a rank that has died while the ranks of a host meet would wait for long: so each attempt is short, and
- * between them the hub is asked. */
+/* A rank may die while the ranks of a host meet. So each attempt is short, and the hub is asked between two of them. */
 static tdm_status open_inside(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms) {
     tdm_comm *inside = NULL;
     tdm_status status;

@@ -12,8 +12,7 @@
 
 /* ---- a device ---- */
 
-/* Copies of batches and outputs in the numbers that kernels do not have: the first stage has the batches, the last the
- * outputs. */
+/* Bytes of the copies that convert batches to the kernels' type (first stage) and outputs from it (last stage). */
 static size_t count_converted(const tdm_plan *plan, int stage) {
     const size_t rows = (size_t)plan->options.rows, outputs = plan->options.training ? 2 : 1;
     const size_t in_flight = stage == 0 ? (size_t)plan->stages[0].in_flight : 0;
@@ -36,7 +35,7 @@ static size_t count_loss_weight(const tdm_plan *plan, const tdm_job *job, int st
     return is_needed ? (size_t)tdm__loss_weight(job)->count * sizeof(double) : 0;
 }
 
-/* Without memory of its own, a device keeps there what the host reads, too. */
+/* A device in host memory also keeps the blocks that the host reads. */
 static size_t count_values(const tdm_plan *plan, const tdm_job *job, int stage) {
     const size_t blocks = TDM_SLOTS + (plan->options.ingests ? 0 : TDM_IN_FLIGHT);
     const int norms = (plan->stage_count > 1) + (plan->options.training && tdm__optim_takes_norms(job) ? 2 : 0);

@@ -160,7 +160,7 @@ typedef struct tdm_kernel_fit {
     unsigned epilogue;                             /* all that it is able to do beside its op */
     int64_t x_channels, weight_channels; /* needed; 0: as they are. x_channels only where desc->may_fill; both only on
                                             devices that ingest batches */
-    bool no_memory;                      /* to find out: the plan fails, no other kernel is taken */
+    bool no_memory;                      /* `fits` ran out of memory: the plan fails, no other kernel is tried */
     size_t saved_bytes;                  /* kept from forward to backward; not given in plans for predictions */
     size_t scratch_bytes;                /* used within one call */
     char why[96];                        /* why it does not fit: "groups > 1", "no AVX2" */
