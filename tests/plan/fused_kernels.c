@@ -128,7 +128,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
         mask(dy, args->dy, args->y, count);
     else
         memcpy(dy, args->dy, (size_t)count * sizeof(float));
-    for (int k = 0; k < bare.param_count; k++)
+    for (int k = 1; k < bare.param_count && inner.dparam[0] != NULL; k++) /* another kernel sums the bias's */
         if (inner.dparam[k] == NULL) inner.dparam[k] = (float *)(void *)((char *)args->scratch + at.unwanted);
     float *other = tdm_has_epilogue(desc, TDM_EPILOGUE_ADD) ? args->dx[desc->input_count - 1] : NULL;
     if (other != NULL) memcpy(other, dy, (size_t)count * sizeof(float));

@@ -1,6 +1,7 @@
 /* See interpreter.h. */
 #include "tests/plan/interpreter.h"
 
+#include "runtime/base/text/pattern.h"
 #include "tests/plan/random_graph.h"
 
 static void *take(size_t count, size_t bytes) {
@@ -19,11 +20,17 @@ static int64_t value_count(const interpreter *run, tdm_value value) {
 
 /* ---- open and close ---- */
 
+static bool is_trained(const interpreter *run, const tdm_graph_node *node) {
+    for (int k = 0; k < node->param_count; k++)
+        if (!run->frozen[node->first_param + k]) return true;
+    return false;
+}
+
 static void find_needs(interpreter *run) {
     for (size_t i = 0; i < run->graph->node_count; i++) {
         const tdm_graph_node *node = &run->graph->nodes[i];
         bool *needs = &run->needs_gradient[node->output];
-        *needs = node->param_count > 0;
+        *needs = is_trained(run, node);
         for (int k = 0; k < node->input_count; k++) *needs = *needs || run->needs_gradient[node->input[k]];
     }
 }
@@ -44,8 +51,8 @@ static void open_params(interpreter *run, uint64_t seed) {
     }
 }
 
-void interpreter_open(interpreter *run, const tdm_graph *graph, const tdm_kernel *const *kernels, int64_t rows,
-                      uint64_t seed) {
+void interpreter_open(interpreter *run, const tdm_graph *graph, const tdm_kernel *const *kernels,
+                      const tdm_texts *freeze, int64_t rows, uint64_t seed) {
     *run = (interpreter){.graph = graph, .kernels = kernels, .rows = rows};
     run->param = take(graph->param_count, sizeof(*run->param));
     run->dparam = take(graph->param_count, sizeof(*run->dparam));
@@ -55,6 +62,9 @@ void interpreter_open(interpreter *run, const tdm_graph *graph, const tdm_kernel
     run->needs_gradient = take(graph->value_count, sizeof(bool));
     run->has_gradient = take(graph->value_count, sizeof(bool));
     run->saved = take(graph->node_count, sizeof(void *));
+    run->frozen = take(graph->param_count, sizeof(bool));
+    for (size_t i = 0; freeze != NULL && i < graph->param_count; i++)
+        run->frozen[i] = tdm__patterns_find(freeze, graph->params[i].name) >= 0;
     for (size_t i = 0; i < graph->value_count; i++) {
         run->value[i] = take_floats(rows * value_count(run, (tdm_value)i));
         run->gradient[i] = take_floats(rows * value_count(run, (tdm_value)i));
@@ -78,9 +88,16 @@ void interpreter_close(interpreter *run) {
     free_all(run->saved, run->graph->node_count);
     free(run->needs_gradient);
     free(run->has_gradient);
+    free(run->frozen);
 }
 
 /* ---- a layer ---- */
+
+/* A batch norm of which all is frozen runs by evaluation rules in training, too. */
+static bool trains(const interpreter *run, const tdm_graph_node *node, const plan_pass *pass) {
+    const bool evaluates = node->buffer_count > 0 && node->param_count > 0 && !is_trained(run, node);
+    return pass->training && !evaluates;
+}
 
 static const tdm_kernel *kernel_of(const interpreter *run, const char *op) {
     const tdm_kernel *const *kernel = run->kernels;
@@ -128,7 +145,7 @@ static void open_layer(interpreter *run, int index, const plan_pass *pass, layer
                                   .y = run->value[node->output],
                                   .saved = run->saved[index],
                                   .scratch = take(out->fit.scratch_bytes, 1),
-                                  .training = pass->training,
+                                  .training = trains(run, node, pass),
                                   .seed = pass->seed,
                                   .stream = (uint32_t)index,
                                   .values = pass->values,

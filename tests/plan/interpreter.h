@@ -23,15 +23,16 @@ typedef struct interpreter {
     float **buffer;          /* kept over passes; a counter is an int64_t */
     float **value, **gradient;
     bool *needs_gradient, *has_gradient; /* by value */
+    bool *frozen;                        /* by number of the parameter: it has no gradient */
     void **saved;                        /* by node */
     int64_t rows;                        /* the most */
     int passes;                          /* that were trained */
 } interpreter;
 
 /* With the first kernel of each op in the list, which must take PLAIN layouts. Parameters are drawn from the seed;
- * running means are 0 and variances 1. */
-void interpreter_open(interpreter *run, const tdm_graph *graph, const tdm_kernel *const *kernels, int64_t rows,
-                      uint64_t seed);
+ * running means are 0 and variances 1. `freeze`: patterns of parameters that are not trained; NULL: none. */
+void interpreter_open(interpreter *run, const tdm_graph *graph, const tdm_kernel *const *kernels,
+                      const tdm_texts *freeze, int64_t rows, uint64_t seed);
 void interpreter_close(interpreter *run);
 /* value[graph->output] is the output, and with `training` dparam has the gradients. */
 void interpreter_run(interpreter *run, const plan_pass *pass);

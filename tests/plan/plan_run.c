@@ -192,10 +192,11 @@ static bool near_gradients(const plan_run *run, const interpreter *want, double 
     double largest = 0;
     bool same = true;
     for (size_t i = 0; i < graph->param_count; i++)
-        largest = fmax(largest, largest_of(want->dparam[i], graph->params[i].count));
+        if (!want->frozen[i]) largest = fmax(largest, largest_of(want->dparam[i], graph->params[i].count));
     for (size_t i = graph->param_count; same && i > 0; i--)
-        same = same_floats(graph->params[i - 1].name, gradient_of(run, i - 1), want->dparam[i - 1],
-                           graph->params[i - 1].count, tolerance, 0.01 * largest);
+        same = want->frozen[i - 1] || same_floats(graph->params[i - 1].name, gradient_of(run, i - 1),
+                                                  want->dparam[i - 1], graph->params[i - 1].count, tolerance,
+                                                  0.01 * largest);
     return same;
 }
 
@@ -226,8 +227,8 @@ bool plan_run_equals(const plan_run *a, const plan_run *b, const plan_pass *pass
     const tdm_graph *graph = a->plan->graph;
     bool same = same_bits("the output", a->output, b->output, pass->rows * a->plan->output_width);
     for (size_t i = graph->param_count; same && pass->training && i > 0; i--)
-        same = same_bits(graph->params[i - 1].name, gradient_of(a, i - 1), gradient_of(b, i - 1),
-                         graph->params[i - 1].count);
+        same = a->plan->frozen[i - 1] || same_bits(graph->params[i - 1].name, gradient_of(a, i - 1),
+                                                   gradient_of(b, i - 1), graph->params[i - 1].count);
     if (memcmp(a->replica->arena.buffer, b->replica->arena.buffer, a->plan->buffer_bytes) == 0) return same;
     fprintf(stderr, "  buffers differ\n");
     return false;

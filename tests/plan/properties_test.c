@@ -1,5 +1,6 @@
 /* What holds for the plan of any graph, whatever its kernels offer. The memory of a step is played: who wrote what last
  * into which bytes is known by the order of the steps alone, and every read must find what it is meant to find. */
+#include "runtime/base/text/pattern.h"
 #include "tests/plan/random_graph.h"
 
 enum { GRAPHS = 800, MAX_VALUES = 1024, MAX_ACCESSES = 64 };
@@ -37,6 +38,20 @@ static bool writes_parameters(const tdm_plan_node *node) {
     return node->desc.param_count > 0 || node->summed_bias >= 0;
 }
 
+/* Floats of the gradients that the node's kernel writes: of all its parameters or of none, and those of frozen ones are
+ * unwanted. */
+static size_t written_floats(const tdm_plan *plan, const tdm_plan_node *node, bool unwanted) {
+    const int summed = tdm__plan_dsum(plan, node);
+    size_t trained = 0, frozen = 0, other = 0;
+    for (int k = 0; k < node->desc.param_count; k++) {
+        const tdm_plan_param *param = &plan->params[node->param[k]];
+        if (node->dparam[k] >= 0) trained += tdm__plan_floats((size_t)param->stored);
+        if (plan->frozen[param->graph_param]) frozen += tdm__plan_floats((size_t)param->stored);
+    }
+    if (summed >= 0) other = tdm__plan_floats((size_t)plan->params[summed].stored);
+    return !unwanted ? trained + other : trained > 0 ? frozen : 0;
+}
+
 static int in_backward(const tdm_plan *plan, int value) {
     return plan->values[value].again >= 0 ? plan->values[value].again : value;
 }
@@ -59,6 +74,10 @@ static void touch_backward(const tdm_plan *plan, const tdm_plan_node *node, acce
     for (int k = 0; k < of_op && (reads & TDM_OP_READS_X) != 0; k++) touch(all, in_backward(plan, node->x[k]), false);
     touch(all, node->scratch_backward, true);
     if (writes_parameters(node)) touch(all, plan->stages[node->stage].temp, true);
+    if (written_floats(plan, node, true) > 0) {
+        CHECK(plan->stages[node->stage].unwanted >= 0);
+        touch(all, plan->stages[node->stage].unwanted, true);
+    }
     for (int k = 0; k < node->desc.input_count; k++)
         touch(all, node->dx_adds[k] ? node->dx_temp[k] : node->dx[k], true);
     for (int k = 0; k < node->desc.input_count; k++) {
@@ -234,7 +253,23 @@ static void check_step_stage(const tdm_plan *plan, int index) {
     for (int i = 0; i < all.count; i++) {
         const int other = forward ? stage + 1 : stage - 1, its = plan->values[all.of[i].value].stage;
         CHECK_INT(its, node->transfers && all.of[i].writes ? other : stage);
+        /* The receiver may be at another micro-batch then. */
+        if (node->transfers && all.of[i].writes) CHECK(!plan->values[all.of[i].value].is_shared);
     }
+}
+
+/* Memory for gradients that are added later or not wanted is that of the node in the stage that writes most. */
+static void check_temporary(const tdm_plan *plan, int stage) {
+    const int value[2] = {plan->stages[stage].temp, plan->stages[stage].unwanted};
+    size_t most[2] = {0};
+    for (int i = 0; i < plan->node_count; i++)
+        for (int k = 0; k < 2; k++) {
+            const size_t floats = written_floats(plan, &plan->nodes[i], k == 1);
+            if (plan->nodes[i].stage == stage && floats > most[k]) most[k] = floats;
+        }
+    if (!plan->options.accumulates) most[0] = 0;
+    for (int k = 0; k < 2; k++)
+        CHECK_INT(value[k] >= 0 ? plan->values[value[k]].bytes : 0, plan->options.training ? most[k] * 4 : 0);
 }
 
 static void check_stages(const tdm_plan *plan) {
@@ -242,13 +277,14 @@ static void check_stages(const tdm_plan *plan) {
     for (int i = 0; i < plan->step_count; i++) check_step_stage(plan, i);
     for (int k = plan->stage_count - 1; k >= 0; k--) { /* parameters lie with the last stage first */
         const tdm_plan_stage *stage = &plan->stages[k];
-        CHECK_INT(stage->trained_at, trained);
+        if (stage->trained_floats > 0) CHECK_INT(stage->trained_at, trained);
         trained += stage->trained_floats;
         frozen += stage->frozen_floats;
     }
     for (int k = 0; k < plan->stage_count; k++) {
         CHECK_INT(plan->stages[k].buffer_at, buffers);
         buffers += plan->stages[k].buffer_bytes;
+        check_temporary(plan, k);
     }
     CHECK_INT(trained, plan->trained_floats);
     CHECK_INT(trained + frozen, plan->param_floats);
@@ -291,7 +327,9 @@ static void check_parameters(const tdm_plan *plan) {
     }
     size_t end = 0;
     for (int p = 0; p < plan->param_count; p++) {
-        CHECK_INT(writers[p], plan->options.training ? 1 : 0);
+        const bool trained = plan->options.training && tdm__patterns_find(plan->options.freeze, plan->params[p].name) < 0;
+        CHECK_INT(writers[p], trained);
+        CHECK_INT(p < plan->trained_count, trained || !plan->options.training);
         CHECK(plan->params[p].offset >= end && plan->params[p].stored >= plan->params[p].count);
         CHECK_INT(plan->param_of_graph[plan->params[p].graph_param], p);
         end = plan->params[p].offset + (size_t)plan->params[p].stored;
@@ -320,8 +358,8 @@ static void check_buckets(const tdm_plan *plan) {
     for (int s = 0; s < plan->step_count; s++)
         if (plan->steps[s].kind == TDM_STEP_READY) CHECK_INT(plan->steps[s].index, ready++);
     CHECK_INT(ready, plan->bucket_count);
-    CHECK_INT(end, plan->options.training ? plan->param_floats : 0);
-    CHECK_INT(params, plan->options.training ? plan->param_count : 0);
+    CHECK_INT(end, plan->options.training ? plan->trained_floats : 0);
+    CHECK_INT(params, plan->options.training ? plan->trained_count : 0);
 }
 
 /* ---- order ---- */
@@ -429,6 +467,7 @@ static void check_plan(const tdm_plan *plan) {
 typedef struct {
     int relu, sum, add, bias, filled, in_place, adders, reorders, again, most_nodes;
     int staged, transfers, refused; /* plans of several stages, and graphs that cannot be cut so */
+    int shared, frozen, unwanted;   /* stages whose micro-batches share memory; parameters, and gradients of these */
 } seen;
 
 static void look(seen *s, const tdm_plan *plan) {
@@ -443,7 +482,10 @@ static void look(seen *s, const tdm_plan *plan) {
         s->transfers += node->transfers;
         s->in_place += node->kernel != NULL && plan->values[node->y].alias_of >= 0;
         for (int k = 0; k < node->desc.input_count; k++) s->adders += node->dx_adds[k];
+        s->unwanted += node->unwanted != 0;
     }
+    for (int k = 0; k < plan->stage_count; k++) s->shared += plan->stages[k].shared_bytes > 0;
+    s->frozen += plan->param_count - plan->trained_count;
     for (int i = 0; i < plan->step_count; i++) s->again += plan->steps[i].kind == TDM_STEP_RECOMPUTE;
     s->staged += plan->stage_count > 1;
     if (plan->node_count > s->most_nodes) s->most_nodes = plan->node_count;
@@ -475,8 +517,12 @@ static void check_graph(random_kind kind, uint64_t *state, seen *s) {
     options.first_bucket_mb = draw_chance(state, 50) ? 0.001 : 1;
     options.bucket_cap_mb = draw_chance(state, 50) ? 0.002 : 25;
     options.micro_batches = 1 + draw(state, 4);
+    const int stages = 1 + draw(state, 4);
+    tdm_texts freeze;
+    random_freeze(&freeze, graph, state);
+    options.freeze = &freeze;
     tdm_plan *plan = NULL;
-    build_in_stages(&plan, graph, &options, 1 + draw(state, 4), s);
+    build_in_stages(&plan, graph, &options, stages, s);
     if (plan != NULL) {
         look(s, plan);
         check_plan(plan);
@@ -500,8 +546,9 @@ TEST(plans_of_random_graphs) {
     printf(
         "       %d relu, %d sum, %d add, %d bias, %d filled, %d in place, %d adders, %d reorders, %d again, %d nodes\n",
         s.relu, s.sum, s.add, s.bias, s.filled, s.in_place, s.adders, s.reorders, s.again, s.most_nodes);
-    printf("       %d in stages with %d transfers, %d refused\n", s.staged, s.transfers, s.refused);
-    CHECK(s.staged > 100 && s.transfers > 200);
+    printf("       %d in stages with %d transfers, %d share memory, %d refused; %d frozen, %d unwanted\n", s.staged,
+           s.transfers, s.shared, s.refused, s.frozen, s.unwanted);
+    CHECK(s.staged > 100 && s.transfers > 200 && s.shared > 50 && s.frozen > 500 && s.unwanted > 100);
     CHECK(s.relu > 100 && s.sum > 50 && s.add > 10 && s.bias > 3 && s.filled > 3);
     CHECK(s.in_place > 100 && s.adders > 100 && s.reorders > 100 && s.again > 100 && s.most_nodes > 30);
 }

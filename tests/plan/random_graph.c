@@ -307,6 +307,21 @@ tdm_graph *random_graph(random_kind kind, int layers, uint64_t *state) {
     return graph;
 }
 
+/* ---- what is frozen ---- */
+
+void random_freeze(tdm_texts *out, const tdm_graph *graph, uint64_t *state) {
+    enum { NONE, FIRST, LAYERS, SINGLE } how = (unsigned)draw(state, 4);
+    const int params = (int)graph->param_count, first = draw(state, params);
+    bool frozen = false;
+    out->count = 0;
+    for (int i = 0; how != NONE && i < params && out->count < TDM_LIST_MAX && out->count + 1 < params; i++) {
+        const bool same_layer = i > 0 && graph->params[i].node == graph->params[i - 1].node;
+        if (how == FIRST) frozen = i < first;
+        if (how == SINGLE || (how == LAYERS && !same_layer)) frozen = draw_chance(state, 40);
+        if (frozen) out->item[out->count++] = graph->params[i].name;
+    }
+}
+
 /* ---- kernels ---- */
 
 void random_offers(char *out, size_t bytes, uint64_t *state) {

@@ -63,15 +63,16 @@ typedef struct {
 } setting;
 
 /* Both must give the same bits; counted is what the first plan has of `epilogue`. */
-static void check_same(const tdm_graph *graph, uint64_t seed, const setting *with, const setting *other,
-                       unsigned epilogue, int *counted) {
+static void check_same(const tdm_graph *graph, const tdm_texts *freeze, uint64_t seed, const setting *with,
+                       const setting *other, unsigned epilogue, int *counted) {
     interpreter like;
     plan_run a, b;
     batch rows;
-    interpreter_open(&like, graph, tdm_builtin_kernels, ROWS, seed);
+    interpreter_open(&like, graph, tdm_builtin_kernels, freeze, ROWS, seed);
     batch_open(&rows, graph, ROWS, true, seed + 1);
     tdm_plan_options options = plan_options(with->kernels);
     options.rows = ROWS;
+    options.freeze = freeze;
     const bool opened = plan_run_open(&a, &like, &options, SEED, with->filling);
     options.kernels = other->kernels;
     if (opened && plan_run_open(&b, &like, &options, SEED, other->filling)) {
@@ -95,7 +96,9 @@ static int check_graphs(random_kind kind, uint64_t first, int graphs, const sett
         const int before = tdm_test_failures;
         tdm_graph *graph = random_graph(kind, 8 + draw(&state, 20), &state);
         if (graph == NULL) return counted;
-        check_same(graph, seed, with, other, epilogue, &counted);
+        tdm_texts freeze;
+        random_freeze(&freeze, graph, &state);
+        check_same(graph, &freeze, seed, with, other, epilogue, &counted);
         tdm_graph_free(graph);
         if (tdm_test_failures == before) continue;
         fprintf(stderr, "  with the seed %llu\n", (unsigned long long)seed);
@@ -143,7 +146,7 @@ static void check_near(random_kind kind, uint64_t seed) {
     batch rows;
     tdm_graph *graph = random_graph(kind, 4 + draw(&state, 12), &state);
     REQUIRE(graph != NULL);
-    interpreter_open(&want, graph, tdm_builtin_kernels, ROWS, seed);
+    interpreter_open(&want, graph, tdm_builtin_kernels, NULL, ROWS, seed);
     batch_open(&rows, graph, ROWS, true, seed + 1);
     tdm_plan_options options = plan_options(compute.kernels);
     options.rows = ROWS;

@@ -32,7 +32,7 @@ static void check_training(const tdm_graph *graph, tdm_plan_options options, uin
     plan_run run;
     batch part[2];
     options.accumulates = true;
-    interpreter_open(&want, graph, options.kernels, ROWS, seed);
+    interpreter_open(&want, graph, options.kernels, options.freeze, ROWS, seed);
     batch_open(&part[0], graph, ROWS, true, seed + 1);
     batch_open(&part[1], graph, ROWS - 1, true, seed + 2);
     if (plan_run_open(&run, &want, &options, SEED, PLAN_POISON)) {
@@ -55,7 +55,7 @@ static void check_predicting(const tdm_graph *graph, tdm_plan_options options, u
     plan_run run;
     batch b;
     options.training = false;
-    interpreter_open(&want, graph, options.kernels, ROWS, seed);
+    interpreter_open(&want, graph, options.kernels, options.freeze, ROWS, seed);
     batch_open(&b, graph, ROWS, false, seed + 3);
     if (plan_run_open(&run, &want, &options, SEED, PLAN_POISON)) {
         interpreter_run(&want, &b.pass);
@@ -88,6 +88,9 @@ static void check_graphs(random_kind kind, uint64_t first, const tdm_kernel *con
         tdm_graph *graph = random_graph(kind, 2 + draw(&state, 26), &state);
         REQUIRE(graph != NULL);
         tdm_plan_options options = plan_options(kernels);
+        tdm_texts freeze;
+        random_freeze(&freeze, graph, &state);
+        options.freeze = &freeze;
         options.rows = ROWS;
         options.micro_batches = 2;
         check_training(graph, options, seed, epilogues);
