@@ -112,7 +112,9 @@ bool tdm__build_is_free_batch(const tdm_build *build, int value) {
     return build->plan->options.ingests && value == build->plan->input && tdm__build_sole_reader(build, value) >= 0;
 }
 
-tdm_status tdm__build_ask(const tdm_kernel *kernel, const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool *fits) {
+tdm_status tdm__build_ask(const tdm_build *build, const tdm_kernel *kernel, const tdm_kernel_desc *desc,
+                          tdm_kernel_fit *fit, bool *fits) {
+    const bool is_widened = build->plan->options.precision == TDM_BF16 && desc->precision != TDM_BF16;
     memset(fit, 0, sizeof(*fit)); /* TDM_LAYOUT_PLAIN is 0 */
     if (desc->replicas > 1 && kernel->statistics == NULL) {
         *fits = false;
@@ -121,6 +123,7 @@ tdm_status tdm__build_ask(const tdm_kernel *kernel, const tdm_kernel_desc *desc,
     }
     *fits = kernel->fits == NULL || kernel->fits(desc, fit);
     if (fit->no_memory) TDM_FAIL(TDM_E_MEMORY, "%s, kernel %s: %s", desc->op, kernel->variant, fit->why);
+    if (is_widened) fit->epilogue &= TDM_EPILOGUES_OF_FLOATS;
     *fits = *fits && (fit->epilogue & desc->epilogue) == desc->epilogue;
     return TDM_OK;
 }

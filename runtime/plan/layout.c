@@ -18,12 +18,10 @@ static tdm_status ask(const tdm_build *build, const tdm_kernel *kernel, tdm_kern
     const bool is_bf16 = build->plan->options.precision == TDM_BF16;
     *fits = false;
     desc->precision = build->plan->options.precision;
-    if (!is_bf16 || kernel->takes_bf16) TDM_TRY(tdm__build_ask(kernel, desc, fit, fits));
+    if (!is_bf16 || kernel->takes_bf16) TDM_TRY(tdm__build_ask(build, kernel, desc, fit, fits));
     if (*fits || !is_bf16 || !build->plan->options.widens) return TDM_OK;
     desc->precision = TDM_F32;
-    TDM_TRY(tdm__build_ask(kernel, desc, fit, fits));
-    fit->epilogue &= TDM_EPILOGUES_OF_FLOATS;
-    return TDM_OK;
+    return tdm__build_ask(build, kernel, desc, fit, fits);
 }
 
 /* The first kernel of the list that fits. */

@@ -47,7 +47,7 @@ static bool same_layouts(const tdm_kernel_desc *desc, const tdm_kernel_fit *fit)
 }
 
 static tdm_status ask(const tdm_build *build, int node, tdm_trial *trial, bool *takes) {
-    TDM_TRY(tdm__build_ask(build->plan->nodes[node].kernel, &trial->desc, &trial->fit, takes));
+    TDM_TRY(tdm__build_ask(build, build->plan->nodes[node].kernel, &trial->desc, &trial->fit, takes));
     *takes = *takes && same_layouts(&trial->desc, &trial->fit);
     return TDM_OK;
 }

@@ -81,7 +81,7 @@ tdm_graph *plan_graph(const char *text) {
 /* ---- kernels ---- */
 
 typedef struct {
-    bool keeps, turns, refuses, lacks, poor, again, statistics;
+    bool keeps, turns_x, turns_y, refuses, lacks, poor, again, statistics, floats;
     tdm_layout layout;
     unsigned epilogue;
     int64_t fill, weights, saved, scratch;
@@ -107,11 +107,14 @@ enum { EPILOGUES = sizeof epilogues / sizeof *epilogues };
 
 static void read_word(const char *word, offer *o) {
     o->keeps = o->keeps || strcmp(word, "keep") == 0;
-    o->turns = o->turns || strcmp(word, "turns") == 0;
+    const bool turns = strcmp(word, "turns") == 0;
+    o->turns_x = o->turns_x || turns || strcmp(word, "turns_x") == 0;
+    o->turns_y = o->turns_y || turns || strcmp(word, "turns_y") == 0;
     o->refuses = o->refuses || strcmp(word, "refuses") == 0;
     o->lacks = o->lacks || strcmp(word, "lacks") == 0;
     o->poor = o->poor || strcmp(word, "poor") == 0;
     o->again = o->again || strcmp(word, "again") == 0;
+    o->floats = o->floats || strcmp(word, "floats") == 0;
     o->statistics = o->statistics || strcmp(word, "statistics") == 0;
     if (strcmp(word, "nhwc") == 0) o->layout = TDM_LAYOUT_NHWC;
     if (strcmp(word, "c8") == 0) o->layout = TDM_LAYOUT_C8;
@@ -143,9 +146,12 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     fit->no_memory = o.poor;
     snprintf(fit->why, sizeof(fit->why), "%s", o.poor ? "out of memory" : "lacks it");
     if (o.lacks || o.poor || (o.refuses && desc->epilogue != 0)) return false;
-    const tdm_layout layout = o.keeps ? desc->x_layout[0] : o.turns && desc->epilogue != 0 ? TDM_LAYOUT_NHWC : o.layout;
-    for (int i = 0; i < desc->input_count; i++) fit->x_layout[i] = desc->x[i].ndim == 4 ? layout : TDM_LAYOUT_PLAIN;
-    fit->y_layout = desc->y.ndim == 4 ? layout : TDM_LAYOUT_PLAIN;
+    const bool may_turn = desc->epilogue != 0 && !o.keeps;
+    const tdm_layout layout = o.keeps ? desc->x_layout[0] : o.layout;
+    const tdm_layout x = may_turn && o.turns_x ? TDM_LAYOUT_NHWC : layout;
+    const tdm_layout y = may_turn && o.turns_y ? TDM_LAYOUT_NHWC : layout;
+    for (int i = 0; i < desc->input_count; i++) fit->x_layout[i] = desc->x[i].ndim == 4 ? x : TDM_LAYOUT_PLAIN;
+    fit->y_layout = desc->y.ndim == 4 ? y : TDM_LAYOUT_PLAIN;
     fit->epilogue = o.epilogue;
     fit->x_channels = desc->may_fill ? o.fill : 0;
     fit->weight_channels = o.weights;
@@ -178,10 +184,11 @@ static void list_kernels(const tdm_kernel **list, tdm_kernel *kernel,
     for (; tdm_builtin_kernels[count] != NULL && count < MAX_LAYERS; count++) {
         const char *op = tdm_builtin_kernels[count]->op;
         const bool reorders = strcmp(op, tdm_builtin_layout_op->name) == 0;
-        kernel[count] =
-            (tdm_kernel){.op = op, .variant = "fake", .takes_bf16 = true, .fits = reorders ? reorder_fits : its_fits};
-        if (its_fits == fits && offer_of(op).again) kernel[count].recompute = never_run;
-        if (offer_of(op).statistics) kernel[count].statistics = never_run;
+        const offer o = offer_of(op);
+        kernel[count] = (tdm_kernel){
+            .op = op, .variant = "fake", .takes_bf16 = !o.floats, .fits = reorders ? reorder_fits : its_fits};
+        if (its_fits == fits && o.again) kernel[count].recompute = never_run;
+        if (o.statistics) kernel[count].statistics = never_run;
         list[count] = &kernel[count];
     }
     list[count] = NULL;
@@ -319,6 +326,7 @@ static void check_case(const plan_case *c, const char *after, void (*print)(cons
     options.training = !c->predicts;
     options.ingests = c->ingests;
     options.accumulates = c->accumulates;
+    if (c->bf16) options.precision = TDM_BF16, options.widens = true;
     options.replicas = c->replicas;
     options.freeze = &c->freeze;
     options.after = c->after != NULL ? c->after : after;

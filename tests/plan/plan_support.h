@@ -17,7 +17,8 @@ tdm_graph *plan_graph(const char *text);
 /* One kernel for each op. What they answer is said by `offers`, "conv2d: relu c8; maxpool2d: keep relu bias":
  *   keep            images stay in the layout that the first producer offers; else they are PLAIN
  *   nhwc c8 c16     images are wanted and made in this layout
- *   turns           with an epilogue it would make NHWC
+ *   turns           with an epilogue it would read and make NHWC
+ *   turns_x turns_y with an epilogue it would read NHWC; make NHWC
  *   relu bias sum add   epilogues
  *   refuses         does not fit once it is asked for an epilogue
  *   lacks poor      never fits; has no memory to find out
@@ -26,6 +27,7 @@ tdm_graph *plan_graph(const char *text);
  *   weights=8       channels of the weights
  *   saved=N scratch=N   bytes
  *   again           has a recompute
+ *   floats          does not take bf16
  * An op that is not named is PLAIN and offers nothing. The list is valid until the next call; offers as long as plans
  * are built with it. */
 const tdm_kernel *const *plan_kernels(const char *offers);
@@ -54,6 +56,7 @@ void plan_print_lives(const tdm_plan *plan, tdm_text *out);
 typedef struct plan_case {
     const char *title, *graph, *offers;
     bool predicts, ingests, accumulates;
+    bool bf16;         /* on a device that widens for kernels of floats */
     int replicas;      /* that exchange statistics; 0: 1 */
     double bucket_mb;  /* 0: that of plan_options */
     double first_mb;   /* of the first bucket; 0: bucket_mb */

@@ -58,6 +58,21 @@ static const plan_case relus[] = {
      .offers = "conv2d: relu turns",
      .want = "conv2d(wb) v0 -> v1\n"
              "relu v1 -> v2"},
+    {.title = "the kernel would make another layout with it",
+     .graph = "x 8x6x6; c conv2d x out=8 kernel=3; r relu c",
+     .offers = "conv2d: relu turns_y",
+     .want = "conv2d(wb) v0 -> v1\n"
+             "relu v1 -> v2"},
+    {.title = "the kernel would read another layout with it",
+     .graph = "x 8x6x6; c conv2d x out=8 kernel=3; r relu c",
+     .offers = "conv2d: relu turns_x",
+     .want = "conv2d(wb) v0 -> v1\n"
+             "relu v1 -> v2"},
+    {.title = "a kernel of floats in a plan of bf16",
+     .graph = "x 8; l linear x out=4; r relu l",
+     .offers = "linear: relu floats",
+     .bf16 = true,
+     .want = "linear+relu(wb) v0 -> v1"},
     {.title = "somebody else reads what the relu reads",
      .graph = "x 8; l linear x out=4; r relu l; a add r l",
      .offers = "linear: relu",
@@ -300,6 +315,18 @@ static const plan_case residuals[] = {
                         "add v3 v1 -> v4\n"
                         "relu v4 -> v5\n"
                         "add v5 v3 -> v6"},
+    {.title = "in bf16",
+     .graph = BLOCK "b batchnorm2d c; a add b s; r relu a",
+     .offers = "batchnorm2d: add relu",
+     .bf16 = true,
+     .want = BLOCK_WANT "batchnorm2d+add+relu(wb) v2 v1 -> v3"},
+    {.title = "a kernel of floats would not round in front of the add",
+     .graph = BLOCK "b batchnorm2d c; a add b s; r relu a",
+     .offers = "batchnorm2d: add relu floats",
+     .bf16 = true,
+     .want = BLOCK_WANT "batchnorm2d(wb) v2 -> v3\n"
+                        "add v3 v1 -> v4\n"
+                        "relu v4 -> v5"},
     {.title = "the norm has a relu of its own",
      .graph = BLOCK "b batchnorm2d c; q relu b; a add q s; r relu a",
      .offers = "batchnorm2d: add relu; add: relu",
@@ -376,6 +403,13 @@ static const plan_case handed[] = {
      .predicts = true,
      .want = "conv2d+relu(wb) v0 -> v1\n"
              "maxpool2d v1 -> v3"},
+    {.title = "kernels of floats in a plan of bf16, which round between bias and pooling, also once they do a relu",
+     .graph = "x 3x8x8; c conv2d x out=4 kernel=3; r relu c; p maxpool2d r kernel=2; s relu p",
+     .offers = "conv2d: gives relu floats; maxpool2d: bias relu floats",
+     .predicts = true,
+     .bf16 = true,
+     .want = "conv2d+relu(wb) v0 -> v1\n"
+             "maxpool2d+relu v1 -> v3"},
     {.title = "a reorder in between",
      .graph = "x 8x8x8; c conv2d x out=8 kernel=3; p maxpool2d c kernel=2",
      .offers = "conv2d: gives; maxpool2d: bias c8",
