@@ -194,9 +194,9 @@ static bool near_gradients(const plan_run *run, const interpreter *want, double 
     for (size_t i = 0; i < graph->param_count; i++)
         if (!want->frozen[i]) largest = fmax(largest, largest_of(want->dparam[i], graph->params[i].count));
     for (size_t i = graph->param_count; same && i > 0; i--)
-        same = want->frozen[i - 1] || same_floats(graph->params[i - 1].name, gradient_of(run, i - 1),
-                                                  want->dparam[i - 1], graph->params[i - 1].count, tolerance,
-                                                  0.01 * largest);
+        same =
+            want->frozen[i - 1] || same_floats(graph->params[i - 1].name, gradient_of(run, i - 1), want->dparam[i - 1],
+                                               graph->params[i - 1].count, tolerance, 0.01 * largest);
     return same;
 }
 

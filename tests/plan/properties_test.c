@@ -327,7 +327,8 @@ static void check_parameters(const tdm_plan *plan) {
     }
     size_t end = 0;
     for (int p = 0; p < plan->param_count; p++) {
-        const bool trained = plan->options.training && tdm__patterns_find(plan->options.freeze, plan->params[p].name) < 0;
+        const bool trained =
+            plan->options.training && tdm__patterns_find(plan->options.freeze, plan->params[p].name) < 0;
         CHECK_INT(writers[p], trained);
         CHECK_INT(p < plan->trained_count, trained || !plan->options.training);
         CHECK(plan->params[p].offset >= end && plan->params[p].stored >= plan->params[p].count);
