@@ -73,3 +73,14 @@ tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_pool_attrs *pool) {
         (double)(window.kernel[0] * window.kernel[1]) * (double)infer->output.dim[0] * (double)out[0] * (double)out[1];
     return TDM_OK;
 }
+
+tdm_status tdm__adaptive_infer(tdm_infer *infer) {
+    const tdm_adaptive_attrs *attrs = infer->attrs;
+    TDM_TRY(tdm__infer_check_image(infer));
+    const int64_t *in = infer->input[0].dim;
+    infer->output = (tdm_shape){3, {in[0], attrs->out[0], attrs->out[1]}};
+    infer->flops = (double)in[0];
+    for (int axis = 0; axis < 2; axis++)
+        infer->flops *= (double)(in[1 + axis] > attrs->out[axis] ? in[1 + axis] : attrs->out[axis]);
+    return TDM_OK;
+}

@@ -62,6 +62,16 @@ static inline int64_t tdm__window_padded(const tdm_window *window, int axis, int
     return (end < most ? end : most) - corner;
 }
 
+/* The attributes of adaptive pooling, and its one field: the help texts differ. */
+typedef struct tdm_adaptive_attrs {
+    int64_t out[2];
+} tdm_adaptive_attrs;
+#define ADAPTIVE_FIELD(help_en, help_zh)                                                              \
+    {                                                                                                 \
+        FIELD(PAIR, tdm_adaptive_attrs, out, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN), \
+            HELP(help_en, help_zh)                                                                    \
+    }
+
 /* Checks that the input is channels x height x width. */
 tdm_status tdm__infer_check_image(const tdm_infer *infer);
 /* Computes height and width of the output. Fails if the kernel is larger than the padded input. */
@@ -70,5 +80,7 @@ tdm_status tdm__window_infer(const tdm_infer *infer, const tdm_window *window, i
  * it (torch's pooling_output_shape). Also checks PyTorch's rule that the padding is at most half the kernel, and that
  * no window is empty. */
 tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_pool_attrs *pool);
+/* The output of adaptive pooling. Where it is larger than the input, windows share points. */
+tdm_status tdm__adaptive_infer(tdm_infer *infer);
 
 #endif

@@ -4,24 +4,12 @@
 #include "ops/ops.h"
 #include "ops/onnx/window_onnx.h"
 #include "runtime/base/field/field_rows.h"
-#include "ops/window.h"
 
 static const tdm_field fields[] = {
-    {FIELD(PAIR, tdm_adaptive_avgpool2d_attrs, out, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),
-     HELP("height and width of the output; 1 averages the whole plane", "输出的高和宽；1 表示对整个平面求平均")},
+    ADAPTIVE_FIELD("height and width of the output; 1 averages the whole plane",
+                   "输出的高和宽；1 表示对整个平面求平均"),
     {0},
 };
-
-static tdm_status infer(tdm_infer *infer) {
-    const tdm_adaptive_avgpool2d_attrs *attrs = infer->attrs;
-    TDM_TRY(tdm__infer_check_image(infer));
-    const int64_t *in = infer->input[0].dim;
-    infer->output = (tdm_shape){3, {in[0], attrs->out[0], attrs->out[1]}};
-    infer->flops = (double)in[0];
-    for (int axis = 0; axis < 2; axis++)
-        infer->flops *= (double)(in[1 + axis] > attrs->out[axis] ? in[1 + axis] : attrs->out[axis]);
-    return TDM_OK;
-}
 
 static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return tdm__onnx_even_windows(to, layer, "AveragePool", 2);
@@ -35,7 +23,7 @@ const tdm_op_def tdm__adaptive_avgpool2d_op = {
     .min_inputs = 1,
     .max_inputs = 1,
     .attrs = fields,
-    .attrs_bytes = sizeof(tdm_adaptive_avgpool2d_attrs),
-    .infer = infer,
+    .attrs_bytes = sizeof(tdm_adaptive_attrs),
+    .infer = tdm__adaptive_infer,
     .onnx = onnx,
 };

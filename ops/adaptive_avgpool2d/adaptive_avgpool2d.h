@@ -2,10 +2,8 @@
 #ifndef TDM_OPS_ADAPTIVE_AVGPOOL2D_H
 #define TDM_OPS_ADAPTIVE_AVGPOOL2D_H
 
-#include <stdint.h>
+#include "ops/window.h"
 
-typedef struct tdm_adaptive_avgpool2d_attrs {
-    int64_t out[2];
-} tdm_adaptive_avgpool2d_attrs;
+typedef tdm_adaptive_attrs tdm_adaptive_avgpool2d_attrs;
 
 #endif

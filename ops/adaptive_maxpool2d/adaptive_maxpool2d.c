@@ -7,23 +7,17 @@
 #include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
-    {FIELD(PAIR, tdm_adaptive_maxpool2d_attrs, out, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),
-     HELP("height and width of the output; 1 takes the maximum of the whole plane",
-          "输出的高和宽；1 表示取整个平面的最大值")},
+    ADAPTIVE_FIELD("height and width of the output; 1 takes the maximum of the whole plane",
+                   "输出的高和宽；1 表示取整个平面的最大值"),
     {0},
 };
 
 static tdm_status infer(tdm_infer *infer) {
-    const tdm_adaptive_maxpool2d_attrs *attrs = infer->attrs;
-    TDM_TRY(tdm__infer_check_image(infer));
+    TDM_TRY(tdm__adaptive_infer(infer));
     const int64_t *in = infer->input[0].dim;
     if (in[1] > INT32_MAX / in[2]) /* winners are kept in 32 bits */
         TDM_INFER_FAIL(infer, "%s: its input may have at most %d points, got %s", infer->layer, INT32_MAX,
                        tdm__shape_text(&infer->input[0]).text);
-    infer->output = (tdm_shape){3, {in[0], attrs->out[0], attrs->out[1]}};
-    infer->flops = (double)in[0];
-    for (int axis = 0; axis < 2; axis++)
-        infer->flops *= (double)(in[1 + axis] > attrs->out[axis] ? in[1 + axis] : attrs->out[axis]);
     return TDM_OK;
 }
 
@@ -39,7 +33,7 @@ const tdm_op_def tdm__adaptive_maxpool2d_op = {
     .min_inputs = 1,
     .max_inputs = 1,
     .attrs = fields,
-    .attrs_bytes = sizeof(tdm_adaptive_maxpool2d_attrs),
+    .attrs_bytes = sizeof(tdm_adaptive_attrs),
     .infer = infer,
     .onnx = onnx,
 };

@@ -4,10 +4,6 @@
 
 #include "ops/average.h"
 
-typedef struct tdm_adaptive_maxpool2d_attrs {
-    int64_t out[2];
-} tdm_adaptive_maxpool2d_attrs;
-
 /* For every layout; the winners are saved. */
 static inline bool tdm__adaptive_maxpool2d_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const int64_t *y = desc->y.dim;
