@@ -6,12 +6,11 @@ using namespace tdm_cuda;
 
 namespace {
 
-/* How the first moment moves towards the gradient. Tensor.lerp_ counts from the nearer end. */
+/* How the first moment moves towards the gradient. */
 __device__ inline float first_moment(const tdm_adam_values &args, float m, float d) {
     const float weight = args.one_minus_beta1;
-    if (!args.lerp) return tdm__add_scaled(m * args.beta1, d, weight);
-    if (fabsf(weight) < 0.5f) return fmaf(weight, d - m, m);
-    return fmaf(weight - 1.0f, d - m, d);
+    return args.lerp ? tdm__lerp(m, d, weight, tdm__lerps_from_other(weight))
+                     : tdm__add_scaled(m * args.beta1, d, weight);
 }
 
 struct adam_item {

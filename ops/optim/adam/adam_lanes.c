@@ -5,7 +5,7 @@
 
 #include "runtime/base/isa.h"
 
-/* How the first moment moves towards the gradient. Tensor.lerp_ counts from the nearer end. */
+/* How the first moment moves towards the gradient. */
 typedef enum { MOMENT_MULTIPLY_ADD, MOMENT_LERP_FROM_OLD, MOMENT_LERP_FROM_NEW } moment_form;
 
 static inline __attribute__((always_inline)) void adam_loop(const tdm_adam_values *values, float *restrict p,
@@ -13,16 +13,15 @@ static inline __attribute__((always_inline)) void adam_loop(const tdm_adam_value
                                                             float *restrict v, float *restrict most, size_t count,
                                                             const moment_form form, const bool decays_gradient,
                                                             const bool decays_parameter, const bool amsgrad) {
-    const float beta1 = values->beta1, weight = values->one_minus_beta1, weight_back = values->one_minus_beta1 - 1.0f;
+    const float beta1 = values->beta1, weight = values->one_minus_beta1;
     const float beta2 = values->beta2, rest2 = values->one_minus_beta2;
     const float step = values->step_size, correction = values->sqrt_correction, eps = values->eps;
     const float decay = values->weight_decay, factor = values->decay_factor;
     for (size_t i = 0; i < count; i++) {
         const float p0 = decays_parameter ? p[i] * factor : p[i];
         const float d = decays_gradient ? tdm__add_scaled(g[i], p0, decay) : g[i];
-        const float m1 = form == MOMENT_MULTIPLY_ADD    ? tdm__add_scaled(m[i] * beta1, d, weight)
-                         : form == MOMENT_LERP_FROM_OLD ? fmaf(weight, d - m[i], m[i])
-                                                        : fmaf(weight_back, d - m[i], d);
+        const float m1 = form == MOMENT_MULTIPLY_ADD ? tdm__add_scaled(m[i] * beta1, d, weight)
+                                                     : tdm__lerp(m[i], d, weight, form == MOMENT_LERP_FROM_NEW);
         const float v1 = fmaf(rest2 * d, d, v[i] * beta2);
         m[i] = m1;
         v[i] = v1;
@@ -58,10 +57,10 @@ tdm_status TDM_ISA_NAME(tdm__adam)(const tdm_optim_args *args) {
     const tdm_adam_values *values = (const void *)args->values->optim;
     if (!values->lerp) {
         adam_form(values, args, MOMENT_MULTIPLY_ADD);
-    } else if (fabsf(values->one_minus_beta1) < 0.5f) {
-        adam_form(values, args, MOMENT_LERP_FROM_OLD);
-    } else {
+    } else if (tdm__lerps_from_other(values->one_minus_beta1)) {
         adam_form(values, args, MOMENT_LERP_FROM_NEW);
+    } else {
+        adam_form(values, args, MOMENT_LERP_FROM_OLD);
     }
     return TDM_OK;
 }

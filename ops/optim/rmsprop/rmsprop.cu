@@ -6,12 +6,6 @@ using namespace tdm_cuda;
 
 namespace {
 
-/* How the average moves towards the gradient. Tensor.lerp_ counts from the nearer end. */
-__device__ inline float average_of(float weight, float old, float d) {
-    if (fabsf(weight) < 0.5f) return fmaf(weight, d - old, old);
-    return fmaf(weight - 1.0f, d - old, d);
-}
-
 struct rmsprop_item {
     const tdm_step_values *values;
     float *p;
@@ -22,6 +16,7 @@ struct rmsprop_item {
         const tdm_rmsprop_values args = *(const tdm_rmsprop_values *)values->optim;
         const float step = -args.lr, decay = args.weight_decay;
         const bool decays = decay != 0.0f, moves = args.momentum != 0.0f;
+        const bool from_new = tdm__lerps_from_other(args.one_minus_alpha);
         const pack<float, WIDE> gradient = load<WIDE>(g, i);
         pack<float, WIDE> squares = load<WIDE>(v, i), w = load<WIDE>(p, i), b = {}, a = {};
         if (moves) b = load<WIDE>(buffer, i);
@@ -32,7 +27,7 @@ struct rmsprop_item {
             float square = v1;
             squares.at[k] = v1;
             if (args.centered) {
-                a.at[k] = average_of(args.one_minus_alpha, a.at[k], d);
+                a.at[k] = tdm__lerp(a.at[k], d, args.one_minus_alpha, from_new);
                 square = fmaf(-a.at[k], a.at[k], v1);
             }
             const float root = sqrtf(square) + args.eps;

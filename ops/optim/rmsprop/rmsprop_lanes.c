@@ -14,15 +14,14 @@ static inline __attribute__((always_inline)) void rmsprop_loop(const tdm_rmsprop
                                                                size_t count, const average_form form, const bool moves,
                                                                const bool decays) {
     const float step = -values->lr, momentum = values->momentum, eps = values->eps, decay = values->weight_decay;
-    const float alpha = values->alpha, weight = values->one_minus_alpha, weight_back = values->one_minus_alpha - 1.0f;
+    const float alpha = values->alpha, weight = values->one_minus_alpha;
     for (size_t i = 0; i < count; i++) {
         const float d = decays ? tdm__add_scaled(g[i], p[i], decay) : g[i];
         const float v1 = fmaf(weight * d, d, v[i] * alpha);
         float square = v1;
         v[i] = v1;
         if (form != PLAIN) {
-            const float old = average[i];
-            const float a = form == CENTERED_FROM_OLD ? fmaf(weight, d - old, old) : fmaf(weight_back, d - old, d);
+            const float a = tdm__lerp(average[i], d, weight, form == CENTERED_FROM_NEW);
             average[i] = a;
             square = fmaf(-a, a, v1);
         }
@@ -60,10 +59,10 @@ tdm_status TDM_ISA_NAME(tdm__rmsprop)(const tdm_optim_args *args) {
     const tdm_rmsprop_values *values = (const void *)args->values->optim;
     if (!values->centered) {
         rmsprop_form(values, args, PLAIN);
-    } else if (fabsf(values->one_minus_alpha) < 0.5f) {
-        rmsprop_form(values, args, CENTERED_FROM_OLD);
-    } else {
+    } else if (tdm__lerps_from_other(values->one_minus_alpha)) {
         rmsprop_form(values, args, CENTERED_FROM_NEW);
+    } else {
+        rmsprop_form(values, args, CENTERED_FROM_OLD);
     }
     return TDM_OK;
 }
