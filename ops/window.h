@@ -14,16 +14,17 @@ typedef struct tdm_pool_attrs {
 } tdm_pool_attrs;
 
 /* Their fields, for a struct with the member `pool`; the help texts of the padding differ. */
-#define POOL_FIELDS(struct_, padding_en, padding_zh)                                                             \
-    {FIELD_IN(PAIR, struct_, pool, kernel, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),              \
-     HELP("height and width of the window", "窗口的高和宽")},                                                    \
-        {FIELD_IN(PAIR, struct_, pool, stride, "null"), RANGE(1, TDM_MAX_WINDOW), FLAGS(NULLABLE),               \
-         HELP("step from one window to the next; null: the kernel size",                                         \
-              "相邻窗口之间的步幅；null 表示等于窗口大小")},                                                     \
-        {FIELD_IN(PAIR, struct_, pool, padding, "0"), RANGE(0, TDM_MAX_WINDOW), HELP(padding_en, padding_zh)}, { \
-        FIELD_IN(BOOL, struct_, pool, ceil_mode, "false"),                                                       \
-            HELP("a last window that begins inside the input may reach beyond its padding",                      \
-                 "最后一个窗口只要从输入内部开始，就可以超出填充的边缘")                                         \
+#define POOL_STRIDE_HELP \
+    HELP("step from one window to the next; null: the kernel size", "相邻窗口之间的步幅；null 表示等于窗口大小")
+#define POOL_CEIL_HELP                                                              \
+    HELP("a last window that begins inside the input may reach beyond its padding", \
+         "最后一个窗口只要从输入内部开始，就可以超出填充的边缘")
+#define POOL_FIELDS(struct_, padding_en, padding_zh)                                                                  \
+    {FIELD_IN(PAIR, struct_, pool, kernel, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),                   \
+     HELP("height and width of the window", "窗口的高和宽")},                                                         \
+        {FIELD_IN(PAIR, struct_, pool, stride, "null"), RANGE(1, TDM_MAX_WINDOW), FLAGS(NULLABLE), POOL_STRIDE_HELP}, \
+        {FIELD_IN(PAIR, struct_, pool, padding, "0"), RANGE(0, TDM_MAX_WINDOW), HELP(padding_en, padding_zh)}, {      \
+        FIELD_IN(BOOL, struct_, pool, ceil_mode, "false"), POOL_CEIL_HELP                                             \
     }
 
 /* Returns a pooling layer's window: a stride of null means the kernel size, as in PyTorch. */
@@ -66,11 +67,8 @@ static inline int64_t tdm__window_padded(const tdm_window *window, int axis, int
 typedef struct tdm_adaptive_attrs {
     int64_t out[2];
 } tdm_adaptive_attrs;
-#define ADAPTIVE_FIELD(help_en, help_zh)                                                              \
-    {                                                                                                 \
-        FIELD(PAIR, tdm_adaptive_attrs, out, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN), \
-            HELP(help_en, help_zh)                                                                    \
-    }
+#define ADAPTIVE_OUT(help_en, help_zh) \
+    FIELD(PAIR, tdm_adaptive_attrs, out, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN), HELP(help_en, help_zh)
 
 /* Checks that the input is channels x height x width. */
 tdm_status tdm__infer_check_image(const tdm_infer *infer);

@@ -6,8 +6,8 @@
 #include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
-    ADAPTIVE_FIELD("height and width of the output; 1 averages the whole plane",
-                   "输出的高和宽；1 表示对整个平面求平均"),
+    {ADAPTIVE_OUT("height and width of the output; 1 averages the whole plane",
+                  "输出的高和宽；1 表示对整个平面求平均")},
     {0},
 };
 

@@ -7,8 +7,8 @@
 #include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
-    ADAPTIVE_FIELD("height and width of the output; 1 takes the maximum of the whole plane",
-                   "输出的高和宽；1 表示取整个平面的最大值"),
+    {ADAPTIVE_OUT("height and width of the output; 1 takes the maximum of the whole plane",
+                  "输出的高和宽；1 表示取整个平面的最大值")},
     {0},
 };
 

@@ -1,14 +1,12 @@
 /* batchnorm2d: definition. torch.nn.BatchNorm2d. */
 #include "ops/batchnorm2d/batchnorm2d.h"
 
+#include "ops/fields.h"
 #include "ops/onnx/onnx.h"
-#include "ops/ops.h"
-#include "runtime/base/field/field_rows.h"
 
 static const char *const init_names[] = {"ones", "zeros", NULL};
 const tdm_field tdm__batchnorm2d_fields[] = {
-    {FIELD(FLOAT, tdm_batchnorm2d_attrs, eps, "1.0e-5"), RANGE(0, 1), FLAGS(OPEN_MIN),
-     HELP("added to the variance", "加到方差上的小量")},
+    {NORM_EPS(tdm_batchnorm2d_attrs)},
     {FIELD(FLOAT, tdm_batchnorm2d_attrs, momentum, "0.1"), RANGE(0, 1), FLAGS(NULLABLE),
      HELP("weight of a new batch in the running statistics; null: plain average over all batches",
           "新批次在滑动统计量中的比重；null 表示对所有批次求平均")},
@@ -17,9 +15,7 @@ const tdm_field tdm__batchnorm2d_fields[] = {
     {FIELD(BOOL, tdm_batchnorm2d_attrs, track_running_stats, "true"),
      HELP("whether running statistics are kept for evaluation; false: evaluation uses the batch's own",
           "是否保留滑动统计量供评估使用；false 表示评估时用当前批次的统计量")},
-    {FIELD(INT, tdm_batchnorm2d_attrs, in, "null"), RANGE(1, TDM_MAX_FEATURES), FLAGS(NULLABLE),
-     HELP("channels of the input; taken from the previous layer, checked if given",
-          "输入通道数；可由上一层得知，写出则检查")},
+    {IN_CHANNELS(tdm_batchnorm2d_attrs)},
     {FIELD(ENUM, tdm_batchnorm2d_attrs, init, "ones"), .names = init_names,
      HELP("first value of weight; zeros: a residual block begins as its shortcut",
           "weight 的初值；zeros 使残差块初始等于捷径")},

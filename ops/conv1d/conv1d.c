@@ -1,14 +1,12 @@
 /* conv1d: definition. torch.nn.Conv1d, zero padding. */
 #include "ops/conv1d/conv1d.h"
 
+#include "ops/fields.h"
 #include "ops/onnx/onnx.h"
-#include "ops/ops.h"
-#include "runtime/base/field/field_rows.h"
 
 static const char *const padding_names[] = {"same", "valid", NULL};
 static const tdm_field fields[] = {
-    {FIELD(INT, tdm_conv1d_attrs, out, NULL), RANGE(1, TDM_MAX_FEATURES), FLAGS(REQUIRED | MAIN),
-     HELP("channels of the output", "输出通道数")},
+    {OUT_CHANNELS(tdm_conv1d_attrs)},
     {FIELD(INT, tdm_conv1d_attrs, kernel, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED),
      HELP("points of the filters", "卷积核的点数")},
     {FIELD(INT, tdm_conv1d_attrs, stride, "1"), RANGE(1, TDM_MAX_WINDOW),
@@ -18,12 +16,9 @@ static const tdm_field fields[] = {
           "两端各补零的数目；same 表示保持长度，valid 表示不补")},
     {FIELD(INT, tdm_conv1d_attrs, dilation, "1"), RANGE(1, TDM_MAX_WINDOW),
      HELP("distance between the points of the filter", "卷积核各点之间的间距")},
-    {FIELD(INT, tdm_conv1d_attrs, groups, "1"), RANGE(1, TDM_MAX_FEATURES),
-     HELP("groups of channels that are convolved separately", "互不相连的通道分组数")},
-    {FIELD(BOOL, tdm_conv1d_attrs, bias, "true"), HELP("whether a learnable bias is added", "是否加上可学习的偏置")},
-    {FIELD(INT, tdm_conv1d_attrs, in, "null"), RANGE(1, TDM_MAX_FEATURES), FLAGS(NULLABLE),
-     HELP("channels of the input; taken from the previous layer, checked if given",
-          "输入通道数；可由上一层得知，写出则检查")},
+    {CONV_GROUPS(tdm_conv1d_attrs)},
+    {LEARNED_BIAS(tdm_conv1d_attrs)},
+    {IN_CHANNELS(tdm_conv1d_attrs)},
     {0},
 };
 

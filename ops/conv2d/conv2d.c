@@ -3,15 +3,13 @@
 
 #include <math.h>
 
-#include "ops/ops.h"
+#include "ops/fields.h"
 #include "ops/onnx/window_onnx.h"
-#include "runtime/base/field/field_rows.h"
 
 static const char *const padding_names[] = {"same", "valid", NULL};
 static const char *const init_names[] = {"default", "kaiming_fan_out", NULL};
 static const tdm_field fields[] = {
-    {FIELD(INT, tdm_conv2d_attrs, out, NULL), RANGE(1, TDM_MAX_FEATURES), FLAGS(REQUIRED | MAIN),
-     HELP("channels of the output", "输出通道数")},
+    {OUT_CHANNELS(tdm_conv2d_attrs)},
     {FIELD_IN(PAIR, tdm_conv2d_attrs, window, kernel, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED),
      HELP("height and width of the filters", "卷积核的高和宽")},
     {FIELD_IN(PAIR, tdm_conv2d_attrs, window, stride, "1"), RANGE(1, TDM_MAX_WINDOW),
@@ -21,12 +19,9 @@ static const tdm_field fields[] = {
           "每侧补零的数目；same 表示保持高和宽，valid 表示不补")},
     {FIELD_IN(PAIR, tdm_conv2d_attrs, window, dilation, "1"), RANGE(1, TDM_MAX_WINDOW),
      HELP("distance between the points of the filter", "卷积核各点之间的间距")},
-    {FIELD(INT, tdm_conv2d_attrs, groups, "1"), RANGE(1, TDM_MAX_FEATURES),
-     HELP("groups of channels that are convolved separately", "互不相连的通道分组数")},
-    {FIELD(BOOL, tdm_conv2d_attrs, bias, "true"), HELP("whether a learnable bias is added", "是否加上可学习的偏置")},
-    {FIELD(INT, tdm_conv2d_attrs, in, "null"), RANGE(1, TDM_MAX_FEATURES), FLAGS(NULLABLE),
-     HELP("channels of the input; taken from the previous layer, checked if given",
-          "输入通道数；可由上一层得知，写出则检查")},
+    {CONV_GROUPS(tdm_conv2d_attrs)},
+    {LEARNED_BIAS(tdm_conv2d_attrs)},
+    {IN_CHANNELS(tdm_conv2d_attrs)},
     {FIELD(ENUM, tdm_conv2d_attrs, init, "default"), .names = init_names,
      HELP("first weights: torch.nn.Conv2d's own, or kaiming_normal_ by fan_out for relu, and a bias of 0",
           "初始权重：torch.nn.Conv2d 自身的，或面向 relu、按 fan_out 的 kaiming_normal_，偏置为 0")},

@@ -3,21 +3,17 @@
 
 #include <string.h>
 
+#include "ops/fields.h"
 #include "ops/onnx/onnx.h"
-#include "ops/ops.h"
-#include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
     {FIELD(INT, tdm_groupnorm_attrs, groups, NULL), RANGE(1, TDM_MAX_FEATURES), FLAGS(REQUIRED | MAIN),
      HELP("groups of channels, each normalised by itself; 1: all channels together",
           "各自归一化的通道分组数；1 表示所有通道一起")},
-    {FIELD(FLOAT, tdm_groupnorm_attrs, eps, "1.0e-5"), RANGE(0, 1), FLAGS(OPEN_MIN),
-     HELP("added to the variance", "加到方差上的小量")},
+    {NORM_EPS(tdm_groupnorm_attrs)},
     {FIELD(BOOL, tdm_groupnorm_attrs, affine, "true"),
      HELP("whether weight and bias are learned, one for each channel", "是否为每个通道学习缩放与偏移")},
-    {FIELD(INT, tdm_groupnorm_attrs, in, "null"), RANGE(1, TDM_MAX_FEATURES), FLAGS(NULLABLE),
-     HELP("channels of the input; taken from the previous layer, checked if given",
-          "输入通道数；可由上一层得知，写出则检查")},
+    {IN_CHANNELS(tdm_groupnorm_attrs)},
     {0},
 };
 

@@ -1,17 +1,15 @@
 /* layernorm: definition. torch.nn.LayerNorm. */
 #include "ops/layernorm/layernorm.h"
 
+#include "ops/fields.h"
 #include "ops/onnx/onnx.h"
-#include "ops/ops.h"
-#include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
     {FIELD(INTS, tdm_layernorm_attrs, normalized_shape, "null"), RANGE(1, TDM_MAX_FEATURES), ITEMS(1, TDM_MAX_DIMS - 1),
      FLAGS(NULLABLE | MAIN),
      HELP("the last dimensions of the input, over which it is normalised; null: the last one alone",
           "归一化所跨的输入末尾各维；null 表示仅最后一维")},
-    {FIELD(FLOAT, tdm_layernorm_attrs, eps, "1.0e-5"), RANGE(0, 1), FLAGS(OPEN_MIN),
-     HELP("added to the variance", "加到方差上的小量")},
+    {NORM_EPS(tdm_layernorm_attrs)},
     {FIELD(BOOL, tdm_layernorm_attrs, elementwise_affine, "true"),
      HELP("whether weight and bias are learned, one for each normalised element",
           "是否为每个被归一化的元素学习缩放与偏移")},

@@ -3,14 +3,13 @@
 
 #include <math.h>
 
+#include "ops/fields.h"
 #include "ops/onnx/onnx.h"
-#include "ops/ops.h"
-#include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
     {FIELD(INT, tdm_linear_attrs, out, NULL), RANGE(1, TDM_MAX_FEATURES), FLAGS(REQUIRED | MAIN),
      HELP("features of the output", "输出特征数")},
-    {FIELD(BOOL, tdm_linear_attrs, bias, "true"), HELP("whether a learnable bias is added", "是否加上可学习的偏置")},
+    {LEARNED_BIAS(tdm_linear_attrs)},
     {FIELD(INT, tdm_linear_attrs, in, "null"), RANGE(1, 9007199254740992.0), FLAGS(NULLABLE),
      HELP(
          "features of the input, its last dimension; taken from the previous layer, checked if given; needed for inputs "

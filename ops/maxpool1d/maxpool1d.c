@@ -8,15 +8,12 @@
 static const tdm_field fields[] = {
     {FIELD(INT, tdm_maxpool1d_attrs, kernel, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),
      HELP("points of the window", "窗口的点数")},
-    {FIELD(INT, tdm_maxpool1d_attrs, stride, "null"), RANGE(1, TDM_MAX_WINDOW), FLAGS(NULLABLE),
-     HELP("step from one window to the next; null: the kernel size", "相邻窗口之间的步幅；null 表示等于窗口大小")},
+    {FIELD(INT, tdm_maxpool1d_attrs, stride, "null"), RANGE(1, TDM_MAX_WINDOW), FLAGS(NULLABLE), POOL_STRIDE_HELP},
     {FIELD(INT, tdm_maxpool1d_attrs, padding, "0"), RANGE(0, TDM_MAX_WINDOW),
      HELP("padding at each end; it is never the maximum", "两端填充的点数，填充点不参与取最大值")},
     {FIELD(INT, tdm_maxpool1d_attrs, dilation, "1"), RANGE(1, TDM_MAX_WINDOW),
      HELP("distance between the points of the window", "窗口各点之间的间距")},
-    {FIELD(BOOL, tdm_maxpool1d_attrs, ceil_mode, "false"),
-     HELP("a last window that begins inside the input may reach beyond its padding",
-          "最后一个窗口只要从输入内部开始，就可以超出填充的边缘")},
+    {FIELD(BOOL, tdm_maxpool1d_attrs, ceil_mode, "false"), POOL_CEIL_HELP},
     {0},
 };
 
