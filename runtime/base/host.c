@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/round.h"
-#include "runtime/base/system/huge_page.h"
+#include "runtime/base/system/pages.h"
 
 static void *allocate_large(size_t bytes) {
     void *memory = NULL;

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 
 #include "runtime/base/round.h"
-#include "runtime/base/system/huge_page.h"
 #include "runtime/base/call/sized.h"
+#include "runtime/base/system/pages.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 

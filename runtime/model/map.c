@@ -7,6 +7,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/system/file.h"
+#include "runtime/base/system/pages.h"
 
 tdm_status tdm__map_descriptor(tdm_map *out, int fd, uint64_t count, const char *path) {
     *out = (tdm_map){NULL, 0};
@@ -28,10 +29,9 @@ tdm_status tdm__map_open(tdm_map *out, const char *path, tdm_status missing) {
 }
 
 void tdm__map_release(const tdm_map *map, const void *bytes, size_t count) {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), base = (uintptr_t)map->bytes, at = (uintptr_t)bytes;
+    const uintptr_t base = (uintptr_t)map->bytes, at = (uintptr_t)bytes;
     if (map->bytes == NULL || at < base || count > map->count || at - base > map->count - count) return;
-    const uintptr_t begin = (at + page - 1) / page * page, end = (at + count) / page * page;
-    if (begin < end) (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+    tdm__give_back_pages(at, count);
 }
 
 void tdm__map_close(tdm_map *map) {

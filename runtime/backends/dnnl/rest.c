@@ -5,10 +5,9 @@
  * maps them again. */
 #include <link.h>
 #include <stdint.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "runtime/backends/dnnl/kit/dnnl.h"
+#include "runtime/base/system/pages.h"
 
 static bool holds(const struct dl_phdr_info *library, uintptr_t address) {
     for (int i = 0; i < library->dlpi_phnum; i++) {
@@ -32,15 +31,12 @@ static bool is_patched(const struct dl_phdr_info *library) {
 
 static int give_back(struct dl_phdr_info *library, size_t bytes, void *address) {
     (void)bytes;
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     if (!holds(library, (uintptr_t)address)) return 0;
     if (is_patched(library)) return 1;
     for (int i = 0; i < library->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &library->dlpi_phdr[i];
         if (part->p_type != PT_LOAD || (part->p_flags & PF_W) != 0) continue;
-        const uintptr_t start = library->dlpi_addr + part->p_vaddr;
-        const uintptr_t begin = (start + page - 1) / page * page, end = (start + part->p_memsz) / page * page;
-        if (begin < end) (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+        tdm__give_back_pages(library->dlpi_addr + part->p_vaddr, part->p_memsz);
     }
     return 1;
 }
