@@ -195,10 +195,7 @@ static int running(const tdm_burnin *b) {
 
 /* Under the lock. */
 static void wait_a_little(tdm_burnin *b) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_MS * 1000000L;
-    if (until.tv_nsec >= 1000000000L) until.tv_sec++, until.tv_nsec -= 1000000000L;
+    const struct timespec until = tdm__timespec(tdm__deadline_ns(tdm__now_ns(), LOOK_MS));
     pthread_cond_timedwait(&b->changed, &b->lock, &until);
 }
 

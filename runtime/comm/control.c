@@ -39,7 +39,7 @@ void tdm__site_ring(tdm_site *site) {
 
 /* Sleeps while the bell's count is `bell`, at most `ns`. May wake up early for no reason. */
 static void sleep_for_bell(tdm_site *site, uint32_t bell, int64_t ns) {
-    struct timespec time = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    const struct timespec time = tdm__timespec(ns);
     int wait = site->process == NULL ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT;
     atomic_fetch_add(&site->control->sleepers, 1);
     syscall(SYS_futex, &site->control->bell, wait, bell, &time, NULL, 0);

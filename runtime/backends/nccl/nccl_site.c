@@ -14,8 +14,7 @@ enum {
 };
 
 static struct timespec in_ms(int64_t ms) {
-    int64_t at = tdm__now_ns() + ms * 1000000;
-    return (struct timespec){.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
+    return tdm__timespec(tdm__now_ns() + ms * 1000000);
 }
 
 /* A sleep takes 70 us or more, however short it is meant to be, and a step on a GPU often takes less than a

@@ -12,6 +12,10 @@ static inline int64_t tdm__now_ns(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
+/* For calls that take this struct: a time of the same clock, or a duration; not negative. */
+static inline struct timespec tdm__timespec(int64_t ns) {
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+}
 /* `ms` after now_ns. `ms` is capped at INT64_MAX / 2 ns, so that the sum cannot overflow. */
 static inline int64_t tdm__deadline_ns(int64_t now_ns, int64_t ms) {
     const int64_t most = INT64_MAX / 2000000;

@@ -342,8 +342,7 @@ bool tdm__hub_has_ended(tdm_hub *hub, tdm_hub_cause *cause) {
 
 /* With the mutex held. False at the deadline. */
 static bool wait_for_change(tdm_hub *hub, int64_t deadline_ns) {
-    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
-                                   .tv_nsec = (long)(deadline_ns % 1000000000)};
+    const struct timespec until = tdm__timespec(deadline_ns);
     return pthread_cond_timedwait(&hub->changed, &hub->mutex, &until) != ETIMEDOUT;
 }
 

@@ -124,7 +124,7 @@ static tdm_status try_open(tdm_tcp_store *store, const tdm_endpoint *at, int64_t
 
 static void pause_until(int64_t deadline_ns) {
     const int64_t ns = deadline_ns - tdm__now_ns();
-    const struct timespec time = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    const struct timespec time = tdm__timespec(ns);
     if (ns > 0) (void)nanosleep(&time, NULL);
 }
 
