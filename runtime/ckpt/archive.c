@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/round.h"
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
 #include "runtime/ckpt/tensor_file.h"
@@ -188,10 +189,10 @@ static tdm_status read_entry(tdm_ckpt_memory *out, const char *bytes, size_t cou
                  (unsigned char)block[KIND_AT]);
     TDM_TRY(take_name(out, block, *at, &part));
     const size_t left = count - *at - BLOCK;
-    if (size > left || (size + BLOCK - 1) / BLOCK * BLOCK > left)
+    if (size > left || tdm__round_up(size, BLOCK) > left)
         TDM_FAIL(TDM_E_CHECKPOINT, "memory: the archive is cut short: its entry at byte %zu has %llu bytes, %zu follow",
                  *at, (unsigned long long)size, left);
-    const size_t filled = (size_t)((size + BLOCK - 1) / BLOCK * BLOCK - size);
+    const size_t filled = tdm__round_up(size, BLOCK) - size;
     if (!is_zero(block + BLOCK + size, filled))
         TDM_FAIL(TDM_E_CHECKPOINT, "memory: the archive is damaged behind its entry at byte %zu: only zeros fill it up",
                  *at);

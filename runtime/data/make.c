@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/round.h"
 #include "runtime/base/system/file.h"
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
@@ -41,7 +42,7 @@ static size_t npy_header(unsigned char out[HEADER_MAX], const char *type, const 
         used +=
             snprintf(dims + used, sizeof(dims) - (size_t)used, i == 0 ? "%lld," : " %lld,", (long long)shape->dim[i]);
     int length = snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, dims);
-    size_t total = (10 + (size_t)length + 1 + 63) / 64 * 64;
+    size_t total = tdm__round_up(10 + (size_t)length + 1, 64);
     memcpy(out, "\x93NUMPY\x01\0", 8);
     out[8] = (unsigned char)(total - 10);
     out[9] = 0;
