@@ -141,11 +141,9 @@ const char *tdm__position_line(tdm_fault_list *list, tdm_position at) {
     const char *comment = start; /* the quote ends before " #" */
     while (comment < stop && !(comment[0] == '#' && comment > start && comment[-1] == ' ')) comment++;
     while (comment > start && (comment[-1] == ' ' || comment[-1] == '\t')) comment--;
-    int length = (int)(comment - start);
+    const int length = (int)(comment - start);
     if (length <= 60) return tdm__fault_text(list, "%.*s", length, start);
-    length = 57;
-    while (length > 0 && ((unsigned char)start[length] & 0xC0) == 0x80) length--;
-    return tdm__fault_text(list, "%.*s...", length, start);
+    return tdm__fault_text(list, "%.*s...", (int)tdm__utf8_cut(start, 57), start);
 }
 
 const char *tdm__position_words(tdm_fault_list *list, tdm_position at) {
@@ -223,10 +221,7 @@ static const char *excerpt_of(tdm_fault_list *list, tdm_position at) {
 static const char *one_line(tdm_fault_list *list, const char *message) {
     size_t length = strlen(message);
     bool cut = length > MESSAGE_BYTES;
-    if (cut) {
-        length = MESSAGE_BYTES;
-        while (length > 0 && ((unsigned char)message[length] & 0xC0) == 0x80) length--;
-    }
+    if (cut) length = tdm__utf8_cut(message, MESSAGE_BYTES);
     char *copy = new_text(list, length + 4);
     if (copy == NULL) return "";
     for (size_t i = 0; i < length; i++) copy[i] = isspace((unsigned char)message[i]) ? ' ' : message[i];

@@ -8,6 +8,7 @@
 
 #include "config/config_private.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text/utf8.h"
 #include "runtime/graph/graph.h"
 
 enum { PATH_BYTES = 512 };
@@ -112,9 +113,7 @@ tdm_status tdm_config_override_text(tdm_config *config, const char *key, const c
 /* ---- applying ---- */
 
 static tdm_position position_in(const tdm_override *override, size_t byte) {
-    int column = 1;
-    for (size_t i = 0; i < byte; i++) column += ((unsigned char) override->text.bytes[i] & 0xC0) != 0x80;
-    return (tdm_position){&override->text, 1, column};
+    return (tdm_position){&override->text, 1, 1 + tdm__utf8_characters(override->text.bytes, byte)};
 }
 
 static void refuse(tdm_config *config, const tdm_override *override, const char *at, const char *hint,

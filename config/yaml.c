@@ -6,6 +6,7 @@
 
 #include "config/yaml_words.h"
 #include "runtime/base/text/names.h"
+#include "runtime/base/text/utf8.h"
 #include "runtime/base/status.h"
 
 typedef struct yaml_reader {
@@ -319,8 +320,8 @@ tdm_status tdm__yaml_parse(tdm_yaml_node **root, const tdm_yaml_text *text, tdm_
 
 tdm_status tdm__yaml_parse_value(tdm_yaml_node **root, const tdm_yaml_text *text, size_t first, tdm_zone *zone,
                                  tdm_fault_list *faults) {
-    yaml_reader reader = {.text = text, .zone = zone, .faults = faults};
-    for (size_t i = 0; i < first; i++) reader.column_shift += ((unsigned char)text->bytes[i] & 0xC0) != 0x80;
+    const int shift = tdm__utf8_characters(text->bytes, first);
+    yaml_reader reader = {.text = text, .zone = zone, .faults = faults, .column_shift = shift};
     TDM_TRY(parse(root, &reader, first));
     if (*root == NULL && faults->total == 0) { /* nothing after the "=" */
         TDM_TRY(tdm__zone_new(zone, root, 1, sizeof(**root)));

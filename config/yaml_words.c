@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/base/text/utf8.h"
+
 static const struct {
     const char *problem; /* a part of libyaml's message */
     bool at_context;     /* the fault is where the construct began, not where the scanner stopped */
@@ -42,7 +44,7 @@ static char char_at(tdm_fault_list *faults, tdm_position at) {
     const char *bytes, *stop, *end = at.text->bytes + at.text->count;
     if (!tdm__position_bytes(faults, at, &bytes, &stop)) return '\0';
     for (int column = 1; column < at.column && bytes < end && *bytes != '\n'; column++) {
-        for (bytes++; bytes < end && ((unsigned char)*bytes & 0xC0) == 0x80;) bytes++;
+        for (bytes++; bytes < end && !tdm__utf8_begins(*bytes);) bytes++;
     }
     return bytes < end && *bytes != '\n' ? *bytes : '\0';
 }
@@ -113,7 +115,7 @@ static tdm_position position_of_byte(const tdm_yaml_text *text, size_t offset) {
             at.line++;
             at.column = 1;
         } else {
-            at.column += ((unsigned char)text->bytes[i] & 0xC0) != 0x80;
+            at.column += tdm__utf8_begins(text->bytes[i]);
         }
     }
     return at;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/text/text.h"
+#include "runtime/base/text/utf8.h"
 
 static _Thread_local tdm_error record;
 
@@ -12,7 +13,7 @@ static _Thread_local tdm_error record;
 static void drop_half_character(char *text) {
     size_t end = strlen(text);
     size_t first = end;
-    while (first > 0 && end - first < 4 && ((unsigned char)text[first - 1] & 0xC0) == 0x80) first--;
+    while (first > 0 && end - first < 4 && !tdm__utf8_begins(text[first - 1])) first--;
     if (first == 0) return;
     unsigned char lead = (unsigned char)text[first - 1];
     size_t following = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC0 ? 1 : 0;

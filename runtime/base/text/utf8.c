@@ -22,7 +22,7 @@ int tdm__utf8_next(const char *bytes, size_t count, uint32_t *code) {
     if (at[0] < 0xC2 || at[0] > 0xF4 || count < (size_t)length) return 0;
     uint32_t value = at[0] & lead_mask[length];
     for (int i = 1; i < length; i++) {
-        if ((at[i] & 0xC0) != 0x80) return 0;
+        if (tdm__utf8_begins(bytes[i])) return 0;
         value = value << 6 | (at[i] & 0x3F);
     }
     if (value < least[length] || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return 0;
