@@ -3,6 +3,7 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
 
 tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_ops *ops,
                             const tdm_mode_params *params) {
@@ -21,6 +22,15 @@ tdm_status tdm__rank_open_replica(const tdm_mode_params *params, float *grad, td
 
 void tdm__reducer_close(tdm_reducer *reducer) {
     if (reducer != NULL) reducer->ops->close(reducer);
+}
+
+tdm_status tdm__reduced_memory(const tdm_mode_params *params, size_t bytes, const char *what, void **out) {
+    if (params->comm->ops->allocate == NULL) return tdm__new_pages(params->host, out, bytes, what);
+    return tdm__comm_allocate(params->comm, bytes, out);
+}
+
+void tdm__reduced_memory_release(const tdm_mode_params *params, void *memory) {
+    if (params->comm->ops->allocate == NULL) tdm__delete_pages(params->host, memory);
 }
 
 tdm_span tdm__bucket_span(const tdm_reducer *reducer, float *grad, int bucket) {

@@ -50,7 +50,6 @@ struct tdm_reducer {
     double ms;        /* of this step's collectives that were hidden behind backward; not in TDM_PHASE_COMM_EXPOSED */
     int64_t step;     /* that is submitted, from 1 */
     uint16_t *narrow; /* gradients of 16 bits, with the arena's offsets, in the memory that is reduced; NULL: none */
-    bool owns_narrow; /* it is not the communicator's */
     tdm_powersgd *powersgd; /* NULL: none */
 };
 
@@ -69,6 +68,9 @@ void tdm__reducer_close(tdm_reducer *reducer); /* NULL is fine */
 tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_ops *ops, const tdm_mode_params *params);
 /* This rank's replica. grad NULL: the replica allocates its gradient arena. */
 tdm_status tdm__rank_open_replica(const tdm_mode_params *params, float *grad, tdm_replica **out);
+/* Host memory that ranks reduce: the communicator's, where it has some, else this rank's. Opening is collective. */
+tdm_status tdm__reduced_memory(const tdm_mode_params *params, size_t bytes, const char *what, void **out);
+void tdm__reduced_memory_release(const tdm_mode_params *params, void *memory); /* NULL is fine */
 /* The bucket's range of the gradient arena `grad`. */
 tdm_span tdm__bucket_span(const tdm_reducer *reducer, float *grad, int bucket);
 /* The same in the gradients of the replica's stage that has the bucket. */

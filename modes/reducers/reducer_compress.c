@@ -1,20 +1,13 @@
 /* Compressed gradients for the reducers that sum in host memory. */
 #include "modes/compress/compress.h"
 #include "modes/reducers/reducer.h"
-#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
 
 static tdm_status open_narrow(tdm_reducer *reducer) {
-    const tdm_mode_params *params = reducer->params;
-    const size_t bytes = params->plan->trained_floats * sizeof(uint16_t);
+    const size_t bytes = reducer->params->plan->trained_floats * sizeof(uint16_t);
     void *narrow = NULL;
-    reducer->owns_narrow = params->comm->ops->allocate == NULL;
-    if (reducer->owns_narrow)
-        TDM_TRY(tdm__new_pages(params->host, &narrow, bytes, "gradients of 16 bits"));
-    else
-        TDM_TRY(tdm__comm_allocate(params->comm, bytes, &narrow));
+    TDM_TRY(tdm__reduced_memory(reducer->params, bytes, "gradients of 16 bits", &narrow));
     reducer->narrow = narrow;
     return TDM_OK;
 }
@@ -30,7 +23,7 @@ tdm_status tdm__compression_open(tdm_reducer *reducer) {
 }
 
 void tdm__compression_close(tdm_reducer *reducer) {
-    if (reducer->owns_narrow) tdm__delete_pages(reducer->params->host, reducer->narrow);
+    tdm__reduced_memory_release(reducer->params, reducer->narrow);
     tdm__powersgd_close(reducer->powersgd);
 }
 

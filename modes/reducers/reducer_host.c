@@ -5,14 +5,12 @@
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/comm.h"
 
 typedef struct host_reducer {
     tdm_reducer base;
     float *grad;
     char *blocks;        /* of statistics, those of each stage in a row; NULL: there are none */
     tdm_comm **exchange; /* of each stage; NULL: there are no statistics */
-    bool owns_grad;      /* it is not the communicator's */
     bool is_pinned;      /* the device copies to and from it at full speed */
 } host_reducer;
 
@@ -48,7 +46,7 @@ static void close(tdm_reducer *reducer) {
     (void)device->ops->queues->finish(device, NULL); /* copies may still use the memory */
     tdm__compression_close(reducer);
     if (r->is_pinned) device->ops->unpin(device, r->grad);
-    if (r->owns_grad) tdm__delete_pages(reducer->params->host, r->grad);
+    tdm__reduced_memory_release(reducer->params, r->grad);
     tdm__exchange_close(r->exchange, reducer->params);
     tdm__delete(reducer->params->host, r->blocks);
     tdm__delete(reducer->params->host, r);
@@ -61,19 +59,6 @@ static const tdm_reducer_ops host_ops = {
     .abort = abort_all,
     .close = close,
 };
-
-static tdm_status open_memory(host_reducer *r) {
-    const tdm_mode_params *params = r->base.params;
-    size_t bytes = params->plan->trained_floats * sizeof(float);
-    void *grad = NULL;
-    r->owns_grad = params->comm->ops->allocate == NULL;
-    if (r->owns_grad)
-        TDM_TRY(tdm__new_pages(params->host, &grad, bytes, "gradients in host memory"));
-    else
-        TDM_TRY(tdm__comm_allocate(params->comm, bytes, &grad));
-    r->grad = grad;
-    return TDM_OK;
-}
 
 /* Memory that cannot be pinned, because too little may be locked, works too; copies are slower. */
 static void pin_memory(host_reducer *r) {
@@ -90,8 +75,11 @@ static void pin_memory(host_reducer *r) {
 tdm_status tdm__reducer_open_host(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params) {
     TDM_TRY(tdm__reducer_new(out, sizeof(host_reducer), &host_ops, params));
     host_reducer *r = (host_reducer *)*out;
+    void *grad = NULL;
     r->base.replica = replica;
-    TDM_TRY(open_memory(r));
+    TDM_TRY(
+        tdm__reduced_memory(params, params->plan->trained_floats * sizeof(float), "gradients in host memory", &grad));
+    r->grad = grad;
     TDM_TRY(tdm__compression_open(&r->base));
     pin_memory(r);
     if (params->plan->statistics_bytes == 0) return TDM_OK;
