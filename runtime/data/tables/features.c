@@ -8,52 +8,44 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/text/json.h"
+#include "runtime/base/text/json_write.h"
 #include "runtime/data/classes.h"
 
 enum { DEPTH = 4 };
 
-static void print_feature(const tdm_feature *feature, bool is_number, tdm_text *out) {
-    const char *comma = "";
-    tdm__text_puts(out, "{");
-    if (feature->name != NULL) {
-        tdm__text_puts(out, "\"name\":");
-        tdm__text_json_string(out, feature->name);
-        comma = ",";
-    }
-    if (is_number) {
-        tdm__text_printf(out, "%s\"mean\":", comma);
-        tdm__text_json_number(out, feature->mean);
-        tdm__text_puts(out, ",\"std\":");
-        tdm__text_json_number(out, feature->stdev);
-        comma = ",";
-    }
-    if (is_number && !isnan(feature->fill)) {
-        tdm__text_puts(out, ",\"fill\":");
-        tdm__text_json_number(out, feature->fill);
-    }
-    if (!is_number || feature->values.count > 0) {
-        tdm__text_printf(out, "%s\"values\":", comma);
-        tdm__classes_print(&feature->values, out);
-    }
-    tdm__text_puts(out, "}");
+static void put_number(tdm_json_out *to, const char *key, double value) {
+    tdm__json_put_key(to, key);
+    tdm__text_json_number(to->text, value);
 }
 
-static void print_list(const tdm_feature *item, int64_t count, bool are_numbers, tdm_text *out) {
-    for (int64_t i = 0; i < count; i++) {
-        tdm__text_puts(out, i == 0 ? "[" : ",");
-        print_feature(&item[i], are_numbers, out);
+static void put_feature(tdm_json_out *to, const char *key, const tdm_feature *feature, bool is_number) {
+    tdm__json_put(to, "%s:{", key);
+    if (feature->name != NULL) tdm__json_put(to, "name:%s", feature->name);
+    if (is_number) {
+        put_number(to, "mean", feature->mean);
+        put_number(to, "std", feature->stdev);
+        if (!isnan(feature->fill)) put_number(to, "fill", feature->fill);
     }
-    tdm__text_puts(out, count == 0 ? "[]" : "]");
+    if (!is_number || feature->values.count > 0) {
+        tdm__json_put_key(to, "values");
+        tdm__classes_print(&feature->values, to->text);
+    }
+    tdm__json_put(to, "}");
+}
+
+static void put_list(tdm_json_out *to, const char *key, const tdm_feature *item, int64_t count, bool are_numbers) {
+    tdm__json_put(to, "%s:[", key);
+    for (int64_t i = 0; i < count; i++) put_feature(to, NULL, &item[i], are_numbers);
+    tdm__json_put(to, "]");
 }
 
 void tdm__features_print(const tdm_features *features, tdm_text *out) {
-    tdm__text_printf(out, "{\"unknown\":%d,\"numbers\":", features->has_unknown);
-    print_list(features->item, features->numbers, true, out);
-    tdm__text_puts(out, ",\"categories\":");
-    print_list(features->item + features->numbers, features->categories, false, out);
-    tdm__text_puts(out, ",\"target\":");
-    print_feature(&features->target, true, out);
-    tdm__text_puts(out, "}");
+    tdm_json_out to = tdm__json_out(out, "");
+    tdm__json_put(&to, "{ unknown:%d", features->has_unknown);
+    put_list(&to, "numbers", features->item, features->numbers, true);
+    put_list(&to, "categories", features->item + features->numbers, features->categories, false);
+    put_feature(&to, "target", &features->target, true);
+    tdm__json_put(&to, "}");
 }
 
 /* ---- reading ---- */
