@@ -15,7 +15,7 @@
 #include "runtime/base/system/thread.h"
 #include "runtime/comm/hub/hub_private.h"
 
-/* SETTLE_MS: how long the hub may take to say why the job has ended. DRAIN_MS: how long a line stays open for its other
+/* SETTLE_MS: how long the hub may take to say why the job has ended. DRAIN_MS: how long a connection stays open for its other
  * end to read what was sent last, unless that was silent for SILENT_MS. */
 enum { SETTLE_MS = 1000, DRAIN_MS = 1000, SILENT_MS = 5 * TDM_BEAT_MS, EARLY_SHARE = 10 };
 
@@ -25,8 +25,8 @@ static bool is_hub(const tdm_hub *hub) {
     return hub->rank == 0;
 }
 
-static int rank_of_line(const tdm_hub *hub, int line) {
-    return is_hub(hub) ? line : 0;
+static int rank_of(const tdm_hub *hub, int connection) {
+    return is_hub(hub) ? connection : 0;
 }
 
 static void kick(const tdm_hub *hub) {
@@ -73,8 +73,8 @@ static void note_left(tdm_hub *hub, int rank) {
     hub->present--;
     if (is_hub(hub)) {
         const uint32_t number = (uint32_t)rank;
-        for (int i = 1; i < hub->lines; i++)
-            (void)tdm__line_send(&hub->line[i], TDM_FRAME_LEFT, &number, sizeof(number));
+        for (int i = 1; i < hub->connections; i++)
+            (void)tdm__connection_send(&hub->connection[i], TDM_FRAME_LEFT, &number, sizeof(number));
     }
 }
 
@@ -122,11 +122,11 @@ static void on_frame(tdm_hub *hub, int from, tdm_frame frame, const void *data) 
     }
 }
 
-static void lose(tdm_hub *hub, int line) {
+static void lose(tdm_hub *hub, int connection) {
     char name[TDM_NAME_TEXT], text[TDM_CAUSE_TEXT];
-    const int rank = rank_of_line(hub, line);
-    close(hub->line[line].fd);
-    hub->line[line].fd = -1;
+    const int rank = rank_of(hub, connection);
+    close(hub->connection[connection].fd);
+    hub->connection[connection].fd = -1;
     if (hub->left_ns[rank] != 0 || hub->may_go) return;
     tdm__hub_name(hub, rank, name);
     snprintf(text, sizeof(text), "%s is gone", name);
@@ -135,26 +135,27 @@ static void lose(tdm_hub *hub, int line) {
 
 /* ---- one look of the thread; with the mutex held ---- */
 
-static void check_silence(tdm_hub *hub, int line, int64_t since_ns) {
+static void check_silence(tdm_hub *hub, int connection, int64_t since_ns) {
     char name[TDM_NAME_TEXT], text[TDM_CAUSE_TEXT];
-    tdm_line *l = &hub->line[line];
-    l->silent_ns += since_ns;
-    if (hub->silence_ms == 0 || l->silent_ns / 1000000 < hub->silence_ms) return;
-    tdm__hub_name(hub, rank_of_line(hub, line), name);
+    tdm_connection *c = &hub->connection[connection];
+    c->silent_ns += since_ns;
+    if (hub->silence_ms == 0 || c->silent_ns / 1000000 < hub->silence_ms) return;
+    tdm__hub_name(hub, rank_of(hub, connection), name);
     snprintf(text, sizeof(text),
              "%s has not been heard of for %lld.%lld s; it is stopped or frozen (a debugger does that, too; see "
              "parallel.ddp.heartbeat), or its network is cut",
-             name, (long long)(l->silent_ns / 1000000000), (long long)(l->silent_ns / 100000000 % 10));
+             name, (long long)(c->silent_ns / 1000000000), (long long)(c->silent_ns / 100000000 % 10));
     end_because(hub, text);
 }
 
 static void send_beats(tdm_hub *hub) {
     uint64_t last[TDM_COMM_WORLD_MAX];
     for (int r = 0; r < hub->world; r++) last[r] = atomic_load(&hub->last_call[r]);
-    for (int i = 0; i < hub->lines; i++) {
-        const bool ok = is_hub(hub)
-                            ? tdm__line_send(&hub->line[i], TDM_FRAME_BEAT, last, (size_t)hub->world * sizeof(*last))
-                            : tdm__line_send(&hub->line[i], TDM_FRAME_BEAT, &last[hub->rank], sizeof(*last));
+    for (int i = 0; i < hub->connections; i++) {
+        const bool ok =
+            is_hub(hub)
+                ? tdm__connection_send(&hub->connection[i], TDM_FRAME_BEAT, last, (size_t)hub->world * sizeof(*last))
+                : tdm__connection_send(&hub->connection[i], TDM_FRAME_BEAT, &last[hub->rank], sizeof(*last));
         if (!ok) lose(hub, i);
     }
 }
@@ -168,7 +169,8 @@ static void send_end(tdm_hub *hub, int64_t now_ns) {
     }
     const tdm_hub_cause *cause = is_hub(hub) ? &hub->cause : &hub->proposal;
     if (!hub->is_sent && (is_hub(hub) ? hub->has_ended : hub->is_proposed)) {
-        for (int i = 0; i < hub->lines; i++) (void)tdm__line_send(&hub->line[i], TDM_FRAME_END, cause, sizeof(*cause));
+        for (int i = 0; i < hub->connections; i++)
+            (void)tdm__connection_send(&hub->connection[i], TDM_FRAME_END, cause, sizeof(*cause));
         hub->is_sent = true;
     }
     if (hub->is_proposed && now_ns - hub->proposed_ns >= (int64_t)SETTLE_MS * 1000000) end_now(hub, &hub->proposal);
@@ -178,10 +180,11 @@ static void send_ready(tdm_hub *hub) {
     if (atomic_load(&hub->is_ready) && !hub->told_ready) {
         hub->told_ready = true;
         hub->unready--;
-        if (!is_hub(hub)) (void)tdm__line_send(&hub->line[0], TDM_FRAME_READY, NULL, 0);
+        if (!is_hub(hub)) (void)tdm__connection_send(&hub->connection[0], TDM_FRAME_READY, NULL, 0);
     }
     if (!is_hub(hub) || hub->unready > 0 || hub->may_start || hub->has_ended) return;
-    for (int i = 1; i < hub->lines; i++) (void)tdm__line_send(&hub->line[i], TDM_FRAME_START, NULL, 0);
+    for (int i = 1; i < hub->connections; i++)
+        (void)tdm__connection_send(&hub->connection[i], TDM_FRAME_START, NULL, 0);
     hub->may_start = true;
     pthread_cond_broadcast(&hub->changed);
 }
@@ -190,10 +193,10 @@ static void send_leave(tdm_hub *hub) {
     if (!atomic_load(&hub->is_leaving)) return;
     if (hub->left_ns[hub->rank] == 0) {
         note_left(hub, hub->rank);
-        if (!is_hub(hub)) (void)tdm__line_send(&hub->line[0], TDM_FRAME_LEFT, NULL, 0);
+        if (!is_hub(hub)) (void)tdm__connection_send(&hub->connection[0], TDM_FRAME_LEFT, NULL, 0);
     }
     if (!is_hub(hub) || hub->present > 0 || hub->may_go) return;
-    for (int i = 1; i < hub->lines; i++) (void)tdm__line_send(&hub->line[i], TDM_FRAME_BYE, NULL, 0);
+    for (int i = 1; i < hub->connections; i++) (void)tdm__connection_send(&hub->connection[i], TDM_FRAME_BYE, NULL, 0);
     hub->may_go = true;
     pthread_cond_broadcast(&hub->changed);
 }
@@ -201,16 +204,16 @@ static void send_leave(tdm_hub *hub) {
 static void look(tdm_hub *hub, int64_t now_ns, int64_t since_ns, bool beats) {
     char why[TDM_CAUSE_TEXT];
     const bool had_ended = hub->has_ended;
-    for (int i = 0; i < hub->lines; i++) {
-        tdm_line *line = &hub->line[i];
-        if (line->fd < 0) continue;
+    for (int i = 0; i < hub->connections; i++) {
+        tdm_connection *c = &hub->connection[i];
+        if (c->fd < 0) continue;
         const short events = hub->entry[i].revents;
         if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 &&
-            !tdm__line_receive(line, on_frame, hub, rank_of_line(hub, i))) {
+            !tdm__connection_receive(c, on_frame, hub, rank_of(hub, i))) {
             lose(hub, i);
             continue;
         }
-        if (!tdm__line_flush(line)) {
+        if (!tdm__connection_flush(c)) {
             lose(hub, i);
             continue;
         }
@@ -226,15 +229,15 @@ static void look(tdm_hub *hub, int64_t now_ns, int64_t since_ns, bool beats) {
 
 static void wait_for_events(tdm_hub *hub, int64_t until_ns) {
     uint64_t kicks;
-    for (int i = 0; i < hub->lines; i++)
-        hub->entry[i] = (struct pollfd){.fd = hub->line[i].fd,
-                                        .events = (short)(POLLIN | (hub->line[i].out_bytes > 0 ? POLLOUT : 0))};
-    hub->entry[hub->lines] = (struct pollfd){.fd = hub->wake, .events = POLLIN};
+    for (int i = 0; i < hub->connections; i++)
+        hub->entry[i] = (struct pollfd){.fd = hub->connection[i].fd,
+                                        .events = (short)(POLLIN | (hub->connection[i].out_bytes > 0 ? POLLOUT : 0))};
+    hub->entry[hub->connections] = (struct pollfd){.fd = hub->wake, .events = POLLIN};
     const int64_t ms = (until_ns - tdm__now_ns()) / 1000000 + 1;
-    if (poll(hub->entry, (nfds_t)hub->lines + 1, ms > 0 ? (int)ms : 0) <= 0) {
-        for (int i = 0; i <= hub->lines; i++) hub->entry[i].revents = 0;
+    if (poll(hub->entry, (nfds_t)hub->connections + 1, ms > 0 ? (int)ms : 0) <= 0) {
+        for (int i = 0; i <= hub->connections; i++) hub->entry[i].revents = 0;
     }
-    if (hub->entry[hub->lines].revents != 0) (void)!read(hub->wake, &kicks, sizeof(kicks));
+    if (hub->entry[hub->connections].revents != 0) (void)!read(hub->wake, &kicks, sizeof(kicks));
 }
 
 static tdm_status serve(void *argument) {
@@ -263,7 +266,7 @@ static tdm_status serve(void *argument) {
 static tdm_status make_parts(tdm_hub *hub, const tdm_meeting *meeting) {
     const size_t world = (size_t)hub->world;
     TDM_TRY(tdm__new(hub->host, &hub->peer, world, sizeof(*hub->peer), "communicator"));
-    TDM_TRY(tdm__new(hub->host, &hub->entry, (size_t)hub->lines + 1, sizeof(*hub->entry), "communicator"));
+    TDM_TRY(tdm__new(hub->host, &hub->entry, (size_t)hub->connections + 1, sizeof(*hub->entry), "communicator"));
     TDM_TRY(tdm__new(hub->host, &hub->last_call, world, sizeof(*hub->last_call), "communicator"));
     TDM_TRY(tdm__new(hub->host, &hub->left_ns, world, sizeof(*hub->left_ns), "communicator"));
     memcpy(hub->peer, meeting->peer, world * sizeof(*hub->peer));
@@ -280,7 +283,7 @@ static tdm_status make_parts(tdm_hub *hub, const tdm_meeting *meeting) {
     return TDM_OK;
 }
 
-static void close_lines(const tdm_meeting *meeting) {
+static void close_connections(const tdm_meeting *meeting) {
     for (int r = 0; r < meeting->world; r++) {
         if (meeting->fd[r] >= 0) close(meeting->fd[r]);
         meeting->fd[r] = -1;
@@ -294,17 +297,18 @@ int64_t tdm__hub_silence_ms(const tdm_meeting *meeting) {
 tdm_status tdm__hub_open(tdm_hub **out, const tdm_meeting *meeting) {
     tdm_hub *hub;
     *out = NULL;
-    TDM_TRY_ELSE(tdm__new(meeting->host, &hub, 1, sizeof(*hub), "communicator"), close_lines(meeting));
+    TDM_TRY_ELSE(tdm__new(meeting->host, &hub, 1, sizeof(*hub), "communicator"), close_connections(meeting));
     hub->host = meeting->host;
     hub->rank = meeting->rank;
     hub->world = hub->present = hub->unready = meeting->world;
     hub->silence_ms = tdm__hub_silence_ms(meeting);
-    hub->lines = hub->rank == 0 ? hub->world : 1;
+    hub->connections = hub->rank == 0 ? hub->world : 1;
     hub->wake = -1;
-    TDM_TRY_ELSE(tdm__new(hub->host, &hub->line, (size_t)hub->lines, sizeof(*hub->line), "communicator"),
-                 (close_lines(meeting), tdm__delete(hub->host, hub)));
-    for (int i = 0; i < hub->lines; i++) {
-        hub->line[i].fd = meeting->fd[i];
+    TDM_TRY_ELSE(
+        tdm__new(hub->host, &hub->connection, (size_t)hub->connections, sizeof(*hub->connection), "communicator"),
+        (close_connections(meeting), tdm__delete(hub->host, hub)));
+    for (int i = 0; i < hub->connections; i++) {
+        hub->connection[i].fd = meeting->fd[i];
         meeting->fd[i] = -1;
     }
     TDM_TRY_ELSE(make_parts(hub, meeting), tdm__hub_close(hub));
@@ -403,13 +407,13 @@ void tdm__hub_close(tdm_hub *hub) {
         tdm__worker_close(hub->worker);
     }
     const int64_t deadline = tdm__now_ns() + (int64_t)DRAIN_MS * 1000000;
-    for (int i = 0; i < hub->lines; i++) {
-        const bool is_silent = hub->line[i].silent_ns > (int64_t)SILENT_MS * 1000000;
-        if (hub->line[i].fd < 0) continue;
+    for (int i = 0; i < hub->connections; i++) {
+        const bool is_silent = hub->connection[i].silent_ns > (int64_t)SILENT_MS * 1000000;
+        if (hub->connection[i].fd < 0) continue;
         if (is_own && hub->worker != NULL && !is_silent)
-            close_gently(hub->line[i].fd, deadline);
+            close_gently(hub->connection[i].fd, deadline);
         else
-            close(hub->line[i].fd);
+            close(hub->connection[i].fd);
     }
     if (hub->wake >= 0) close(hub->wake);
     if (hub->owner != 0) {
@@ -417,7 +421,7 @@ void tdm__hub_close(tdm_hub *hub) {
         pthread_cond_destroy(&hub->changed);
     }
     tdm__delete(hub->host, hub->peer);
-    tdm__delete(hub->host, hub->line);
+    tdm__delete(hub->host, hub->connection);
     tdm__delete(hub->host, hub->entry);
     tdm__delete(hub->host, (void *)(uintptr_t)hub->last_call);
     tdm__delete(hub->host, hub->left_ns);

@@ -14,7 +14,7 @@ static tdm_status fail_for(const tdm_hub *hub, int rank) {
 /* all[r * world + i]: what rank r gives for rank i. Returns a rank that is gone; 0: none is. */
 static int32_t gather(tdm_hub *hub, unsigned char *all, size_t row, int64_t deadline_ns) {
     for (int r = 1; r < hub->world; r++)
-        if (!tdm__socket_read(hub->line[r].fd, all + (size_t)r * row, row, deadline_ns)) return r;
+        if (!tdm__socket_read(hub->connection[r].fd, all + (size_t)r * row, row, deadline_ns)) return r;
     return 0;
 }
 
@@ -26,14 +26,14 @@ static void distribute(tdm_hub *hub, const unsigned char *all, int32_t gone, uns
     for (size_t to = world; to-- > 0;) { /* rank 0 last: `from` is its own, too */
         for (size_t r = 0; r < world; r++) memcpy(from + r * bytes, all + r * row + to * bytes, bytes);
         if (to == 0) continue;
-        if (tdm__socket_write(hub->line[to].fd, &gone, sizeof(gone), deadline_ns) && gone == 0)
-            (void)tdm__socket_write(hub->line[to].fd, from, row, deadline_ns);
+        if (tdm__socket_write(hub->connection[to].fd, &gone, sizeof(gone), deadline_ns) && gone == 0)
+            (void)tdm__socket_write(hub->connection[to].fd, from, row, deadline_ns);
     }
 }
 
 static tdm_status exchange_with_root(tdm_hub *hub, const void *to, void *from, size_t row, int64_t deadline_ns) {
     int32_t gone = 0;
-    const int fd = hub->line[0].fd;
+    const int fd = hub->connection[0].fd;
     if (!tdm__socket_write(fd, to, row, deadline_ns) || !tdm__socket_read(fd, &gone, sizeof(gone), deadline_ns))
         return fail_for(hub, 0);
     if (gone > 0 && gone < hub->world) return fail_for(hub, gone);

@@ -1,4 +1,4 @@
-/* What hub.c, hub_lines.c and hub_wait.c share. */
+/* What hub.c, hub_connections.c and hub_wait.c share. */
 #ifndef TDM_COMM_HOSTS_HUB_PRIVATE_H
 #define TDM_COMM_HOSTS_HUB_PRIVATE_H
 
@@ -9,15 +9,15 @@
 #include "runtime/base/system/sync.h"
 #include "runtime/comm/hub/hub.h"
 
-enum { TDM_BEAT_MS = 200, TDM_LINE_BYTES = 8192 };
+enum { TDM_BEAT_MS = 200, TDM_CONNECTION_BYTES = 8192 };
 
 /* One connection. What cannot be sent at once waits in `out`. */
-typedef struct tdm_line {
+typedef struct tdm_connection {
     int fd; /* -1: closed */
     size_t in_bytes, out_bytes;
     int64_t silent_ns; /* since the last frame, while this process ran */
-    unsigned char in[TDM_LINE_BYTES], out[TDM_LINE_BYTES];
-} tdm_line;
+    unsigned char in[TDM_CONNECTION_BYTES], out[TDM_CONNECTION_BYTES];
+} tdm_connection;
 
 typedef enum tdm_frame_kind {
     TDM_FRAME_BEAT = 1, /* to the hub: this rank's last call; from the hub: the last calls of all ranks */
@@ -38,8 +38,8 @@ struct tdm_hub {
     int64_t silence_ms; /* 0: none counts */
     pid_t owner;
     tdm_peer *peer;
-    tdm_line *line; /* rank 0: one for each rank, its own closed; the others: one */
-    int lines;
+    tdm_connection *connection; /* rank 0: one for each rank, its own closed; the others: one */
+    int connections;
     struct pollfd *entry;
     int wake;
     tdm_worker *worker;
@@ -62,15 +62,16 @@ struct tdm_hub {
     tdm_hub_cause proposal, cause;
 };
 
-/* ---- hub_lines.c: frames, and what they mean ---- */
+/* ---- hub_connections.c: frames, and what they mean ---- */
 
-/* Sends a frame now or as soon as the line takes it. False: the line is broken. */
-bool tdm__line_send(tdm_line *line, tdm_frame_kind kind, const void *data, size_t bytes);
-/* Sends what waits. False: the line is broken. */
-bool tdm__line_flush(tdm_line *line);
-/* Gets what has arrived; calls `on_frame` for each whole frame. False: the line is closed, broken, or says nonsense. */
-bool tdm__line_receive(tdm_line *line, void (*on_frame)(tdm_hub *hub, int from, tdm_frame frame, const void *data),
-                       tdm_hub *hub, int from);
+/* Sends a frame now or as soon as the connection takes it. False: it is broken. */
+bool tdm__connection_send(tdm_connection *c, tdm_frame_kind kind, const void *data, size_t bytes);
+/* Sends what waits. False: it is broken. */
+bool tdm__connection_flush(tdm_connection *c);
+/* Gets what has arrived; calls `on_frame` for each whole frame. False: the connection is closed, broken, or says nonsense. */
+bool tdm__connection_receive(tdm_connection *c,
+                             void (*on_frame)(tdm_hub *hub, int from, tdm_frame frame, const void *data), tdm_hub *hub,
+                             int from);
 
 /* ---- hub_wait.c ---- */
 
