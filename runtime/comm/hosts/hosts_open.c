@@ -13,7 +13,7 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/hosts/hosts.h"
 #include "runtime/comm/hosts/levels.h"
-#include "runtime/comm/meeting/place.h"
+#include "runtime/comm/meeting/address.h"
 
 enum { FAIL_MS = 3000 };
 
@@ -94,13 +94,13 @@ static void finish(opening *o, tdm_status status) {
 }
 
 /* Ranks of tandem's own launcher are on one host, and already share a descriptor. */
-static tdm_status share_place_on_host(opening *o) {
+static tdm_status share_address_on_host(opening *o) {
     tdm_comm *local;
     tdm_meeting *m = &o->meeting;
     tdm_endpoint *at = &m->at;
     const char *interface = o->options->interface != NULL ? o->options->interface : "lo";
     TDM_TRY(tdm__comm_open_shm(&local, o->facts->fd, m->rank, m->world, m->host, m->timeout_ms, m->heartbeat_ms));
-    tdm_status status = m->rank == 0 ? tdm__place_listen(&m->listener, at, interface) : TDM_OK;
+    tdm_status status = m->rank == 0 ? tdm__address_listen(&m->listener, at, interface) : TDM_OK;
     if (status == TDM_OK)
         status = tdm_comm_broadcast(local, (tdm_span){at, sizeof(*at), TDM_DTYPE_U8}, 0);
     else
@@ -111,11 +111,11 @@ static tdm_status share_place_on_host(opening *o) {
 }
 
 /* Ranks that their transport's launcher has connected learn from rank 0 where to meet. */
-static tdm_status share_place(opening *o) {
+static tdm_status share_address(opening *o) {
     tdm_message message[TDM_COMM_WORLD_MAX];
     tdm_endpoint *at = &o->meeting.at;
     int count = 0, lost;
-    if (o->meeting.rank == 0) TDM_TRY(tdm__place_listen(&o->meeting.listener, at, o->options->interface));
+    if (o->meeting.rank == 0) TDM_TRY(tdm__address_listen(&o->meeting.listener, at, o->options->interface));
     for (int r = 1; r < o->meeting.world; r++) {
         const bool is_root = o->meeting.rank == 0;
         if (!is_root && r != o->meeting.rank) continue;
@@ -129,7 +129,7 @@ static tdm_status share_place(opening *o) {
 static tdm_status attend(tdm_meeting *m) {
     if (m->rank != 0) return tdm__meeting_join(m);
     const tdm_status status = tdm__meeting_hold(m);
-    if (m->file != NULL) tdm__place_withdraw(m);
+    if (m->file != NULL) tdm__address_withdraw(m);
     return status;
 }
 
@@ -137,11 +137,11 @@ static tdm_status meet(opening *o) {
     tdm_meeting *m = &o->meeting;
     if (o->ops->address_bytes == 0) {
         TDM_TRY(o->ops->open(&o->transport, m->host, m->rank, m->world, "", m->timeout_ms, 0, NULL));
-        TDM_TRY(share_place(o));
+        TDM_TRY(share_address(o));
     } else if (o->facts->fd >= 0 && o->facts->local_world == o->facts->world) {
-        TDM_TRY(share_place_on_host(o));
+        TDM_TRY(share_address_on_host(o));
     } else {
-        TDM_TRY(tdm__place_find(m, o->facts, o->options->init_method, o->options->interface));
+        TDM_TRY(tdm__address_find(m, o->facts, o->options->init_method, o->options->interface));
     }
     return attend(m);
 }
@@ -243,7 +243,7 @@ void tdm__hosts_fail(const tdm_launch_facts *facts, const tdm_host *host, const 
     tdm_error before;
     if (check(facts, &options) != TDM_OK) return;
     tdm__error_save(&before);
-    if (prepare(&o) == TDM_OK && tdm__place_find(&o.meeting, facts, init_method, NULL) == TDM_OK)
+    if (prepare(&o) == TDM_OK && tdm__address_find(&o.meeting, facts, init_method, NULL) == TDM_OK)
         (void)attend(&o.meeting);
     finish(&o, TDM_OK);
     (void)tdm__error_restore(&before, NULL);

@@ -43,17 +43,17 @@ tdm_status tdm__hosts_reduce_in_tree(tdm_hosts_comm *c, tdm_span io, const tdm_r
     return tdm__hosts_exchange(c, 1);
 }
 
-/* The members are counted from the root on. */
+/* from_root: the members are counted from the root on. */
 tdm_status tdm__hosts_broadcast_in_tree(tdm_hosts_comm *c, void *data, size_t bytes, int root) {
-    const int world = c->comm.world, place = (c->comm.rank - root + world) % world;
+    const int world = c->comm.world, from_root = (c->comm.rank - root + world) % world;
     int step = 1, count = 0;
-    while (step < world && (place & step) == 0) step *= 2;
-    if (place != 0) {
-        c->message[0] = tdm__hosts_receive(c, (place - step + root) % world, TDM_USE_DATA, data, bytes);
+    while (step < world && (from_root & step) == 0) step *= 2;
+    if (from_root != 0) {
+        c->message[0] = tdm__hosts_receive(c, (from_root - step + root) % world, TDM_USE_DATA, data, bytes);
         TDM_TRY(tdm__hosts_exchange(c, 1));
     }
     for (step /= 2; step > 0; step /= 2)
-        if (place + step < world)
-            c->message[count++] = tdm__hosts_send(c, (place + step + root) % world, TDM_USE_DATA, data, bytes);
+        if (from_root + step < world)
+            c->message[count++] = tdm__hosts_send(c, (from_root + step + root) % world, TDM_USE_DATA, data, bytes);
     return tdm__hosts_exchange(c, count);
 }

@@ -9,7 +9,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/meeting/hello.h"
-#include "runtime/comm/meeting/place.h"
+#include "runtime/comm/meeting/address.h"
 
 enum { RETRY_MS = 50, CONNECT_MS = 3000, SILENCE_MS = 5000, WHY_TEXT = 160 };
 
@@ -32,7 +32,7 @@ static tdm_status call_on(visit *v) {
     tdm_challenge challenge;
     const int64_t left_ms = (v->deadline_ns - tdm__now_ns()) / 1000000 + 1;
     const int64_t silence = m->heartbeat_ms > 0 ? m->heartbeat_ms : SILENCE_MS;
-    if (m->file != NULL && !tdm__place_read(m, v->why, sizeof(v->why))) return TDM_OK;
+    if (m->file != NULL && !tdm__address_read(m, v->why, sizeof(v->why))) return TDM_OK;
     tdm__endpoint_print(v->where, sizeof(v->where), &m->at);
     TDM_TRY(
         tdm__socket_connect(&m->fd[0], &m->at, left_ms < CONNECT_MS ? left_ms : CONNECT_MS, v->why, sizeof(v->why)));

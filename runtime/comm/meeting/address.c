@@ -1,5 +1,5 @@
-/* See place.h. */
-#include "runtime/comm/meeting/place.h"
+/* See address.h. */
+#include "runtime/comm/meeting/address.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ static bool read_text(char out[TEXT_MAX], const char *path) {
     return true;
 }
 
-tdm_status tdm__place_publish(const tdm_meeting *m) {
+tdm_status tdm__address_publish(const tdm_meeting *m) {
     char text[TEXT_MAX], path[PATH_MAX];
     print_file(text, m);
     if ((size_t)snprintf(path, sizeof(path), "%s.%d", m->file, (int)getpid()) >= sizeof(path))
@@ -75,7 +75,7 @@ tdm_status tdm__place_publish(const tdm_meeting *m) {
     TDM_FAIL(TDM_E_IO, "parallel.ddp.init_method: cannot write '%s': %s", m->file, strerrordesc_np(error));
 }
 
-bool tdm__place_read(tdm_meeting *m, char *why, size_t bytes) {
+bool tdm__address_read(tdm_meeting *m, char *why, size_t bytes) {
     char text[TEXT_MAX], where[TEXT_MAX];
     unsigned long long job;
     if (!read_text(text, m->file)) {
@@ -90,7 +90,7 @@ bool tdm__place_read(tdm_meeting *m, char *why, size_t bytes) {
     return true;
 }
 
-void tdm__place_withdraw(const tdm_meeting *m) {
+void tdm__address_withdraw(const tdm_meeting *m) {
     char own[TEXT_MAX], there[TEXT_MAX];
     print_file(own, m);
     if (read_text(there, m->file) && strcmp(own, there) == 0) (void)unlink(m->file);
@@ -108,7 +108,7 @@ static tdm_status through_store(tdm_meeting *m, const char *interface) {
     TDM_TRY(tdm__tcp_store_open(&store, &m->at, m->host, deadline));
     tdm_status status = TDM_OK;
     if (m->rank == 0) {
-        status = tdm__place_listen(&m->listener, &m->at, interface);
+        status = tdm__address_listen(&m->listener, &m->at, interface);
         tdm__endpoint_print(at, sizeof(at), &m->at);
         if (status == TDM_OK) status = tdm__tcp_store_set(store, key, at, strlen(at), deadline);
     } else {
@@ -120,18 +120,18 @@ static tdm_status through_store(tdm_meeting *m, const char *interface) {
     return status;
 }
 
-/* ---- any place ---- */
+/* ---- any method ---- */
 
-tdm_status tdm__place_find(tdm_meeting *m, const tdm_launch_facts *facts, const char *init_method,
-                           const char *interface) {
+tdm_status tdm__address_find(tdm_meeting *m, const tdm_launch_facts *facts, const char *init_method,
+                             const char *interface) {
     static const char tcp[] = "tcp://", file[] = "file://";
     if (!is_env(init_method) && strncmp(init_method, file, sizeof(file) - 1) == 0) {
         m->file = init_method + sizeof(file) - 1;
         if (m->file[0] != '/')
             TDM_FAIL(TDM_E_USAGE, "parallel.ddp.init_method file:// needs an absolute path, got '%s'", init_method);
         if (m->rank != 0) return TDM_OK;
-        TDM_TRY(tdm__place_listen(&m->listener, &m->at, interface));
-        return tdm__place_publish(m);
+        TDM_TRY(tdm__address_listen(&m->listener, &m->at, interface));
+        return tdm__address_publish(m);
     }
     if (is_env(init_method)) {
         TDM_TRY(from_env(m, facts));
@@ -145,7 +145,7 @@ tdm_status tdm__place_find(tdm_meeting *m, const tdm_launch_facts *facts, const 
     return m->rank == 0 ? listen_at(m, interface) : TDM_OK;
 }
 
-tdm_status tdm__place_listen(int *listener, tdm_endpoint *at, const char *interface) {
+tdm_status tdm__address_listen(int *listener, tdm_endpoint *at, const char *interface) {
     char address[TDM_ADDRESS_TEXT];
     *at = (tdm_endpoint){.port = 0};
     if (interface != NULL)
