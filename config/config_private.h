@@ -36,12 +36,12 @@ typedef struct tdm_layer {
 } tdm_layer;
 
 /* An item of model.layers, or of a block that it uses. */
-typedef struct tdm_placed {
+typedef struct tdm_expanded {
     const tdm_yaml_node *item;
     const char *id, *input; /* that the item does not write; NULL: none */
     const char *ends;       /* "layer1.0", the last use of a block that ends with it; NULL: none */
-    tdm_fault_place within;
-} tdm_placed;
+    tdm_fault_block within;
+} tdm_expanded;
 
 typedef struct tdm_override {
     tdm_yaml_text text; /* the whole assignment */
@@ -72,9 +72,9 @@ struct tdm_config {
     tdm_position section_at[TDM_SECTION_COUNT];             /* position of its key; text NULL: not written */
     bool section_is_bad[TDM_SECTION_COUNT];
     const tdm_yaml_node *layers_node, *blocks_node;
-    tdm_placed *placed; /* the layers, blocks replaced by theirs */
-    int placed_count;
-    bool is_misplaced; /* a use of a block has a fault: there is no graph */
+    tdm_expanded *expanded; /* the layers, blocks replaced by theirs */
+    int expanded_count;
+    bool has_block_fault; /* a use of a block has a fault: there is no graph */
     tdm_layer *layers;
     int layer_count;
     tdm_names layer_names, layer_ids; /* of the layers read so far */

@@ -241,12 +241,12 @@ static bool is_repeated(const tdm_fault_list *list, tdm_fault_id id, tdm_positio
 }
 
 /* Adds the other of the two positions: of the line in the block, and of the block's use. */
-static const char *add_place(tdm_fault_list *list, const char *message, tdm_position at) {
-    const tdm_fault_place *place = &list->within;
-    if (place->use_at.text == NULL) return message;
-    if (at.line == place->use_at.line)
-        return tdm__fault_text(list, "%s (block '%s', line %d)", message, place->block, place->line_at.line);
-    return tdm__fault_text(list, "%s (block '%s', used on line %d)", message, place->block, place->use_at.line);
+static const char *add_block(tdm_fault_list *list, const char *message, tdm_position at) {
+    const tdm_fault_block *within = &list->within;
+    if (within->use_at.text == NULL) return message;
+    if (at.line == within->use_at.line)
+        return tdm__fault_text(list, "%s (block '%s', line %d)", message, within->block, within->line_at.line);
+    return tdm__fault_text(list, "%s (block '%s', used on line %d)", message, within->block, within->use_at.line);
 }
 
 void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_position at, const char *key, const char *hint,
@@ -257,7 +257,7 @@ void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_position at, cons
     va_start(arguments, format);
     const char *message = format_text(list, format, arguments);
     va_end(arguments);
-    message = add_place(list, message, at);
+    message = add_block(list, message, at);
     tdm_origin origin = tdm__position_origin(at);
     list->position[list->count] = at;
     list->item[list->count++] = (tdm_fault){

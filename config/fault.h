@@ -52,17 +52,17 @@ typedef struct tdm_position {
 } tdm_position;
 
 /* A line of a block, and where the block is used. use_at.text NULL: not in a block. */
-typedef struct tdm_fault_place {
+typedef struct tdm_fault_block {
     const char *block;
     tdm_position line_at, use_at;
-} tdm_fault_place;
+} tdm_fault_block;
 
 enum { TDM_FAULTS_SHOWN = 20, TDM_FAULTS_KEPT = 64 };
 typedef struct tdm_fault_list {
     tdm_zone *zone;               /* holds the texts */
     int count, total;             /* kept, and found */
     bool is_cut;                  /* reading ended early: there may be more than `total` */
-    tdm_fault_place within;       /* faults that follow are in this block; one at the same position is reported once */
+    tdm_fault_block within;       /* faults that follow are in this block; one at the same position is reported once */
     tdm_status status;            /* TDM_E_MEMORY: out of memory; reported once at the end */
     const tdm_yaml_text *indexed; /* the text that `mark` indexes: the start of every 16th line */
     const char **mark;

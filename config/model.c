@@ -202,7 +202,7 @@ static void check_uses(tdm_config *config) {
     for (int i = 0; !allows_unused && i + 1 < config->layer_count; i++) {
         const tdm_layer *layer = &config->layers[i];
         const tdm_layer *next = &config->layers[i + 1];
-        tdm__placed_enter(config, &config->placed[i]);
+        tdm__expanded_enter(config, &config->expanded[i]);
         if (layer->uses > 0 || next->lacks_input || tdm__fault_skip(&config->faults)) continue;
         TDM_FAULT(config, REFERENCE, layer->at, tdm__layer_key(config, i, ""),
                   TDM_WORDS(config,
@@ -212,7 +212,7 @@ static void check_uses(tdm_config *config) {
                   "nothing uses the output of %s '%s'%s", layer->op != NULL ? layer->op->name : "the layer",
                   layer->name, unused_words(config, layer));
     }
-    tdm__placed_enter(config, NULL);
+    tdm__expanded_enter(config, NULL);
     const tdm_layer *last = &config->layers[config->layer_count - 1];
     if (last->uses > 0)
         TDM_FAULT(config, REFERENCE, last->at, tdm__layer_key(config, config->layer_count - 1, ""), "",
@@ -324,26 +324,26 @@ static void check_patterns(tdm_config *config) {
 }
 
 /* What a block's item does not write itself. */
-static void take_placed(tdm_layer *layer, const tdm_placed *placed) {
-    if (placed->id != NULL && layer->head.id == NULL) {
-        layer->head.id = placed->id;
+static void take_expanded(tdm_layer *layer, const tdm_expanded *expanded) {
+    if (expanded->id != NULL && layer->head.id == NULL) {
+        layer->head.id = expanded->id;
         layer->id_at = layer->at;
     }
-    if (placed->input == NULL || layer->head.input.count > 0) return;
-    layer->head.input.item[layer->head.input.count++] = placed->input;
+    if (expanded->input == NULL || layer->head.input.count > 0) return;
+    layer->head.input.item[layer->head.input.count++] = expanded->input;
     layer->input_at[0] = layer->at;
 }
 
 static tdm_status read_layers(tdm_config *config) {
-    TDM_TRY(tdm__zone_new(&config->work, &config->layers, (size_t)config->placed_count, sizeof(tdm_layer)));
-    for (int i = 0; i < config->placed_count && !config->faults.is_cut; i++) {
-        const tdm_placed *placed = &config->placed[i];
-        tdm__placed_enter(config, placed);
-        TDM_TRY(tdm__layer_read(config, config->layer_count++, placed->item, &config->layers[i]));
-        take_placed(&config->layers[i], placed);
-        config->faults.is_cut = config->faults.count == TDM_FAULTS_KEPT && i + 1 < config->placed_count; /* full */
+    TDM_TRY(tdm__zone_new(&config->work, &config->layers, (size_t)config->expanded_count, sizeof(tdm_layer)));
+    for (int i = 0; i < config->expanded_count && !config->faults.is_cut; i++) {
+        const tdm_expanded *expanded = &config->expanded[i];
+        tdm__expanded_enter(config, expanded);
+        TDM_TRY(tdm__layer_read(config, config->layer_count++, expanded->item, &config->layers[i]));
+        take_expanded(&config->layers[i], expanded);
+        config->faults.is_cut = config->faults.count == TDM_FAULTS_KEPT && i + 1 < config->expanded_count; /* full */
     }
-    tdm__placed_enter(config, NULL);
+    tdm__expanded_enter(config, NULL);
     return TDM_OK;
 }
 
@@ -351,16 +351,16 @@ static tdm_status build_layers(tdm_config *config) {
     tdm_value input;
     TDM_TRY(open_graph(config, &input));
     int before = config->faults.total;
-    TDM_TRY(tdm__layers_place(config));
-    if (config->is_misplaced) return TDM_OK;
+    TDM_TRY(tdm__layers_expand(config));
+    if (config->has_block_fault) return TDM_OK;
     TDM_TRY(read_layers(config));
     if (config->faults.is_cut) return TDM_OK;
     for (int i = 0; i < config->layer_count; i++) {
-        tdm__placed_enter(config, &config->placed[i]);
+        tdm__expanded_enter(config, &config->expanded[i]);
         TDM_TRY(check_taken(config, i));
         TDM_TRY(build_layer(config, i, input));
     }
-    tdm__placed_enter(config, NULL);
+    tdm__expanded_enter(config, NULL);
     check_uses(config);
     tdm__check_missing_stages(config);
     const tdm_layer *last = &config->layers[config->layer_count - 1];

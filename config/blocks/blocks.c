@@ -168,7 +168,7 @@ tdm_status tdm__blocks_read(tdm_config *config, tdm_block **out, int *count) {
     *out = NULL;
     if (node == NULL || tdm__yaml_is_null(node)) return TDM_OK;
     if (node->kind != TDM_YAML_MAP || node->count > TDM_BLOCKS_MAX) {
-        config->is_misplaced = true;
+        config->has_block_fault = true;
         TDM_FAULT(config, VALUE, node->at, "model.blocks", form, "model.blocks must be a mapping of at most %d blocks",
                   TDM_BLOCKS_MAX);
         return config->faults.status;
@@ -177,7 +177,7 @@ tdm_status tdm__blocks_read(tdm_config *config, tdm_block **out, int *count) {
     for (const tdm_yaml_node *item = node->first; item != NULL; item = item->next) {
         if (!item->is_repeated && strncmp(item->key, "x-", 2) != 0) read_block(config, &(*out)[(*count)++], item);
     }
-    config->is_misplaced =
+    config->has_block_fault =
         config->faults.total != before; /* what uses such a block would have faults of the same cause */
     return config->faults.status;
 }

@@ -28,15 +28,15 @@ typedef struct tdm_block {
     bool is_used;
 } tdm_block;
 
-/* Reads model.blocks, *out with *count blocks. After a fault config->is_misplaced. */
+/* Reads model.blocks, *out with *count blocks. After a fault config->has_block_fault. */
 tdm_status tdm__blocks_read(tdm_config *config, tdm_block **out, int *count);
 /* The parameter that the text `$out` or `${out}` names: its index; -1 if the text is not one. */
 int tdm__block_param(const tdm_block *block, const tdm_yaml_node *node);
-/* Fills config->placed from model.layers, which is a list. config->is_misplaced: a use of a block has a fault. */
-tdm_status tdm__layers_place(tdm_config *config);
+/* Fills config->expanded from model.layers, which is a list. config->has_block_fault: a use of a block has a fault. */
+tdm_status tdm__layers_expand(tdm_config *config);
 /* The page of `tandem explain blocks`. */
 void tdm__explain_blocks(bool chinese, tdm_text *out);
 /* Faults that follow belong to this item; NULL: to none. */
-void tdm__placed_enter(tdm_config *config, const tdm_placed *placed);
+void tdm__expanded_enter(tdm_config *config, const tdm_expanded *expanded);
 
 #endif

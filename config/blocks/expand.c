@@ -5,7 +5,7 @@
 #include "config/blocks/blocks.h"
 #include "runtime/base/status.h"
 
-enum { MODEL_INPUT = -1, UNKNOWN = -2 }; /* values that are not the output of config->placed[...] */
+enum { MODEL_INPUT = -1, UNKNOWN = -2 }; /* values that are not the output of config->expanded[...] */
 
 typedef struct expansion {
     tdm_config *config;
@@ -26,20 +26,20 @@ typedef struct scope {
     const tdm_yaml_node *argument[TDM_BLOCK_PARAMS_MAX];
 } scope;
 
-void tdm__placed_enter(tdm_config *config, const tdm_placed *placed) {
-    config->faults.within = placed != NULL ? placed->within : (tdm_fault_place){0};
+void tdm__expanded_enter(tdm_config *config, const tdm_expanded *expanded) {
+    config->faults.within = expanded != NULL ? expanded->within : (tdm_fault_block){0};
 }
 
 /* Counts values before they are made. False if there are too many: reading ends. */
 static bool spend(expansion *e, const tdm_yaml_node *item, int count) {
     tdm_config *config = e->config;
     e->values += count;
-    if (e->values <= TDM_YAML_MAX_EVENTS && config->placed_count < TDM_LAYERS_MAX) return true;
+    if (e->values <= TDM_YAML_MAX_EVENTS && config->expanded_count < TDM_LAYERS_MAX) return true;
     if (e->values - count <= TDM_YAML_MAX_EVENTS)
         TDM_FAULT(config, LIMIT, item->at, "model.layers", "",
                   "with its blocks written out, the model has more than %d layers or 8,192 values", TDM_LAYERS_MAX);
     e->values = TDM_YAML_MAX_EVENTS + count + 1; /* the fault is reported once */
-    config->is_misplaced = true;
+    config->has_block_fault = true;
     return false;
 }
 
@@ -54,9 +54,10 @@ static const char *full_name(expansion *e, const scope *s, const char *name) {
 /* The id of a value; one that has none gets one. */
 static const char *id_of(expansion *e, int value) {
     if (value == MODEL_INPUT) return "input";
-    tdm_placed *placed = &e->config->placed[value];
-    if (placed->id == NULL) placed->id = placed->ends != NULL ? placed->ends : TDM_WORDS(e->config, "output.%d", value);
-    return placed->id;
+    tdm_expanded *expanded = &e->config->expanded[value];
+    if (expanded->id == NULL)
+        expanded->id = expanded->ends != NULL ? expanded->ends : TDM_WORDS(e->config, "output.%d", value);
+    return expanded->id;
 }
 
 static int value_of(expansion *e, const scope *s, const char *id) {
@@ -81,7 +82,7 @@ static int single_input(expansion *e, const scope *s, const tdm_yaml_node *keys,
     if (input->kind == TDM_YAML_LIST && input->count == 1) input = input->first;
     const int value = input->kind == TDM_YAML_SCALAR ? value_of(e, s, input->text) : UNKNOWN;
     if (value != UNKNOWN) return value;
-    config->is_misplaced = true;
+    config->has_block_fault = true;
     if (input->kind == TDM_YAML_SCALAR)
         TDM_FAULT(config, REFERENCE, input->at, "input", "write the id of a layer above, or `input`",
                   "no layer above has the id '%.200s'", input->text);
@@ -144,7 +145,7 @@ static bool is_wanted(expansion *e, const scope *s, const tdm_yaml_node *keys) {
     node = replaced(s, node);
     if (node->kind == TDM_YAML_SCALAR && strcmp(node->text, "true") == 0) return true;
     if (node->kind == TDM_YAML_SCALAR && strcmp(node->text, "false") == 0) return false;
-    e->config->is_misplaced = true;
+    e->config->has_block_fault = true;
     TDM_FAULT(e->config, VALUE, node->at, "when", "write `when: $name` with a parameter that is true or false",
               "`when` must be true or false, got %s", tdm__yaml_words(&e->config->faults, node));
     return true;
@@ -160,9 +161,9 @@ static tdm_status place_layer(expansion *e, const scope *s, const tdm_yaml_node 
     }
     TDM_TRY(copy(e, s, item, NULL, &made));
     if (made == NULL) return TDM_OK;
-    const int index = config->placed_count++;
-    tdm_placed *placed = &config->placed[index];
-    *placed = (tdm_placed){.item = made, .within = config->faults.within};
+    const int index = config->expanded_count++;
+    tdm_expanded *expanded = &config->expanded[index];
+    *expanded = (tdm_expanded){.item = made, .within = config->faults.within};
     tdm_yaml_node *inner = made->kind == TDM_YAML_MAP ? made->first : NULL, *last = NULL;
     bool has_input = false;
     for (tdm_yaml_node *node = inner != NULL ? inner->first : NULL; node != NULL; node = node->next) {
@@ -170,7 +171,7 @@ static tdm_status place_layer(expansion *e, const scope *s, const tdm_yaml_node 
         const bool is_name = strcmp(key, "name") == 0, is_id = strcmp(key, "id") == 0;
         if ((is_name || is_id) && node->kind == TDM_YAML_SCALAR && !tdm__yaml_is_null(node))
             node->text = full_name(e, s, node->text);
-        if (is_id && node->kind == TDM_YAML_SCALAR && !tdm__yaml_is_null(node)) placed->id = node->text;
+        if (is_id && node->kind == TDM_YAML_SCALAR && !tdm__yaml_is_null(node)) expanded->id = node->text;
         if (strcmp(key, "input") == 0 && !tdm__yaml_is_null(node)) {
             has_input = true;
             rename_inputs(e, s, node);
@@ -182,7 +183,7 @@ static tdm_status place_layer(expansion *e, const scope *s, const tdm_yaml_node 
             last = node;
         }
     }
-    if (!has_input && e->current != index - 1) placed->input = id_of(e, e->current);
+    if (!has_input && e->current != index - 1) expanded->input = id_of(e, e->current);
     e->current = index;
     return bind(e, s, id, index);
 }
@@ -223,7 +224,7 @@ static bool is_own_key(const char *key) {
 
 static void unknown_argument(tdm_config *config, const tdm_block *block, const tdm_yaml_node *node) {
     const char *names[TDM_BLOCK_PARAMS_MAX + 3] = {"repeat", "first", "when"};
-    config->is_misplaced = true;
+    config->has_block_fault = true;
     if (tdm__fault_skip(&config->faults)) return;
     for (int i = 0; i < block->param_count; i++) names[3 + i] = block->param[i]->key;
     const char *hint = tdm__hint_nearest(config, node->key, names, 3 + block->param_count);
@@ -243,7 +244,7 @@ static void take_arguments(expansion *e, const scope *outer, scope *s, const tdm
         if (index == s->block->param_count) {
             unknown_argument(e->config, s->block, node);
         } else if (node->kind == TDM_YAML_MAP) {
-            e->config->is_misplaced = true;
+            e->config->has_block_fault = true;
             TDM_FAULT(e->config, VALUE, node->at, node->key, "", "%s must be a value or a list, got a mapping",
                       node->key);
         } else {
@@ -255,7 +256,7 @@ static void take_arguments(expansion *e, const scope *outer, scope *s, const tdm
 static bool check_arguments(expansion *e, const scope *s) {
     for (int i = 0; i < s->block->param_count; i++) {
         if (!tdm__yaml_is_null(s->argument[i])) continue;
-        e->config->is_misplaced = true;
+        e->config->has_block_fault = true;
         TDM_FAULT(e->config, MISSING, s->use_at, s->block->param[i]->key, "",
                   "the use of block '%s' must give `%s`, which has no default", s->block->name,
                   s->block->param[i]->key);
@@ -303,18 +304,18 @@ static tdm_status place_repeats(expansion *e, const scope *outer, const tdm_yaml
         TDM_FAULT(config, VALUE, first->at, "first", "write `first: {stride: 2}`",
                   "first must be a mapping of parameters, got %s", tdm__yaml_words(&config->faults, first));
     if (prefix == NULL || count == 0 || (first != NULL && first->kind != TDM_YAML_MAP)) {
-        config->is_misplaced = true;
+        config->has_block_fault = true;
         return TDM_OK;
     }
     scope plain = *s;
     if (first != NULL) take_arguments(e, outer, s, first, true);
-    for (int64_t k = 0; k < count && !config->is_misplaced; k++, *s = plain) {
+    for (int64_t k = 0; k < count && !config->has_block_fault; k++, *s = plain) {
         s->prefix = repeat != NULL ? TDM_WORDS(config, "%s%d.", prefix, (int)k) : prefix;
         s->input = e->current;
         if (!check_arguments(e, s)) break;
         TDM_TRY(place_items(e, s, s->block->layers));
-        if (e->current >= 0 && config->placed[e->current].ends == NULL)
-            config->placed[e->current].ends = TDM_WORDS(config, "%.*s", (int)strlen(s->prefix) - 1, s->prefix);
+        if (e->current >= 0 && config->expanded[e->current].ends == NULL)
+            config->expanded[e->current].ends = TDM_WORDS(config, "%.*s", (int)strlen(s->prefix) - 1, s->prefix);
     }
     return config->faults.status;
 }
@@ -324,7 +325,7 @@ static tdm_status place_use(expansion *e, const scope *outer, const tdm_yaml_nod
     const tdm_yaml_node *keys = keys_of(item);
     scope s = {.use_at = item->first->key_at, .block = find_block(e, outer, keys, item)};
     if (s.block == NULL || !spend(e, item, 1 + s.block->param_count)) {
-        config->is_misplaced = true;
+        config->has_block_fault = true;
         return config->faults.status;
     }
     s.usable = (int)(s.block - e->block);
@@ -333,18 +334,18 @@ static tdm_status place_use(expansion *e, const scope *outer, const tdm_yaml_nod
     e->current = single_input(e, outer, keys, "a block");
     if (is_wanted(e, outer, keys)) TDM_TRY(place_repeats(e, outer, keys, &s));
     const tdm_yaml_node *id = tdm__yaml_find(keys, "id");
-    if (id != NULL && id->kind == TDM_YAML_SCALAR && e->current >= 0 && config->placed[e->current].id == NULL)
-        config->placed[e->current].id = full_name(e, outer, id->text);
+    if (id != NULL && id->kind == TDM_YAML_SCALAR && e->current >= 0 && config->expanded[e->current].id == NULL)
+        config->expanded[e->current].id = full_name(e, outer, id->text);
     return bind(e, outer, id, e->current);
 }
 
 static tdm_status place_items(expansion *e, const scope *s, const tdm_yaml_node *list) {
     tdm_config *config = e->config;
-    const tdm_fault_place outside = config->faults.within;
-    for (const tdm_yaml_node *item = list->first; item != NULL && !config->is_misplaced; item = item->next) {
+    const tdm_fault_block outside = config->faults.within;
+    for (const tdm_yaml_node *item = list->first; item != NULL && !config->has_block_fault; item = item->next) {
         const bool is_use = item->kind == TDM_YAML_MAP && item->count == 1 && strcmp(item->first->key, "block") == 0;
         if (!spend(e, item, 1)) break;
-        if (s->block != NULL) config->faults.within = (tdm_fault_place){s->block->name, item->at, s->use_at};
+        if (s->block != NULL) config->faults.within = (tdm_fault_block){s->block->name, item->at, s->use_at};
         TDM_TRY(is_use ? place_use(e, s, item) : place_layer(e, s, item));
     }
     config->faults.within = outside;
@@ -356,11 +357,11 @@ static tdm_status place_items(expansion *e, const scope *s, const tdm_yaml_node 
 /* Without uses of blocks the items are taken as they are. */
 static void take_all(tdm_config *config) {
     for (const tdm_yaml_node *item = config->layers_node->first; item != NULL; item = item->next)
-        config->placed[config->placed_count++].item = item;
+        config->expanded[config->expanded_count++].item = item;
 }
 
 static void check_blocks(expansion *e) {
-    for (int i = 0; i < e->block_count && !e->config->is_misplaced; i++) {
+    for (int i = 0; i < e->block_count && !e->config->has_block_fault; i++) {
         if (e->block[i].is_used) continue;
         TDM_FAULT(e->config, REFERENCE, e->block[i].at, "model.blocks",
                   TDM_WORDS(e->config, "write `- block: {use: %s, name: ...}`, or remove it", e->block[i].name),
@@ -368,17 +369,17 @@ static void check_blocks(expansion *e) {
     }
 }
 
-tdm_status tdm__layers_place(tdm_config *config) {
+tdm_status tdm__layers_expand(tdm_config *config) {
     const tdm_yaml_node *list = config->layers_node;
     expansion e = {.config = config, .current = MODEL_INPUT};
     bool has_uses = false;
     TDM_TRY(tdm__blocks_read(config, &e.block, &e.block_count));
-    if (config->is_misplaced) return TDM_OK;
+    if (config->has_block_fault) return TDM_OK;
     for (const tdm_yaml_node *item = list->first; item != NULL; item = item->next)
         has_uses = has_uses || (item->kind == TDM_YAML_MAP && item->count == 1 && item->first->key != NULL &&
                                 strcmp(item->first->key, "block") == 0);
     const int room = has_uses ? TDM_LAYERS_MAX : list->count;
-    TDM_TRY(tdm__zone_new(&config->work, &config->placed, (size_t)room, sizeof(tdm_placed)));
+    TDM_TRY(tdm__zone_new(&config->work, &config->expanded, (size_t)room, sizeof(tdm_expanded)));
     if (!has_uses) {
         take_all(config);
         check_blocks(&e);
@@ -387,8 +388,8 @@ tdm_status tdm__layers_place(tdm_config *config) {
     const scope model = {.usable = e.block_count, .prefix = "", .input = MODEL_INPUT};
     TDM_TRY(place_items(&e, &model, list));
     check_blocks(&e);
-    if (config->is_misplaced || e.current == config->placed_count - 1) return config->faults.status;
-    config->is_misplaced = true;
+    if (config->has_block_fault || e.current == config->expanded_count - 1) return config->faults.status;
+    config->has_block_fault = true;
     TDM_FAULT(config, REFERENCE, list->last->at, "model.layers", "put a layer behind it, or give it no `when`",
               "the model's output must be the output of its last layer, which `when` leaves out");
     return config->faults.status;
