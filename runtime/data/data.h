@@ -24,7 +24,7 @@ typedef struct tdm_classes {
 
 /* A category that the data trained on does not have, and that counts as unknown. */
 typedef struct tdm_unseen_cell {
-    int64_t index, place; /* the sample, and the number in it that stands for the category */
+    int64_t index, item; /* the sample, and the number in it that stands for the category */
     const char *value;
 } tdm_unseen_cell;
 

@@ -9,8 +9,8 @@
 
 enum { COLUMNS = 8, ROWS = 8, GAP = 2, SIDE_MAX = 512 };
 
-/* Puts a sample, planes of bytes, at its place. */
-static void place(const tdm_pixels *sheet, const tdm_shape *shape, int64_t index, const unsigned char *planes) {
+/* Draws a sample, planes of bytes, into its square. */
+static void draw_sample(const tdm_pixels *sheet, const tdm_shape *shape, int64_t index, const unsigned char *planes) {
     const int64_t channels = shape->dim[0], height = shape->dim[1], width = shape->dim[2];
     const int64_t left = GAP + index % COLUMNS * (width + GAP), top = GAP + index / COLUMNS * (height + GAP);
     for (int64_t y = 0; y < height; y++) {
@@ -31,8 +31,8 @@ static tdm_status fill(const tdm_dataset *dataset, int64_t count, const tdm_pixe
     for (int64_t i = 0; i < count; i++) { /* spread evenly over the data */
         const int64_t index = dataset->count * i / count;
         status = tdm__sample_read(&reader, index, planes, &label);
-        if (status == TDM_OK) place(sheet, &dataset->x_shape, i, planes);
-        if (status == TDM_E_DATA) status = TDM_OK; /* its place stays white: `check` has named it */
+        if (status == TDM_OK) draw_sample(sheet, &dataset->x_shape, i, planes);
+        if (status == TDM_E_DATA) status = TDM_OK; /* its square stays white: `check` has named it */
         TDM_TRY_DONE(status);
     }
 done:

@@ -109,14 +109,14 @@ void tdm__run_warn_of_unseen(const tdm_run *run) {
     const tdm_dataset *eval = run->eval;
     if (eval == NULL || eval->unseen_count == 0 || run->options.predicts || run->rank != 0) return;
     const tdm_unseen_cell *first = &eval->unseen[0];
-    const char *column = eval->features->item[first->place].name;
+    const char *column = eval->features->item[first->item].name;
     char name[80];
     int64_t rows = 1;
     for (int64_t i = 1; i < eval->unseen_count; i++) rows += eval->unseen[i].index != eval->unseen[i - 1].index;
     if (column != NULL)
         snprintf(name, sizeof(name), "'%.64s'", column);
     else
-        snprintf(name, sizeof(name), "%lld of the input", (long long)first->place);
+        snprintf(name, sizeof(name), "%lld of the input", (long long)first->item);
     TDM_WARN(
         run->host, "data",
         "data.eval has categories that data.train does not have, in %lld of %lld rows; the first is '%.64s' in column "
@@ -136,8 +136,8 @@ tdm_status tdm_run_unseen(const tdm_run *run, int64_t which, tdm_unseen_category
                  (long long)tdm_run_unseen_count(run));
     const tdm_unseen_cell *cell = &run->eval->unseen[which];
     const tdm_unseen_category full = {.sample = cell->index,
-                                      .input = cell->place,
-                                      .column = run->eval->features->item[cell->place].name,
+                                      .input = cell->item,
+                                      .column = run->eval->features->item[cell->item].name,
                                       .value = cell->value};
     tdm__sized_give(out, &full);
     return TDM_OK;

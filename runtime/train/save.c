@@ -71,14 +71,14 @@ static void update_status(tdm_run *run) {
 }
 
 /* Where a checkpoint goes. */
-typedef struct place {
+typedef struct destination {
     const tdm_folder *folder; /* NULL: the name is a path */
     const char *name;
     int64_t keep_last;
     const tdm_file_ops *archive; /* that take it as one archive; NULL: a step directory */
-} place;
+} destination;
 
-static tdm_status write_checkpoint(tdm_run *run, tdm_zone *zone, const place *to) {
+static tdm_status write_checkpoint(tdm_run *run, tdm_zone *zone, const destination *to) {
     tdm_ckpt_parts parts;
     int count;
     TDM_TRY(collect(run, zone, &parts, &count));
@@ -120,7 +120,7 @@ static tdm_status share_outcome(tdm_run *run, tdm_status status) {
 }
 
 /* `to` NULL: the numbers are only checked. */
-static tdm_status save(tdm_run *run, const place *to) {
+static tdm_status save(tdm_run *run, const destination *to) {
     tdm_zone zone;
     tdm__zone_init(&zone, run->host);
     tdm_status status = to != NULL ? write_checkpoint(run, &zone, to) : check_numbers(run, &zone);
@@ -132,7 +132,7 @@ static tdm_status save(tdm_run *run, const place *to) {
 }
 
 tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last) {
-    const place to = {folder, name, keep_last, NULL};
+    const destination to = {folder, name, keep_last, NULL};
     TDM_TRY(tdm__run_gather_mode(run));
     return share_outcome(run, run->rank != 0 ? TDM_OK : save(run, name != NULL ? &to : NULL));
 }
@@ -150,7 +150,7 @@ static tdm_status save_to(tdm_run *run, const tdm_writer *writer) {
     static const char function[] = "tdm_run_save_to";
     tdm_sink sink;
     TDM_TRY(tdm__sink_init(&sink, writer, function));
-    return tdm__sink_end(&sink, save(run, &(place){.archive = &sink.ops}), function);
+    return tdm__sink_end(&sink, save(run, &(destination){.archive = &sink.ops}), function);
 }
 
 /* A writer that is none is known to its rank alone: the outcome is shared like that of the save. */

@@ -107,7 +107,7 @@ TEST(unseen_categories) {
     check_x(eval, 0, 2, 3, 0);
     check_x(eval, 1, 2, 3, 0);
     REQUIRE(eval->unseen_count == 1); /* an empty cell is no category */
-    CHECK(eval->unseen[0].index == 0 && eval->unseen[0].place == 2);
+    CHECK(eval->unseen[0].index == 0 && eval->unseen[0].item == 2);
     CHECK_TEXT(eval->unseen[0].value, "Oslo");
     tdm__dataset_close(eval);
     spec.range = (tdm_ints){2, {1, 3}}; /* samples count, not rows of the file */

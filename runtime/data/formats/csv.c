@@ -36,8 +36,8 @@ static tdm_status take_memory(tdm_table_build *b, bool is_class) {
 /* ---- cells ---- */
 
 /* Is a missing number filled? Those of a table with known features are if they were in the data trained on. */
-static bool fills(const tdm_table_build *b, int64_t place) {
-    if (b->known != NULL) return !isnan(b->known->item[place].fill);
+static bool fills(const tdm_table_build *b, int64_t item) {
+    if (b->known != NULL) return !isnan(b->known->item[item].fill);
     return b->spec->missing != TDM_MISSING_ERROR;
 }
 
@@ -53,7 +53,7 @@ static tdm_status read_number(tdm_table_build *b, const tdm_table_column *column
     if (tdm__table_number(b, to)) return TDM_OK;
     TDM_TRY(tdm__table_check_size(b));
     if (!tdm__table_is_gap(b)) return fail_number(b, "; a column of words belongs in `categories` or `ignore`");
-    if (!fills(b, column->place)) return fail_number(b, "; to fill gaps write `missing: mean` or `missing: zero`");
+    if (!fills(b, column->item)) return fail_number(b, "; to fill gaps write `missing: mean` or `missing: zero`");
     *to = NAN;
     return TDM_OK;
 }
@@ -68,7 +68,7 @@ static tdm_status keep_text(tdm_table_build *b, size_t *at) {
 static tdm_status read_category(tdm_table_build *b, const tdm_table_column *column, int64_t row) {
     if (!tdm__text_is_utf8(b->csv.cell, b->csv.length, NULL))
         TDM_FAIL_CELL(&b->csv, "the category is not UTF-8; convert the file");
-    return keep_text(b, &b->category_at[row * b->categories + column->place - b->numbers]);
+    return keep_text(b, &b->category_at[row * b->categories + column->item - b->numbers]);
 }
 
 static tdm_status read_cell(tdm_table_build *b, int64_t row) {
@@ -79,7 +79,7 @@ static tdm_status read_cell(tdm_table_build *b, int64_t row) {
         if (b->csv.length == 0) TDM_FAIL_CELL(&b->csv, "the label is missing");
         return keep_text(b, &b->label_at[row]);
     case TDM_ROLE_NUMBER:
-        return read_number(b, column, &b->x[row * (b->numbers + b->categories) + column->place]);
+        return read_number(b, column, &b->x[row * (b->numbers + b->categories) + column->item]);
     case TDM_ROLE_CATEGORY:
         return read_category(b, column, row);
     case TDM_ROLE_IGNORED:

@@ -73,18 +73,18 @@ static tdm_status check_labels(tdm_table *table, const tdm_data_spec *spec, cons
     return TDM_OK;
 }
 
-static float number_at(const tdm_column *column, int64_t row, int64_t place) {
+static float number_at(const tdm_column *column, int64_t row, int64_t item) {
     const unsigned char *at = column->first + (size_t)row * column->stride;
     float narrow;
     double wide;
     switch (column->cell) {
     case TDM_CELL_U8:
-        return (float)at[place];
+        return (float)at[item];
     case TDM_CELL_F32:
-        memcpy(&narrow, at + (size_t)place * sizeof(narrow), sizeof(narrow));
+        memcpy(&narrow, at + (size_t)item * sizeof(narrow), sizeof(narrow));
         return narrow;
     case TDM_CELL_F64:
-        memcpy(&wide, at + (size_t)place * sizeof(wide), sizeof(wide));
+        memcpy(&wide, at + (size_t)item * sizeof(wide), sizeof(wide));
         return (float)wide;
     }
     return 0.0f;

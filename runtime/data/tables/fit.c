@@ -80,15 +80,15 @@ enum { FEATURE_BYTES = 96 }; /* of a feature as JSON, without its texts */
 
 static tdm_status learn_input(tdm_table_build *b, int64_t column, size_t *bytes) {
     const tdm_table_column *from = &b->column[column];
-    tdm_feature *feature = &b->to->features.item[from->place];
+    tdm_feature *feature = &b->to->features.item[from->item];
     char text[TDM_COLUMN_TEXT];
     *bytes += FEATURE_BYTES;
     TDM_TRY(take_name(b, column, feature, bytes));
     if (from->role == TDM_ROLE_CATEGORY) {
-        TDM_TRY(learn_category(b, from->place - b->numbers, feature, bytes));
+        TDM_TRY(learn_category(b, from->item - b->numbers, feature, bytes));
     } else {
         if (b->spec->standardize || b->spec->missing == TDM_MISSING_MEAN)
-            learn_number(b, b->x + from->place, width_of(b), feature);
+            learn_number(b, b->x + from->item, width_of(b), feature);
         if (b->spec->missing == TDM_MISSING_MEAN) feature->fill = feature->mean;
         if (b->spec->missing == TDM_MISSING_ZERO) feature->fill = 0.0;
         if (!b->spec->standardize) feature->mean = 0.0, feature->stdev = 1.0;
@@ -130,17 +130,17 @@ static bool stays(const tdm_feature *feature) {
     return feature->mean == 0.0 && feature->stdev == 1.0 && isnan(feature->fill);
 }
 
-static void use_number(const tdm_table_build *b, const tdm_feature *feature, int64_t place) {
+static void use_number(const tdm_table_build *b, const tdm_feature *feature, int64_t item) {
     const int64_t count = count_of(b), width = width_of(b);
     if (stays(feature)) return;
     for (int64_t i = 0; i < count; i++) {
-        float *at = &b->x[row_of(b, i) * width + place];
+        float *at = &b->x[row_of(b, i) * width + item];
         *at = standardized(feature, isnan(*at) ? feature->fill : (double)*at);
     }
 }
 
 static tdm_status use_category(tdm_table_build *b, const tdm_feature *feature, int64_t column) {
-    const int64_t count = count_of(b), which = b->column[column].place - b->numbers;
+    const int64_t count = count_of(b), which = b->column[column].item - b->numbers;
     const bool has_unknown = b->to->features.has_unknown;
     char text[TDM_COLUMN_TEXT];
     for (int64_t i = 0; i < count; i++) {
@@ -153,7 +153,7 @@ static tdm_status use_category(tdm_table_build *b, const tdm_feature *feature, i
                            value[0] != '\0' ? "the category '" : "",
                            value[0] != '\0' ? value : "the category is missing",
                            value[0] != '\0' ? "' is not in the data trained on" : "");
-        b->x[row * width_of(b) + b->column[column].place] = (float)(at + has_unknown);
+        b->x[row * width_of(b) + b->column[column].item] = (float)(at + has_unknown);
     }
     return TDM_OK;
 }
@@ -165,8 +165,8 @@ tdm_status tdm__table_fit(tdm_table_build *b) {
     else
         TDM_TRY(learn(b));
     for (int64_t i = 0; i < b->columns; i++) {
-        const tdm_feature *feature = &features->item[b->column[i].place];
-        if (b->column[i].role == TDM_ROLE_NUMBER) use_number(b, feature, b->column[i].place);
+        const tdm_feature *feature = &features->item[b->column[i].item];
+        if (b->column[i].role == TDM_ROLE_NUMBER) use_number(b, feature, b->column[i].item);
         if (b->column[i].role == TDM_ROLE_CATEGORY) TDM_TRY(use_category(b, feature, i));
     }
     for (int64_t i = 0; b->value != NULL && b->target >= 0 && i < count_of(b); i++) {
@@ -180,13 +180,13 @@ tdm_status tdm__table_fit(tdm_table_build *b) {
 tdm_status tdm__table_check_vocabularies(const tdm_table_build *b, const tdm_data_wanted *wanted) {
     const tdm_features *features = &b->to->features;
     for (int64_t i = 0; i < b->columns; i++) {
-        const int64_t place = b->column[i].place;
+        const int64_t item = b->column[i].item;
         if (b->column[i].role != TDM_ROLE_CATEGORY) continue;
-        const int64_t needed = features->item[place].values.count + features->has_unknown;
+        const int64_t needed = features->item[item].values.count + features->has_unknown;
         for (int k = 0; k < wanted->index_count; k++) {
             const tdm_data_index *index = &wanted->index[k];
             char text[TDM_COLUMN_TEXT];
-            if (place < index->first || place >= index->first + index->count || needed <= index->below) continue;
+            if (item < index->first || item >= index->first + index->count || needed <= index->below) continue;
             TDM_FAIL_TABLE(b,
                            "column %s has %lld categories%s, and %s has a vocabulary of %lld; write vocabulary: %lld",
                            tdm__column_print(text, b, i), (long long)needed,

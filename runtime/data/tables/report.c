@@ -4,24 +4,24 @@
 
 enum { COLUMNS_SHOWN = 40, VALUES_SHOWN = 8 };
 
-static void put_name(const tdm_feature *feature, int64_t place, tdm_text *out) {
+static void put_name(const tdm_feature *feature, int64_t item, tdm_text *out) {
     if (feature->name != NULL)
         tdm__text_shown(out, feature->name);
     else
-        tdm__text_printf(out, "number %lld", (long long)place);
+        tdm__text_printf(out, "number %lld", (long long)item);
 }
 
-static void put_number(const tdm_feature *feature, int64_t place, tdm_text *out) {
-    put_name(feature, place, out);
+static void put_number(const tdm_feature *feature, int64_t item, tdm_text *out) {
+    put_name(feature, item, out);
     if (feature->mean != 0.0 || feature->stdev != 1.0)
         tdm__text_printf(out, " (mean %.4g, std %.4g)", feature->mean, feature->stdev);
 }
 
-static void put_category(const tdm_features *features, int64_t place, tdm_text *out) {
-    const tdm_feature *feature = &features->item[place];
+static void put_category(const tdm_features *features, int64_t item, tdm_text *out) {
+    const tdm_feature *feature = &features->item[item];
     const tdm_classes *values = &feature->values;
-    tdm__text_printf(out, "category    %lld: ", (long long)place);
-    put_name(feature, place, out);
+    tdm__text_printf(out, "category    %lld: ", (long long)item);
+    put_name(feature, item, out);
     tdm__text_printf(out, ", vocabulary %lld: ", (long long)(values->count + features->has_unknown));
     if (features->has_unknown) tdm__text_puts(out, "any other, ");
     for (int64_t i = 0; i < values->count && i < VALUES_SHOWN; i++) {
@@ -70,7 +70,7 @@ tdm_status tdm__unseen_report(const tdm_dataset *dataset, tdm_zone *zone, tdm_te
     TDM_TRY(tdm__zone_new(zone, &first, (size_t)end, sizeof(*first)));
     for (int64_t i = 0; i < dataset->unseen_count; i++) {
         const tdm_unseen_cell *cell = &dataset->unseen[i];
-        if (rows[cell->place]++ == 0) first[cell->place] = cell;
+        if (rows[cell->item]++ == 0) first[cell->item] = cell;
     }
     for (int64_t i = begin; i < end; i++) {
         if (rows[i] == 0 || ++shown > COLUMNS_SHOWN) continue;

@@ -113,7 +113,7 @@ static tdm_status mark(tdm_table_build *b, const tdm_texts *names, const char *k
     return TDM_OK;
 }
 
-/* As the spec says. The places of categories follow those of the numbers. */
+/* As the spec says. Categories follow the numbers. */
 static tdm_status roles_of_spec(tdm_table_build *b) {
     b->numbers = b->categories = 0;
     for (int64_t i = 0; i < b->columns; i++) b->column[i].role = TDM_ROLE_NUMBER;
@@ -121,10 +121,10 @@ static tdm_status roles_of_spec(tdm_table_build *b) {
     TDM_TRY(mark(b, &b->spec->ignore, "ignore", TDM_ROLE_IGNORED));
     TDM_TRY(mark(b, &b->spec->categories, "categories", TDM_ROLE_CATEGORY));
     for (int64_t i = 0; i < b->columns; i++) {
-        if (b->column[i].role == TDM_ROLE_NUMBER) b->column[i].place = b->numbers++;
+        if (b->column[i].role == TDM_ROLE_NUMBER) b->column[i].item = b->numbers++;
     }
     for (int64_t i = 0; i < b->columns; i++) {
-        if (b->column[i].role == TDM_ROLE_CATEGORY) b->column[i].place = b->numbers + b->categories++;
+        if (b->column[i].role == TDM_ROLE_CATEGORY) b->column[i].item = b->numbers + b->categories++;
     }
     return TDM_OK;
 }
@@ -184,7 +184,7 @@ static tdm_status known_by_name(tdm_table_build *b) {
         if (b->column[at].role != TDM_ROLE_IGNORED)
             TDM_FAIL_TABLE(b, "the column '%.64s' is wanted twice", known->item[k].name);
         b->column[at].role = k < known->numbers ? TDM_ROLE_NUMBER : TDM_ROLE_CATEGORY;
-        b->column[at].place = k;
+        b->column[at].item = k;
         near = at + 1;
     }
     return TDM_OK;
@@ -202,7 +202,7 @@ static tdm_status roles_of_known(tdm_table_build *b) {
         TDM_FAIL_TABLE(b, "the data trained on %s, and this table %s; see `header`",
                        has_names ? "has names of columns" : "has no names of columns",
                        b->has_names ? "has them" : "has none");
-    TDM_TRY(roles_of_spec(b)); /* without names only places count */
+    TDM_TRY(roles_of_spec(b)); /* without names only positions count */
     if (b->numbers != known->numbers || b->categories != known->categories)
         TDM_FAIL_TABLE(b, "the data trained on has %lld numbers and %lld categories, found %lld and %lld",
                        (long long)known->numbers, (long long)known->categories, (long long)b->numbers,

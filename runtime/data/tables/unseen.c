@@ -23,7 +23,7 @@ tdm_status tdm__table_find_unseen(tdm_table_build *b) {
         for (int64_t k = 0; k < b->categories; k++) {
             const char *text = unseen_at(b, i, k);
             if (text == NULL) continue;
-            *cell = (tdm_unseen_cell){.index = i, .place = b->numbers + k};
+            *cell = (tdm_unseen_cell){.index = i, .item = b->numbers + k};
             TDM_TRY(tdm__zone_text(&b->to->zone, &cell->value, text));
             cell++;
         }
