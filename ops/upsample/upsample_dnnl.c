@@ -26,9 +26,9 @@ static void *take(char *base, size_t *used, int64_t count, size_t bytes) {
 }
 
 static float *place_row(tdm_upsample_row *row, char *base, size_t *used) {
-    row->taps = take(base, used, row->wide, sizeof *row->taps);
-    row->spans = take(base, used, row->narrow, sizeof *row->spans);
-    return take(base, used, 2 * row->wide, sizeof(float));
+    row->taps = take(base, used, row->large, sizeof *row->taps);
+    row->spans = take(base, used, row->small, sizeof *row->spans);
+    return take(base, used, 2 * row->large, sizeof(float));
 }
 
 static size_t place(call *j, char *base) {
@@ -41,8 +41,8 @@ static size_t place(call *j, char *base) {
 
 static call sized(const tdm_kernel_desc *desc, int64_t rows, tdm_layout layout) {
     call j = {.x = tdm__planes_of(&desc->x[0], rows, layout), .y = tdm__planes_of(&desc->y, rows, layout)};
-    j.down = (tdm_upsample_row){.narrow = j.x.height, .wide = j.y.height, .inner = 1};
-    j.across = (tdm_upsample_row){.narrow = j.x.width, .wide = j.y.width, .inner = j.x.inner};
+    j.down = (tdm_upsample_row){.small = j.x.height, .large = j.y.height, .inner = 1};
+    j.across = (tdm_upsample_row){.small = j.x.width, .large = j.y.width, .inner = j.x.inner};
     return j;
 }
 
@@ -63,10 +63,10 @@ static void set_taps(tdm_upsample_row *row, const tdm_kernel_desc *desc, int ind
 /* Taps never go back, so the outputs of a point are neighbours. */
 static void set_spans(tdm_upsample_row *row, float *weight) {
     int64_t first = 0;
-    for (int64_t at = 0; at < row->narrow; at++) {
-        while (first < row->wide && row->taps[first].second < at) first++;
+    for (int64_t at = 0; at < row->small; at++) {
+        while (first < row->large && row->taps[first].second < at) first++;
         row->spans[at] = (tdm_upsample_span){first, 0, weight};
-        for (int64_t q = first; q < row->wide && row->taps[q].first <= at; q++, row->spans[at].count++)
+        for (int64_t q = first; q < row->large && row->taps[q].first <= at; q++, row->spans[at].count++)
             *weight++ = tdm__upsample_weight(&row->taps[q], at);
     }
 }
@@ -88,48 +88,48 @@ static tdm_status share(call *j, tdm_dnnl_work_fn work) {
 
 /* ---- forward ---- */
 
-/* A plane's widened rows of x: row r in place r % 2, where a row and the next have room. */
+/* A plane's enlarged rows of x: row r in place r % 2, where a row and the next have room. */
 typedef struct {
     float *row[2];
     int64_t is[2]; /* which row; -1: none */
-} widened;
+} enlarged;
 
-static const float *widened_row(const call *j, widened *w, const float *x, int64_t r) {
+static const float *enlarged_row(const call *j, enlarged *w, const float *x, int64_t r) {
     const int64_t at = r % 2;
-    if (w->is[at] != r) j->lanes->widen(&j->across, x + r * j->x.width * j->x.inner, w->row[at]);
+    if (w->is[at] != r) j->lanes->enlarge(&j->across, x + r * j->x.width * j->x.inner, w->row[at]);
     w->is[at] = r;
     return w->row[at];
 }
 
 static void blend_rows(const call *j, const float *x, float *y, float *rows) {
-    const int64_t wide = j->y.width * j->y.inner;
-    widened w = {{rows, rows + wide}, {-1, -1}};
-    for (int64_t p = 0; p < j->y.height; p++, y += wide) {
+    const int64_t large = j->y.width * j->y.inner;
+    enlarged w = {{rows, rows + large}, {-1, -1}};
+    for (int64_t p = 0; p < j->y.height; p++, y += large) {
         const tdm_upsample_taps at = j->down.taps[p];
-        const float *a = widened_row(j, &w, x, at.first);
-        j->lanes->blend(y, a, at.near, widened_row(j, &w, x, at.second), at.far, wide);
+        const float *a = enlarged_row(j, &w, x, at.first);
+        j->lanes->blend(y, a, at.near, enlarged_row(j, &w, x, at.second), at.far, large);
     }
 }
 
 static void repeat_rows(const call *j, const float *x, float *y) {
-    const int64_t wide = j->y.width * j->y.inner;
-    for (int64_t p = 0; p < j->y.height; p++, y += wide) {
+    const int64_t large = j->y.width * j->y.inner;
+    for (int64_t p = 0; p < j->y.height; p++, y += large) {
         const int64_t r = j->down.taps[p].first;
         if (p > 0 && r == j->down.taps[p - 1].first)
-            memcpy(y, y - wide, (size_t)wide * sizeof *y);
+            memcpy(y, y - large, (size_t)large * sizeof *y);
         else
-            j->lanes->widen(&j->across, x + r * j->x.width * j->x.inner, y);
+            j->lanes->enlarge(&j->across, x + r * j->x.width * j->x.inner, y);
     }
 }
 
 static void forward_planes(void *data, int64_t begin, int64_t end) {
     const call *j = data;
-    const int64_t wide = j->y.width * j->y.inner, narrow = j->x.width * j->x.inner;
+    const int64_t large = j->y.width * j->y.inner, small = j->x.width * j->x.inner;
     for (int64_t plane = begin; plane < end; plane++) {
-        const float *x = j->args->x[0] + plane * j->x.height * narrow;
-        float *y = j->args->y + plane * j->y.height * wide;
+        const float *x = j->args->x[0] + plane * j->x.height * small;
+        float *y = j->args->y + plane * j->y.height * large;
         if (j->down.bilinear)
-            blend_rows(j, x, y, j->rows + plane * 2 * wide);
+            blend_rows(j, x, y, j->rows + plane * 2 * large);
         else
             repeat_rows(j, x, y);
     }
@@ -144,16 +144,16 @@ static tdm_status forward(const tdm_kernel_args *args) {
 
 static void backward_planes(void *data, int64_t begin, int64_t end) {
     const call *j = data;
-    const int64_t wide = j->y.width * j->y.inner, narrow = j->x.width * j->x.inner;
+    const int64_t large = j->y.width * j->y.inner, small = j->x.width * j->x.inner;
     for (int64_t plane = begin; plane < end; plane++) {
-        const float *dy = j->args->dy + plane * j->y.height * wide;
-        float *dx = j->args->dx[0] + plane * j->x.height * narrow, *sum = j->rows + plane * 2 * wide;
-        for (int64_t r = 0; r < j->x.height; r++, dx += narrow) {
+        const float *dy = j->args->dy + plane * j->y.height * large;
+        float *dx = j->args->dx[0] + plane * j->x.height * small, *sum = j->rows + plane * 2 * large;
+        for (int64_t r = 0; r < j->x.height; r++, dx += small) {
             const tdm_upsample_span span = j->down.spans[r];
-            if (span.count == 0) memset(sum, 0, (size_t)wide * sizeof *sum);
+            if (span.count == 0) memset(sum, 0, (size_t)large * sizeof *sum);
             for (int64_t p = 0; p < span.count; p++)
-                j->lanes->gather(sum, p > 0, dy + (span.first + p) * wide, span.weight[p], wide);
-            j->lanes->narrow(&j->across, sum, dx);
+                j->lanes->gather(sum, p > 0, dy + (span.first + p) * large, span.weight[p], large);
+            j->lanes->shrink(&j->across, sum, dx);
         }
     }
 }

@@ -11,9 +11,9 @@ typedef struct tdm_upsample_span {
     const float *weight;
 } tdm_upsample_span;
 
-/* A row of x, and one of y that is `wide` points long. */
+/* A row of x, `small` points long, and one of y, `large` points long. */
 typedef struct tdm_upsample_row {
-    int64_t narrow, wide, inner;
+    int64_t small, large, inner;
     bool bilinear;
     bool is_twice; /* twice as many points, and inner is 1: points are then computed side by side */
     tdm_upsample_taps *taps;
@@ -21,14 +21,14 @@ typedef struct tdm_upsample_row {
 } tdm_upsample_row;
 
 typedef struct tdm_upsample_lanes {
-    /* wide[q] = x at taps[q]; of the nearest point that alone, since others may be infinite */
-    void (*widen)(const tdm_upsample_row *row, const float *x, float *wide);
+    /* large[q] = x at taps[q]; of the nearest point that alone, since others may be infinite */
+    void (*enlarge)(const tdm_upsample_row *row, const float *x, float *large);
     /* y = a near + b far */
     void (*blend)(float *y, const float *a, float near, const float *b, float far, int64_t count);
     /* sum = or += dy weight */
     void (*gather)(float *sum, bool adds, const float *dy, float weight, int64_t count);
-    /* dx[c] = sum of wide[q] weight[q] over the span of c */
-    void (*narrow)(const tdm_upsample_row *row, const float *wide, float *dx);
+    /* dx[c] = sum of large[q] weight[q] over the span of c */
+    void (*shrink)(const tdm_upsample_row *row, const float *large, float *dx);
 } tdm_upsample_lanes;
 TDM_LANES_TABLES(tdm_upsample_lanes, tdm__upsample_lanes);
 
