@@ -5,6 +5,7 @@
 #include "runtime/graph/graph.h"
 
 void tdm_job_predicts(tdm_job *job) {
+    if (job == NULL || job->size != sizeof(*job)) return;
     if (job->train.per_device == TDM_INT_NULL) /* the default of eval.batch depends on it */
         job->train.per_device = job->train.global_batch / tdm__job_replicas(job);
     job->train.global_batch = TDM_INT_NULL;

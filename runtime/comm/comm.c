@@ -182,6 +182,7 @@ static tdm_status check_call(const tdm_comm *comm, tdm_comm_call *call) {
     if (rank != NULL) TDM_TRY(check_rank(comm, call->rank, name, rank));
     if (is_message(call->kind) && call->rank == comm->rank)
         TDM_FAIL(TDM_E_USAGE, "%s: the peer is rank %d itself; it must be another rank", name, call->rank);
+    if (any && comm->world == 1) TDM_FAIL(TDM_E_USAGE, "%s: there is one rank, and no other that could send", name);
     if (arguments[call->kind].whole != NULL && (rank == NULL || call->rank == comm->rank))
         TDM_TRY(check_parts(comm, whole, part, name, arguments[call->kind].whole));
     if (call->kind == TDM_COMM_ALL_TO_ALL) TDM_TRY(check_all_to_all(comm, call->in, call->out, name));

@@ -41,5 +41,9 @@ if [ -n "$cxx" ]; then
     "$cxx" -std=c++17 -pedantic $warnings -I"$include" "$work/all.cpp" -o "$work/all" -L"$libraries" -ltandem \
         -Wl,-rpath,"$libraries" && "$work/all" || { echo "headers: the C++ program failed"; bad=1; }
 fi
+if [ -n "$cxx" ]; then
+    "$cxx" -std=c++17 -pedantic $warnings -I"$include" "$source/tests/api/throws.cpp" -o "$work/throws" -L"$libraries" \
+        -ltandem -Wl,-rpath,"$libraries" && "$work/throws" || { echo "headers: throws.cpp failed"; bad=1; }
+fi
 [ $bad -eq 0 ] && echo "headers: $(echo "$headers" | wc -l) headers, each alone"
 exit $bad

@@ -16,6 +16,12 @@ diff "$work/declared" "$work/exported" >"$work/difference" ||
 $(cat "$work/difference")"
 ! grep -v '^tdm_[a-z]' "$work/exported" || complain "exports other names than tdm_..."
 
+awk -f "$source/tests/api/make_calls.awk" "$source"/runtime/include/tandem/*.h | sed -nE 's/^    \{"(tdm_[a-z0-9_]+)".*/\1/p' |
+    sort >"$work/called"
+diff "$work/declared" "$work/called" >"$work/difference" ||
+    complain "declared (<) and called (>) by tests/api/calls_test.c differ:
+$(cat "$work/difference")"
+
 # A public function that the test of misuse does not call is one that nobody has called wrongly yet.
 while read -r name; do
     grep -q "\b$name(" "$source"/tests/api/{misuse,kept}_test.c ||

@@ -112,6 +112,7 @@ bool tdm__utf8_is_printable(uint32_t code) {
 }
 
 size_t tdm_text_printable(char *out, size_t capacity, const char *text, int keeps_lines) {
+    if (out == NULL) capacity = 0;
     const char *at = text != NULL ? text : "", *end = at + strlen(at);
     size_t whole = 0, kept = 0;
     bool cut = capacity == 0;

@@ -363,7 +363,7 @@ TDM_API bool tdm_job_has_labels(const tdm_job *job);
 /* Whether an output is the logit of a target of 0 to 1, whose sigmoid is a probability. */
 TDM_API bool tdm_job_has_logits(const tdm_job *job);
 /* Turns the job into one that only predicts, in this process: mode single, one device, its part of train.batch.global
- * as batch, no run directory, nothing resumed. The data stays. */
+ * as batch, no run directory, nothing resumed. The data stays. NULL and a job of another size are left alone. */
 TDM_API void tdm_job_predicts(tdm_job *job);
 /* Returns the flags (TDM_FIELD_...) of the key in the first `length` bytes of `key`; 0 if it is not a key. */
 TDM_API unsigned tdm_job_key_flags(const char *key, size_t length);

@@ -88,7 +88,7 @@ TDM_API const char *tdm_status_text(tdm_status status);
  * messages and texts are printable.
  *
  * Like snprintf it writes at most `capacity` bytes with the terminating NUL and returns the length of the whole result.
- * It cuts between characters. NULL counts as "". */
+ * It cuts between characters. text NULL counts as "", out NULL as a capacity of 0. */
 TDM_API size_t tdm_text_printable(char *out, size_t capacity, const char *text, int keeps_lines);
 /* The columns that a terminal needs for a UTF-8 text: East Asian wide characters and emoji take two, combining marks
  * none. NULL is "". */
