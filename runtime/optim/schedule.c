@@ -8,7 +8,7 @@
 static const int64_t most_changes = 100000000; /* a resume that follows so many takes some seconds */
 
 static double anneal(const tdm_schedule_section *section, double from, double to, double part) {
-    if (section->anneal == 1) return (to - from) * part + from;
+    if (section->anneal == TDM_ANNEAL_LINEAR) return (to - from) * part + from;
     return to + (from - to) / 2.0 * (cos(M_PI * part) + 1.0);
 }
 

@@ -178,7 +178,8 @@ static int run(tool *t) {
     const int code = inference_job(&in, t, &weights);
     if (code != TDM_OK) return code;
     FREED_BY(burnin_freed) tdm_burnin *burnin = NULL;
-    watching w = {.bar = in.job.log.progress == 1 || (in.job.log.progress == 0 && term_is_terminal(stderr)),
+    watching w = {.bar = in.job.log.progress == TDM_PROGRESS_ALWAYS ||
+                         (in.job.log.progress == TDM_PROGRESS_AUTO && term_is_terminal(stderr)),
                   .silent = t->quiet};
     tdm_burnin_options options = TDM_BURNIN_OPTIONS_INIT;
     options.host = &t->host;

@@ -45,7 +45,7 @@ void progress_start(progress *p, const tdm_job *job, const tdm_run_state *state,
                     .started = now,
                     .shown = now,
                     .last_step_at = now};
-    p->bar = job->log.progress == 1 || (job->log.progress == 0 && terminal);
+    p->bar = job->log.progress == TDM_PROGRESS_ALWAYS || (job->log.progress == TDM_PROGRESS_AUTO && terminal);
     p->silent = quiet;
 }
 

@@ -8,7 +8,11 @@ TDM_BEGIN_DECLS
 
 /* The forms of the report: text that can be pasted into a bug report; JSON (a run directory's env.json); JSON without
  * the modules and GPUs, so that no library is loaded. */
-enum { TDM_ENVIRONMENT_TEXT, TDM_ENVIRONMENT_JSON, TDM_ENVIRONMENT_JSON_ALONE };
+typedef enum tdm_environment_form {
+    TDM_ENVIRONMENT_TEXT,
+    TDM_ENVIRONMENT_JSON,
+    TDM_ENVIRONMENT_JSON_ALONE
+} tdm_environment_form;
 
 /* Makes a report in the form `json`, one of the above, in *out; free it with tdm_free. host NULL: tdm_host_default().
  * TDM_E_CHECK if something was found that will stop runs; *out holds the report in this case, too. */

@@ -174,6 +174,7 @@ typedef enum tdm_schedule_unit { TDM_SCHEDULE_PER_EPOCH, TDM_SCHEDULE_PER_STEP }
 /* auto: the loss is to fall, the others are to rise. */
 typedef enum tdm_plateau_mode { TDM_PLATEAU_AUTO, TDM_PLATEAU_MIN, TDM_PLATEAU_MAX } tdm_plateau_mode;
 typedef enum tdm_threshold_mode { TDM_THRESHOLD_REL, TDM_THRESHOLD_ABS } tdm_threshold_mode;
+typedef enum tdm_anneal { TDM_ANNEAL_COS, TDM_ANNEAL_LINEAR } tdm_anneal;
 typedef struct tdm_schedule_section {
     int type;             /* tdm_schedule_kind */
     int per;              /* tdm_schedule_unit: how often scheduler.step() is called */
@@ -186,7 +187,7 @@ typedef struct tdm_schedule_section {
     double min_lr;        /* cosine, cosine_restarts: eta_min; plateau */
     double max_lr;        /* onecycle; NaN: optimizer.lr */
     double pct_start, div_factor, final_div_factor; /* onecycle */
-    int anneal;                                     /* onecycle: 0 cos, 1 linear */
+    int anneal;                                     /* onecycle: tdm_anneal */
     bool cycle_momentum, three_phase;               /* onecycle */
     double base_momentum, max_momentum;             /* onecycle: for the momentum, or adam's beta1 */
     double start_factor, end_factor;                /* linear */
@@ -310,6 +311,9 @@ typedef struct tdm_burnin_section {
     double tolerance;    /* of outputs, relative to the largest; NaN: by train.precision */
 } tdm_burnin_section;
 
+/* Does the command show a bar? auto: on a terminal. */
+typedef enum tdm_progress_mode { TDM_PROGRESS_AUTO, TDM_PROGRESS_ALWAYS, TDM_PROGRESS_NEVER } tdm_progress_mode;
+
 typedef struct tdm_job {
     uint32_t size;   /* sizeof(tdm_job) */
     int64_t version; /* version of the format: 1 */
@@ -336,7 +340,7 @@ typedef struct tdm_job {
     } run;
     struct {
         tdm_interval every;
-        int progress; /* 0 auto, 1 always, 2 never */
+        int progress; /* tdm_progress_mode */
         bool tensorboard;
     } log;
     tdm_origin weights_at; /* where the file has `weights`, for messages */
