@@ -1,4 +1,9 @@
-/* tandem/tandem.h - train data-parallel models from C.
+/* tandem/tandem.h - train data-parallel models from C: all that a product needs.
+ *
+ * It includes config.h (YAML), job.h and graph.h (the same from C), source.h (samples of the program's own), model.h
+ * (predictions from one file), checkpoint.h, writer.h (files in memory), host.h (memory, log) and status.h (errors). For
+ * special uses there are comm.h (collectives, ranks), data.h (data sets), burnin.h (devices on trial), scale.h (how a job
+ * scales), doctor.h (this machine); tandem/sys is for writers of ops and modules.
  *
  * Ownership: the caller owns what comes back through T **out, and ends it with tdm_T_free or tdm_T_close (texts, char
  * **, with tdm_free). Other returned pointers are borrowed from their object.
@@ -34,6 +39,7 @@
 #include <tandem/graph.h>
 #include <tandem/host.h>
 #include <tandem/job.h>
+#include <tandem/model.h>
 #include <tandem/source.h>
 #include <tandem/status.h>
 #include <tandem/writer.h>
@@ -163,8 +169,7 @@ typedef struct tdm_run_state {
     int has_ended;                    /* non-zero: train.stop_early has ended the run before its last step */
     int64_t best_step;                /* of the best evaluation by checkpoint.keep_best; 0: none */
     double best_score;                /* its number; NaN: none */
-    int64_t
-        saved_step; /* of the newest checkpoint in the run directory that this run has saved or come from; -1: none */
+    int64_t saved_step; /* of the newest checkpoint in the run directory that this run saved or came from; -1: none */
 } tdm_run_state;
 #define TDM_RUN_STATE_INIT \
     { sizeof(tdm_run_state), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, -1 }
