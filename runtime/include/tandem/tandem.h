@@ -10,8 +10,9 @@
  *
  * Structs start with `size`; initialise them with the INIT macros. They grow at their end: the library takes the
  * shorter struct of a program that was built with an older header, fills in no more of it than it has, and refuses a
- * longer one (TDM_E_USAGE). Structs without `size` (tdm_attr, tdm_span, tdm_origin, tdm_link, tdm_scale_bucket,
- * tdm_phase_ms, and the sections of a tdm_job) never grow; tdm_error and tdm_fault are the library's and grow at their end.
+ * longer one (TDM_E_USAGE). tdm_attr, tdm_span, tdm_origin, tdm_link and tdm_scale_bucket have no `size` and never grow;
+ * tdm_error and tdm_fault are the library's and grow at their end. A tdm_job of another size is refused: a new version may
+ * have a member anywhere in its sections, and so in tdm_phase_ms, and programs that use them are compiled anew.
  *
  * Nothing here exits, aborts, prints, installs signal handlers or keeps process-wide state. A process is started only to
  * read a PyTorch file: a child without rights does that. Runs in one process are independent of each other.
