@@ -121,7 +121,11 @@ static void forget_made(bent *b) {
     if (has(b->function, "tdm_comm_abort")) b->request = NULL, open_comm(b);
 }
 
+static int succeeded, refused; /* calls that return a status */
+
 static void check_status(const bent *b) {
+    succeeded += b->returns_status && b->status == TDM_OK;
+    refused += b->status != TDM_OK;
     if (b->status == TDM_OK) return;
     if (b->status == TDM_E_INTERNAL || strlen(tdm_error_message()) < 10 || strchr(tdm_error_message(), '\n') != NULL ||
         tdm_error_last()->status != b->status) {
@@ -192,6 +196,8 @@ TEST(ten_thousand_calls) {
         make(&world, f);
     }
     CHECK(made >= CALLS);
+    CHECK(succeeded > CALLS / 10 && refused > CALLS / 10); /* or the good values are bad, or the bad ones good */
+    if (getenv("TDM_SHOW_CALLS") != NULL) fprintf(stderr, "%d calls: %d good, %d refused\n", made, succeeded, refused);
 }
 
 TEST_MAIN(char folder[256]; test_folder_make(folder); if (chdir(folder) != 0) return 1; open_objects(&world);
