@@ -202,7 +202,7 @@ const tool_verb verb_launch = {
     "Whoever does not know the secret (TANDEM_SECRET_FILE) cannot join. With\n"
     "--nproc-per-node alone all ranks are on this host.\n\n"
     "The ranks meet at the host of rank 0, which must be reachable at --master-port;\n"
-    "gloo carries their data unless parallel.ddp.backend says mpi.\n\n"
+    "gloo carries their data unless parallel.ddp.backend names another.\n\n"
     "examples:\n"
     "  tandem launch --hosts node-0:2,node-1:2 job.yaml\n"
     "  tandem launch --hosts me@node-0:2,me@node-1:2 --ssh 'ssh -p 2222' job.yaml\n"

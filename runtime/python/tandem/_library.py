@@ -46,7 +46,7 @@ def preload(part: str) -> None:
     if os.environ.get("TANDEM_LIBRARY") or not os.path.exists(listed):
         return
     with open(listed, encoding="utf-8") as file:
-        names = json.load(file)[part]
+        names = json.load(file).get(part, [])
     for name in names:
         try:
             ctypes.CDLL(os.path.join(NATIVE, "lib", name))

@@ -87,10 +87,12 @@ class Launched(Alone):
         timeout = _milliseconds(config, "parallel.ddp.timeout")
         heartbeat = _milliseconds(config, "parallel.ddp.heartbeat")
         backend = config.get("parallel.ddp.backend")
-        if backend in ("gloo", "mpi") or facts.local_world != facts.world:
-            _library.preload("gloo")
+        within = backend in ("auto", "shm", "local", "nccl")
+        if not within or facts.local_world != facts.world:
+            backend = "gloo" if within else backend
+            _library.preload(backend)
             options = new(c.tdm_hosts_options, host=_library.host(), init_method=method, timeout_ms=timeout,
-                          heartbeat_ms=heartbeat, backend=b"mpi" if backend == "mpi" else b"gloo")
+                          heartbeat_ms=heartbeat, backend=backend.encode())
             check(lib().tdm_comm_open_hosts(ctypes.byref(self.comm), ctypes.byref(facts), ctypes.byref(options)))
         elif facts.source == c.TDM_LAUNCH_TANDEM and facts.fd >= 0:
             self.fd = os.dup(facts.fd)
