@@ -4,8 +4,8 @@
  * the control plane. NCCL has no deadlines and, on one node, does not detect dead peers: its kernels wait for ever. So
  * communicators are non-blocking, every call is polled, and every wait has a deadline. When the job ends, for whatever
  * reason, the keeper calls ncclCommAbort, once, for all communicators of the rank, while no thread is inside NCCL. */
-#ifndef TDM_COMM_NCCL_COMM_H
-#define TDM_COMM_NCCL_COMM_H
+#ifndef TDM_BACKENDS_NCCL_COMM_H
+#define TDM_BACKENDS_NCCL_COMM_H
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,6 +1,6 @@
 /* libnccl.so.2, opened at run time: nothing in tandem links it. */
-#ifndef TDM_COMM_NCCL_LIBRARY_H
-#define TDM_COMM_NCCL_LIBRARY_H
+#ifndef TDM_BACKENDS_NCCL_LIBRARY_H
+#define TDM_BACKENDS_NCCL_LIBRARY_H
 
 #include <nccl.h>
 

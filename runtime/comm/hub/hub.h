@@ -5,8 +5,8 @@
  * A rank whose process ends is found at once, because its connection closes; one that is stopped, or whose link is cut,
  * by its silence. Whatever the hub hears first ends the job on all ranks with the same cause. A rank that cannot reach
  * the hub ends by itself. */
-#ifndef TDM_COMM_HOSTS_HUB_H
-#define TDM_COMM_HOSTS_HUB_H
+#ifndef TDM_COMM_HUB_HUB_H
+#define TDM_COMM_HUB_HUB_H
 
 #include "runtime/comm/call.h"
 #include "runtime/comm/meeting/meeting.h"

@@ -1,6 +1,6 @@
 /* What hub.c, hub_connections.c and hub_wait.c share. */
-#ifndef TDM_COMM_HOSTS_HUB_PRIVATE_H
-#define TDM_COMM_HOSTS_HUB_PRIVATE_H
+#ifndef TDM_COMM_HUB_PRIVATE_H
+#define TDM_COMM_HUB_PRIVATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* What two ranks on several hosts say to one another when they meet: challenge, hello, answer. */
-#ifndef TDM_COMM_HOSTS_HELLO_H
-#define TDM_COMM_HOSTS_HELLO_H
+#ifndef TDM_COMM_MEETING_HELLO_H
+#define TDM_COMM_MEETING_HELLO_H
 
 #include "runtime/comm/meeting/meeting.h"
 

@@ -4,8 +4,8 @@
  * A stranger may reach the port. Until a visitor has proved that it knows the job's secret, at most one hello of fixed
  * size is read from it, and nothing that it says has an effect. Without a secret the same proof is made with an empty
  * one, which keeps out other jobs and garbage but no attacker. */
-#ifndef TDM_COMM_HOSTS_MEETING_H
-#define TDM_COMM_HOSTS_MEETING_H
+#ifndef TDM_COMM_MEETING_MEETING_H
+#define TDM_COMM_MEETING_MEETING_H
 
 #include <tandem/comm.h>
 

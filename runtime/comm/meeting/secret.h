@@ -1,6 +1,6 @@
 /* A shared secret, with which ranks prove to one another that they belong to the same job. */
-#ifndef TDM_COMM_HOSTS_SECRET_H
-#define TDM_COMM_HOSTS_SECRET_H
+#ifndef TDM_COMM_MEETING_SECRET_H
+#define TDM_COMM_MEETING_SECRET_H
 
 #include <stdbool.h>
 #include <stddef.h>

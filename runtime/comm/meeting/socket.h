@@ -1,6 +1,6 @@
 /* TCP sockets between ranks: addresses, and reads and writes that end at a deadline. */
-#ifndef TDM_COMM_HOSTS_SOCKET_H
-#define TDM_COMM_HOSTS_SOCKET_H
+#ifndef TDM_COMM_MEETING_SOCKET_H
+#define TDM_COMM_MEETING_SOCKET_H
 
 #include <stdbool.h>
 #include <stddef.h>

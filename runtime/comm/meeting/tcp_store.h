@@ -6,8 +6,8 @@
  * puts "prefix/" before them. One thread at a time. Every wait ends at a deadline (of tdm__now_ns), but for the look-up
  * of the host's name, which the system's resolver ends. A failed call ends the connection: later calls fail at once.
  * Failures are TDM_E_COMM. */
-#ifndef TDM_COMM_TORCH_TCP_STORE_H
-#define TDM_COMM_TORCH_TCP_STORE_H
+#ifndef TDM_COMM_MEETING_TCP_STORE_H
+#define TDM_COMM_MEETING_TCP_STORE_H
 
 #include "runtime/comm/meeting/socket.h"
 
