@@ -6,6 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
 
 /* Of a stage. */
 typedef struct device_part {
@@ -27,7 +28,7 @@ static tdm_dtype type_of(const tdm_reducer *reducer) {
 /* The sums of 16 bits become floats again behind the last of them. */
 static tdm_status finish_part(const tdm_reducer *reducer, const device_part *part) {
     tdm_device *device = part->replica->device;
-    TDM_TRY(part->comm->ops->join(part->comm));
+    TDM_TRY(tdm__comm_join(part->comm));
     if (part->narrow == NULL) return TDM_OK;
     return device->ops->arenas->widen(device, type_of(reducer), part->replica->arena.grad, part->narrow,
                                       tdm__replica_trained(part->replica));
@@ -46,7 +47,7 @@ static tdm_status broadcast(tdm_reducer *reducer, tdm_arena_kind kind) {
         void *arena = tdm__replica_arena(r->part[k].replica, kind, &bytes);
         if (bytes == 0) continue;
         TDM_TRY(tdm_comm_broadcast(r->part[k].comm, (tdm_span){arena, bytes, TDM_DTYPE_U8}, 0));
-        TDM_TRY(r->part[k].comm->ops->join(r->part[k].comm));
+        TDM_TRY(tdm__comm_join(r->part[k].comm));
     }
     return TDM_OK;
 }
@@ -68,7 +69,7 @@ static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
 static tdm_status exchange(tdm_reducer *reducer, int stage, char *blocks, size_t bytes) {
     tdm_comm *comm = ((const device_reducer *)reducer)->part[stage].comm;
     TDM_TRY(tdm__reducer_gather(comm, blocks, bytes));
-    return comm->ops->join(comm);
+    return tdm__comm_join(comm);
 }
 
 /* `until` is the first stage's; the others have such an event of their own. */
@@ -77,7 +78,7 @@ static tdm_status wait(tdm_reducer *reducer, tdm_device_event *until) {
     for (int k = 0; k < r->count; k++) {
         const device_part *part = &r->part[k];
         if (k > 0 && until != NULL) until = tdm__replica_awaited(part->replica);
-        TDM_TRY(part->comm->ops->wait(part->comm, until));
+        TDM_TRY(tdm__comm_wait(part->comm, until));
     }
     return TDM_OK;
 }
@@ -118,7 +119,7 @@ static tdm_status open_comm(device_part *part, const tdm_mode_params *params) {
     tdm_status status =
         params->device_comm->open(&part->comm, part->replica->device, params->comm, params->comm->timeout_ms);
     if (status == TDM_OK || params->job->parallel.ddp.backend != TDM_BACKEND_AUTO ||
-        params->comm->ops->ended(params->comm, why, sizeof(why)))
+        tdm__comm_ended(params->comm, why, sizeof(why)))
         return status;
     TDM_WARN(params->host, "comm", "%s is not used, gradients are reduced in host memory: %s",
              params->device_comm->name, tdm_error_message());

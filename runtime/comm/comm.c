@@ -248,6 +248,27 @@ tdm_status tdm__comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm
     return comm->ops->split(comm, ranks, count, out);
 }
 
+static tdm_status check_device_comm(const tdm_comm *comm, const char *call, bool has_it) {
+    TDM_TRY(check_comm(comm, call));
+    if (!has_it)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "%s: communicator '%s' is not for a device's memory", call, comm->ops->name);
+    return TDM_OK;
+}
+
+tdm_status tdm__comm_join(tdm_comm *comm) {
+    TDM_TRY(check_device_comm(comm, "join", comm != NULL && comm->ops->join != NULL));
+    return comm->ops->join(comm);
+}
+
+tdm_status tdm__comm_wait(tdm_comm *comm, struct tdm_device_event *until) {
+    TDM_TRY(check_device_comm(comm, "wait", comm != NULL && comm->ops->wait != NULL));
+    return comm->ops->wait(comm, until);
+}
+
+bool tdm__comm_ended(tdm_comm *comm, char *why, size_t bytes) {
+    return comm != NULL && comm->ops->ended != NULL && comm->ops->ended(comm, why, bytes);
+}
+
 void tdm_comm_abort(tdm_comm *comm, const char *why) {
     if (comm != NULL) comm->ops->abort(comm, why != NULL && why[0] != '\0' ? why : NULL);
 }

@@ -27,6 +27,13 @@ tdm_status tdm__comm_call(tdm_comm *comm, const tdm_comm_call *call);
 /* Memory that all ranks can reach. TDM_E_UNSUPPORTED if the backend has none. */
 tdm_status tdm__comm_allocate(tdm_comm *comm, size_t bytes, void **out);
 tdm_status tdm__comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
+/* Orders a device's queue behind the calls, and waits for it: join and wait of tdm_comm_ops. TDM_E_UNSUPPORTED of a
+ * communicator for the host's memory, whose calls are done when they return. */
+tdm_status tdm__comm_join(tdm_comm *comm);
+tdm_status tdm__comm_wait(tdm_comm *comm, struct tdm_device_event *until);
+/* Has the job ended? `why` is then the first cause. A communicator for a device's memory does not know; that for the
+ * host's memory, with which it was opened, does. */
+bool tdm__comm_ended(tdm_comm *comm, char *why, size_t bytes);
 
 /* Collective: compares a hash across the ranks. If the hashes differ, every rank returns TDM_E_COMM with `what`, the
  * first rank that differs from rank 0, and both hashes. */

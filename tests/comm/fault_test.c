@@ -23,7 +23,7 @@ static void nap(int ms) {
 }
 
 static void await_end(rank_context *c, char *why, size_t bytes) {
-    while (!c->comm->ops->ended(c->comm, why, bytes)) nap(1);
+    while (!tdm__comm_ended(c->comm, why, bytes)) nap(1);
 }
 
 /* ---- a rank that does not come ---- */
@@ -256,6 +256,23 @@ TEST(a_refused_call_is_told_to_the_others) {
     CHECK_STATUS(tdm_comm_all_reduce(NULL, f32(NULL, 0), TDM_REDUCE_SUM), TDM_E_USAGE);
 }
 
+/* They are refused without an end: no peer waits. */
+static void host_rank(rank_context *c) {
+    char why[200];
+    CHECK_STATUS(tdm__comm_join(c->comm), TDM_E_UNSUPPORTED);
+    CHECK_HAS(tdm_error_message(), "' is not for a device's memory");
+    CHECK_STATUS(tdm__comm_wait(c->comm, NULL), TDM_E_UNSUPPORTED);
+    CHECK(!tdm__comm_ended(c->comm, why, sizeof(why)));
+    CHECK_OK(tdm_comm_barrier(c->comm));
+}
+
+TEST(calls_on_a_device_queue) {
+    ranks_run(BACKEND, 2, TIMEOUT_MS, host_rank, NULL);
+    CHECK_STATUS(tdm__comm_join(NULL), TDM_E_USAGE);
+    CHECK_STATUS(tdm__comm_wait(NULL, NULL), TDM_E_USAGE);
+    CHECK(!tdm__comm_ended(NULL, NULL, 0));
+}
+
 /* ---- messages ---- */
 
 static void message_rank(rank_context *c) {
@@ -384,6 +401,7 @@ TEST_MAIN({
     RUN(leaving_in_the_end_is_no_failure);
     RUN(different_calls_are_told_to_all);
     RUN(a_refused_call_is_told_to_the_others);
+    RUN(calls_on_a_device_queue);
     RUN(messages_that_do_not_fit);
     RUN(a_group_that_ends_ends_the_job);
     RUN(the_end_can_be_asked_for);
