@@ -1,5 +1,7 @@
 #include "modes/common.h"
 
+#include <math.h>
+
 #include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tree.h"
@@ -30,8 +32,8 @@ bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_
     return true;
 }
 
-tdm_hash128 tdm__step_key(const tdm_batch *batch) {
-    int64_t key[TDM_REPLICAS_MAX + 1] = {batch->global_rows};
+tdm_hash128 tdm__step_key(const tdm_batch *batch, const tdm_update *update) {
+    int64_t key[TDM_REPLICAS_MAX + 1] = {update->is_later ? -batch->global_rows : batch->global_rows};
     for (int i = 0; i < batch->shard_count; i++) key[1 + i] = batch->shard[i].rows;
     return tdm__hash(key, (size_t)(batch->shard_count + 1) * sizeof(*key));
 }
@@ -154,6 +156,12 @@ tdm_status tdm__copy_gradients(const tdm_replica *replica, float *host, bool to_
     for (int k = 0; k < count; k++) TDM_TRY(copy_stage(stage[k], host, to_host));
     for (int k = 0; k < count; k++) TDM_TRY(stage[k]->device->ops->queues->finish(stage[k]->device, NULL));
     return TDM_OK;
+}
+
+void tdm__update_result(const tdm_replica *replica, const tdm_update *update, const tdm_times *times,
+                        const tdm_outcome *outcome, tdm_step_result *result) {
+    if (!isnan(update->clip_norm)) result->grad_norm = outcome->grad_norm;
+    result->times.ms[TDM_PHASE_OPTIMIZER] = tdm__replica_in_host(replica) ? times->ms[TDM_PHASE_OPTIMIZER] : NAN;
 }
 
 /* ---- replicas ---- */

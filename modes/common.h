@@ -9,8 +9,12 @@ double tdm__ms_passed(int64_t *last);
 
 /* Micro-batch `index` of `count` of a shard, cut as torch.chunk does; false if it has no rows. */
 bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t count, int64_t index, tdm_rows *out);
-/* The key of a step's work (tdm__replica_run): the rows of each part, and those of all ranks. */
-tdm_hash128 tdm__step_key(const tdm_batch *batch);
+/* The key of a step's work (tdm__replica_run): the rows of each part, and those of all ranks; and whether the update is
+ * part of the work. That of an update alone, which does not depend on the rows. */
+tdm_hash128 tdm__step_key(const tdm_batch *batch, const tdm_update *update);
+static inline tdm_hash128 tdm__update_key(void) {
+    return (tdm_hash128){1, 0};
+}
 
 size_t tdm__target_bytes(const tdm_plan *plan); /* of one row */
 /* The divisor of the mean loss over these shards, added as the canonical tree. */
@@ -37,6 +41,10 @@ int tdm__bucket_stage(const tdm_plan *plan, int bucket);
 float *tdm__replica_bucket(const tdm_replica *replica, int bucket);
 /* The gradients of all stages, as they lie, from their devices to the host or back. Waits for the devices. */
 tdm_status tdm__copy_gradients(const tdm_replica *replica, float *host, bool to_host);
+
+/* What an update alone adds to its step's result. A device's is not timed. */
+void tdm__update_result(const tdm_replica *replica, const tdm_update *update, const tdm_times *times,
+                        const tdm_outcome *outcome, tdm_step_result *result);
 
 /* Opens a device of this run and a replica on it, or one for each stage; `out` is the first. Sets the options' seed,
  * rows and target_bytes. */

@@ -14,7 +14,7 @@
  *   backward     each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on
  *                (if the host reduces a device's gradients: all buckets after backward)
  *   finish       the optimizer's work waits until all sums are complete
- *   optimizer    every rank makes the same update
+ *   optimizer    every rank makes the same update; or none before the next call (`is_later`)
  *   results      losses, hits and requests to stop are added over ranks, as the canonical tree
  *
  * With `accumulate` the gradients of all micro-batches are added locally and reduced once, during the last (PyTorch:
@@ -191,6 +191,7 @@ static tdm_status wait_for_peers(ddp *d, tdm_device_event *until) {
 static tdm_status whole_step(void *user) {
     ddp *d = ((const ddp_step *)user)->ddp;
     TDM_TRY(forward_backward(user));
+    if (((const ddp_step *)user)->update->is_later) return TDM_OK;
     if (d->base.params.plan->stage_count > 1) TDM_TRY(wait_for_peers(d, NULL));
     return update(user);
 }
@@ -207,8 +208,6 @@ static tdm_status check_reduction(ddp *d) {
 
 static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
     ddp *d = s->ddp;
-    /* A capture key. The update does not depend on the rows, so its key is a constant. */
-    static const tdm_hash128 any_rows = {1, 0};
     TDM_TRY(tdm__replica_run(d->replica, key, forward_backward, s));
     TDM_TRY(wait_for_peers(d, NULL));
     TDM_TRY(tdm__replica_wait_work(d->replica));
@@ -216,7 +215,7 @@ static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
     if (d->reducer->ops->reduce_all != NULL) TDM_TRY(d->reducer->ops->reduce_all(d->reducer));
     TDM_TRY(check_reduction(d));
     times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
-    return tdm__replica_run(d->replica, any_rows, update, s);
+    return s->update->is_later ? TDM_OK : tdm__replica_run(d->replica, tdm__update_key(), update, s);
 }
 
 /* ---- what ranks tell each other before and after a step ---- */
@@ -333,7 +332,7 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
                              tdm_step_result *result) {
     ddp *d = (ddp *)mode;
     ddp_step step = {.ddp = d, .update = update, .all_rows = batch->global_rows};
-    tdm_hash128 key = tdm__step_key(batch);
+    tdm_hash128 key = tdm__step_key(batch, update);
     step.has_rows = batch->shard[0].rows > 0;
     step.is_uneven = is_uneven(d, batch);
     result->bytes_moved = moved_bytes(d, update->t) + tdm__plan_crossing(mode->params.plan, batch->shard[0].rows);
@@ -366,6 +365,10 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     /* So far COMM is the part that backward hid; the exposed part is added here. */
     result->times.ms[TDM_PHASE_COMM] += result->times.ms[TDM_PHASE_COMM_EXPOSED];
     return TDM_OK;
+}
+
+static tdm_status ddp_update(tdm_mode *mode, const tdm_update *update, tdm_step_result *result) {
+    return tdm__pipeline_update_alone(((ddp *)mode)->pipeline, update, result);
 }
 
 static void ddp_step_failed(tdm_mode *mode, const char *message) {
@@ -404,6 +407,7 @@ const tdm_mode_ops tdm_mode_ddp = {
     .close = ddp_close,
     .submit = ddp_submit,
     .collect = ddp_collect,
+    .update = ddp_update,
     .step_failed = ddp_step_failed,
     .evaluate = ddp_evaluate,
     .sync = ddp_sync,

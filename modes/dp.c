@@ -8,7 +8,7 @@
  *   backward   all replicas in parallel, each with its rows of that gradient
  *   comm       gradients are added as the canonical tree into replica 0's (each device adds a slice where it can), or
  *              their sum is approximated (compress: powersgd)
- *   optimizer  one update there
+ *   optimizer  one update there; or none before the next call (`is_later`)
  *
  * With `loss: replica` each replica computes the loss of its own shard, and only numbers are gathered. With `update:
  * all` every replica gets the sum of the gradients and makes the update, and nothing is replicated. With `accumulate`
@@ -178,6 +178,13 @@ static tdm_status update_one(void *user, int i) {
     return tdm__optim_step(s->dp->replica[i], s->update);
 }
 
+static tdm_status update_and_join(dp_step *s) {
+    dp *d = s->dp;
+    TDM_TRY(d->updates_all ? tdm__parallel_apply(&d->team, update_one, s) : update_one(s, 0));
+    TDM_TRY(tdm__queues_join(&d->team));
+    return tdm__replica_lap(d->replica[0], TDM_PHASE_OPTIMIZER);
+}
+
 /* Queues the step, from the replicas' rows to the new parameters, as one piece of replica 0's work. First the
  * other queues wait for replica 0's; at the end replica 0's waits for them. */
 static tdm_status work(void *user) {
@@ -190,13 +197,22 @@ static tdm_status work(void *user) {
     TDM_TRY(d->output_replica != NULL ? tdm__dp_gathered_passes(s) : own_passes(s));
     TDM_TRY(tdm__dp_reduce(s));
     TDM_TRY(tdm__replica_lap(root, TDM_PHASE_COMM));
-    TDM_TRY(d->updates_all ? tdm__parallel_apply(&d->team, update_one, s) : update_one(s, 0));
-    TDM_TRY(tdm__queues_join(&d->team));
-    return tdm__replica_lap(root, TDM_PHASE_OPTIMIZER);
+    return s->update->is_later ? tdm__queues_join(&d->team) : update_and_join(s);
+}
+
+static tdm_status update_alone(void *user) {
+    dp_step *s = user;
+    TDM_TRY(tdm__queues_fork(&s->dp->team));
+    return update_and_join(s);
 }
 
 static tdm_status end_one(void *user, int i) {
     return tdm__replica_end(((const dp_step *)user)->dp->replica[i]);
+}
+
+static tdm_status begin_one(void *user, int i) {
+    const dp_step *s = user;
+    return tdm__replica_begin(s->dp->replica[i], &s->values);
 }
 
 static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result) {
@@ -211,7 +227,7 @@ static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_up
     TDM_TRY(tdm__apply_in_turn(&d->team, scatter_one, &step));
     TDM_TRY(tdm__queues_join(&d->team));
     result->times.ms[TDM_PHASE_SCATTER] = tdm__ms_passed(&at);
-    TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch), work, &step));
+    TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch, update), work, &step));
     TDM_TRY(tdm__queues_fork(&d->team));
     return tdm__apply_in_turn(&d->team, end_one, &step);
 }
@@ -231,6 +247,24 @@ static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
     }
     result->loss = tdm__tree_sum(loss, d->count) / result->denominator;
     if (!isnan(result->grad_norm)) result->grad_norm = outcome[0]->grad_norm;
+    return TDM_OK;
+}
+
+static tdm_status dp_update(tdm_mode *mode, const tdm_update *update, tdm_step_result *result) {
+    dp *d = (dp *)mode;
+    dp_step step = {.dp = d, .update = update, .values = tdm__optim_all_values(update, result->denominator)};
+    const tdm_outcome *outcome[TDM_REPLICAS_MAX];
+    tdm_times times[TDM_REPLICAS_MAX];
+    TDM_TRY(tdm__apply_in_turn(&d->team, begin_one, &step));
+    TDM_TRY(tdm__queues_join(&d->team));
+    TDM_TRY(tdm__replica_run(d->replica[0], tdm__update_key(), update_alone, &step));
+    TDM_TRY(tdm__queues_fork(&d->team));
+    TDM_TRY(tdm__apply_in_turn(&d->team, end_one, &step));
+    for (int i = 0; i < d->count; i++) {
+        tdm__times_init(&times[i], 1u << TDM_PHASE_OPTIMIZER);
+        TDM_TRY(tdm__replica_wait(d->replica[i], &times[i], &outcome[i]));
+    }
+    tdm__update_result(d->replica[0], update, &times[0], outcome[0], result);
     return TDM_OK;
 }
 
@@ -274,6 +308,7 @@ const tdm_mode_ops tdm_mode_dp = {
     .close = dp_close,
     .submit = dp_submit,
     .collect = dp_collect,
+    .update = dp_update,
     .evaluate = dp_evaluate,
     .sync = dp_sync,
     .list_state = tdm__powersgd_list,

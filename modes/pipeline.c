@@ -350,3 +350,30 @@ tdm_status tdm__pipeline_wait(tdm_pipeline *p, tdm_times *times, const tdm_outco
     *outcome = &p->outcome;
     return TDM_OK;
 }
+
+/* ---- the update alone ---- */
+
+typedef struct update_work {
+    tdm_pipeline *pipeline;
+    const tdm_update *update;
+} update_work;
+
+static tdm_status update_alone(void *user) {
+    const update_work *work = user;
+    TDM_TRY(tdm__pipeline_update(work->pipeline, work->update));
+    return tdm__replica_lap(work->pipeline->stage[0].replica, TDM_PHASE_OPTIMIZER);
+}
+
+tdm_status tdm__pipeline_update_alone(tdm_pipeline *p, const tdm_update *update, tdm_step_result *result) {
+    const tdm_values values = tdm__optim_all_values(update, result->denominator);
+    update_work work = {p, update};
+    const tdm_outcome *outcome = NULL;
+    tdm_times times;
+    tdm__times_init(&times, 1u << TDM_PHASE_OPTIMIZER);
+    for (int k = 0; k < p->count; k++) TDM_TRY(tdm__replica_begin(p->stage[k].replica, &values));
+    TDM_TRY(tdm__replica_run(p->stage[0].replica, tdm__update_key(), update_alone, &work));
+    TDM_TRY(tdm__pipeline_end(p));
+    TDM_TRY(tdm__pipeline_wait(p, &times, &outcome));
+    tdm__update_result(p->stage[0].replica, update, &times, outcome, result);
+    return TDM_OK;
+}

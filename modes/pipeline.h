@@ -34,7 +34,10 @@ const tdm_rows *tdm__pipeline_rows(const tdm_pipeline *pipeline, int stage);
  * from the threads of the stages: bucket_ready one at a time, in the last micro-batch, in the order of the buckets;
  * exchange by several stages at once. */
 tdm_status tdm__pipeline_pass(tdm_pipeline *pipeline, int part, int64_t all_rows, const tdm_exec_hooks *hooks);
+/* Within a step's work. */
 tdm_status tdm__pipeline_update(tdm_pipeline *pipeline, const tdm_update *update);
+/* The update of a step that has been waited for, as work of its own; see tdm_mode_ops.update. */
+tdm_status tdm__pipeline_update_alone(tdm_pipeline *pipeline, const tdm_update *update, tdm_step_result *result);
 tdm_status tdm__pipeline_end(tdm_pipeline *pipeline);
 /* As tdm__replica_wait. */
 tdm_status tdm__pipeline_wait(tdm_pipeline *pipeline, tdm_times *times, const tdm_outcome **outcome);

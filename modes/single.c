@@ -1,7 +1,8 @@
 /* single: one replica on one device. Read this mode first.
  *
  * A step is forward, loss, backward and update (`work`). Submitting it sends the batch to the device and queues the
- * work there; collecting it waits for the loss. Three more cases:
+ * work there; collecting it waits for the loss. A program that owns the loop may have the update wait for a call of its
+ * own (`is_later`). Three more cases:
  *
  *   accumulate           the rows go through the model in micro-batches whose gradients add up
  *   stages               the replica has a device for each stage; its micro-batches are in several of them at once
@@ -155,6 +156,7 @@ static tdm_status work(void *user) {
     single *s = step->single;
     if (step->approximates) tdm__powersgd_begin(s->base.powersgd, step->update->t);
     TDM_TRY(s->part != NULL ? tdm__single_stretches(step) : run_parts(step));
+    if (step->update->is_later) return TDM_OK;
     TDM_TRY(tdm__pipeline_update(s->pipeline, step->update));
     return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
 }
@@ -169,7 +171,7 @@ static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const td
     tdm_values values = tdm__optim_all_values(update, result->denominator);
     TDM_TRY(tdm__pipeline_begin(s->pipeline, batch->shard, step.parts, &values));
     step.rows = tdm__pipeline_rows(s->pipeline, 0);
-    TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(batch), work, &step));
+    TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(batch, update), work, &step));
     return tdm__pipeline_end(s->pipeline);
 }
 
@@ -183,6 +185,10 @@ static tdm_status single_collect(tdm_mode *mode, tdm_step_result *result) {
     result->correct = outcome->correct;
     if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm;
     return TDM_OK;
+}
+
+static tdm_status single_update(tdm_mode *mode, const tdm_update *update, tdm_step_result *result) {
+    return tdm__pipeline_update_alone(((single *)mode)->pipeline, update, result);
 }
 
 static tdm_status single_evaluate(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
@@ -199,6 +205,7 @@ const tdm_mode_ops tdm_mode_single = {
     .close = single_close,
     .submit = single_submit,
     .collect = single_collect,
+    .update = single_update,
     .evaluate = single_evaluate,
     .list_state = tdm__powersgd_list,
     .gather_state = tdm__powersgd_gather,

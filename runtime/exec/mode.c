@@ -54,6 +54,10 @@ tdm_status tdm__mode_collect(tdm_mode *mode, tdm_step_result *result) {
     return mode->ops->collect(mode, result) == TDM_OK ? TDM_OK : step_failed(mode);
 }
 
+tdm_status tdm__mode_update(tdm_mode *mode, const tdm_update *update, tdm_step_result *result) {
+    return mode->ops->update(mode, update, result) == TDM_OK ? TDM_OK : step_failed(mode);
+}
+
 tdm_status tdm__mode_sync(tdm_mode *mode, bool with_state) {
     return mode->ops->sync != NULL ? mode->ops->sync(mode, with_state) : TDM_OK;
 }

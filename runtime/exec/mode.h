@@ -23,6 +23,7 @@ typedef struct tdm_update {
     double clip_norm, clip_value;          /* NaN: none */
     float average_weight;                  /* of tdm_step_values */
     bool stop;                             /* this process has been asked to stop after this step */
+    bool is_later; /* submit leaves the update out: tdm__mode_update makes it when the step has been collected */
 } tdm_update;
 
 typedef struct tdm_step_result {
@@ -84,6 +85,8 @@ typedef struct tdm_mode_ops {
     tdm_status (*submit)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result);
     /* Waits for the oldest step and sets the rest of its result. */
     tdm_status (*collect)(tdm_mode *mode, tdm_step_result *result);
+    /* The update of a step that was collected without one: waits for it, and adds what it tells to the result. */
+    tdm_status (*update)(tdm_mode *mode, const tdm_update *update, tdm_step_result *result);
     /* A step has failed with this message, and no step is in flight any more. NULL if nobody else needs to know. */
     void (*step_failed)(tdm_mode *mode, const char *message);
     /* Evaluation forward of up to replica_count shards at once, shard i on local replica i. outputs[i] is [rows, width]
@@ -130,6 +133,8 @@ void tdm__mode_close(tdm_mode *mode); /* NULL is fine */
 tdm_status tdm__mode_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update);
 /* Waits for the oldest submitted step. After a failure of either no step is in flight. */
 tdm_status tdm__mode_collect(tdm_mode *mode, tdm_step_result *result);
+/* The update of the step collected last, if it was submitted without (is_later). No step is in flight. */
+tdm_status tdm__mode_update(tdm_mode *mode, const tdm_update *update, tdm_step_result *result);
 tdm_status tdm__mode_sync(tdm_mode *mode, bool with_state);
 
 #endif
