@@ -25,6 +25,14 @@ tdm_status tdm__run_idle(const tdm_run *run, const char *what) {
     return TDM_OK;
 }
 
+tdm_status tdm__run_rests(const tdm_run *run, const char *what) {
+    TDM_TRY(tdm__run_idle(run, what));
+    if (run->update_waits)
+        TDM_FAIL(TDM_E_USAGE, "%s: the gradients of step %lld wait; call tdm_run_update or tdm_run_skip_update first",
+                 what, (long long)(run->step + 1));
+    return TDM_OK;
+}
+
 tdm_status tdm__run_trains(const tdm_run *run, const char *what) {
     if (run->options.predicts) TDM_FAIL(TDM_E_USAGE, "%s: the run was opened to predict (options.predicts)", what);
     return TDM_OK;
@@ -196,22 +204,48 @@ static bool is_frozen(const tdm_run *run, const tdm_named *parameter) {
     return run->plan->frozen[parameter - run->tensors];
 }
 
-tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_t bytes) {
+/* Finds the gradient of a parameter that fits the caller's memory. */
+static tdm_status find_gradient(tdm_run *run, const char *function, const char *name, const void *memory, size_t bytes,
+                                tdm_named *out) {
     const tdm_named *named;
+    TDM_TRY(find(run, function, name, memory, bytes, &named));
+    TDM_TRY(tdm__run_trains(run, function));
+    if (named->arena != TDM_ARENA_PARAM || is_frozen(run, named))
+        TDM_FAIL(TDM_E_USAGE, "%s: '%s' is %s, so it has no gradient", function, name,
+                 named->arena != TDM_ARENA_PARAM ? "a buffer" : "frozen");
+    *out = *named;
+    out->arena = TDM_ARENA_GRAD; /* with the offsets of the parameters */
+    return TDM_OK;
+}
+
+tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_t bytes) {
+    tdm_named gradient;
     char *at;
     TDM_TRY(check_run(run, "tdm_run_read_gradient"));
     TDM_ENTER(&run->guard, "tdm_run_read_gradient", TDM_GUARD_ASKS);
-    TDM_TRY(find(run, "tdm_run_read_gradient", name, to, bytes, &named));
-    TDM_TRY(tdm__run_trains(run, "tdm_run_read_gradient"));
-    if (named->arena != TDM_ARENA_PARAM || is_frozen(run, named))
-        TDM_FAIL(TDM_E_USAGE, "tdm_run_read_gradient: '%s' is %s, so it has no gradient", name,
-                 named->arena != TDM_ARENA_PARAM ? "a buffer" : "frozen");
-    if (run->since_open.steps == 0)
+    TDM_TRY(find_gradient(run, "tdm_run_read_gradient", name, to, bytes, &gradient));
+    if (run->since_open.steps == 0 && !run->update_waits)
         TDM_FAIL(TDM_E_USAGE, "tdm_run_read_gradient: the run has made no step since it was opened");
-    tdm_named gradient = *named;
-    gradient.arena = TDM_ARENA_GRAD; /* with the offsets of the parameters */
     TDM_TRY(locate(run, &gradient, &at));
     memcpy(to, at, bytes);
+    return TDM_OK;
+}
+
+/* Into all replicas of this process, because each may make the update. */
+tdm_status tdm_run_write_gradient(tdm_run *run, const char *name, const void *from, size_t bytes) {
+    tdm_named gradient;
+    TDM_TRY(check_run(run, "tdm_run_write_gradient"));
+    TDM_ENTER(&run->guard, "tdm_run_write_gradient", TDM_GUARD_ASKS);
+    TDM_TRY(find_gradient(run, "tdm_run_write_gradient", name, from, bytes, &gradient));
+    if (!run->update_waits)
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_write_gradient: no gradients wait for an update; call tdm_run_backward first");
+    for (int i = 0; i < run->mode->replica_count; i++) {
+        void *arenas[TDM_ARENA_COUNT] = {NULL};
+        char *at;
+        TDM_TRY(tdm__tensor_at(run->mode->replica[i], &gradient, arenas, &at));
+        memcpy(at, from, bytes);
+        TDM_TRY(tdm__replica_put(run->mode->replica[i], TDM_ARENA_GRAD));
+    }
     return TDM_OK;
 }
 

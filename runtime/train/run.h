@@ -108,12 +108,14 @@ struct tdm_run {
     int64_t warmup_steps; /* steps not counted in since_start */
     double seconds;       /* that this process has spent training */
     int64_t collected_ns, logged_ns, eval_ns, save_ns, verify_ns;
-    int64_t unsaved;       /* failed checkpoints since the last good one */
-    int64_t ignored_steps; /* steps without a label that counts */
-    bool eval_warned;      /* a loss over data.eval that is not finite was reported */
-    bool read_failed;      /* the next step's batch could not be read */
-    int64_t failed_step;   /* the step that failed: the replicas' contents are undefined; 0: none */
-    bool runs_ahead;       /* on all ranks: a step may be submitted before the last one is reported */
+    int64_t unsaved;         /* failed checkpoints since the last good one */
+    int64_t ignored_steps;   /* steps without a label that counts */
+    bool eval_warned;        /* a loss over data.eval that is not finite was reported */
+    bool read_failed;        /* the next step's batch could not be read */
+    tdm_step_result pending; /* of the next step, while update_waits */
+    bool update_waits;       /* the program has called tdm_run_backward: the gradients of the next step are there */
+    int64_t failed_step;     /* the step that failed: the replicas' contents are undefined; 0: none */
+    bool runs_ahead;         /* on all ranks: a step may be submitted before the last one is reported */
     bool eval_waits, save_waits, verify_waits; /* due as soon as no step is in flight */
     const char *weights_report;        /* of the weights that the run started from, for weights.json; NULL: none */
     struct tdm_picture_input *picture; /* run_predict.c; NULL until the first picture */
@@ -237,6 +239,8 @@ static inline bool tdm__run_has_steps_in_flight(const tdm_run *run) {
 }
 /* Fails while a step is in flight: the function `what` would already see that step's changes. */
 tdm_status tdm__run_idle(const tdm_run *run, const char *what);
+/* The same while an update waits: the next step has begun. */
+tdm_status tdm__run_rests(const tdm_run *run, const char *what);
 /* The learning rate of the next step to be submitted: of the parameters in no group with -1, else of a group. */
 static inline double tdm__run_lr(const tdm_run *run, int group) {
     const double set = run->set_lr[1 + group];

@@ -140,7 +140,7 @@ tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *nam
 tdm_status tdm_run_save(tdm_run *run, const char *dir) {
     if (run == NULL || dir == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_save: run or dir is NULL");
     TDM_ENTER(&run->guard, "tdm_run_save", TDM_GUARD_ASKS);
-    TDM_TRY(tdm__run_idle(run, "tdm_run_save"));
+    TDM_TRY(tdm__run_rests(run, "tdm_run_save"));
     TDM_TRY(tdm__run_trains(run, "tdm_run_save"));
     TDM_TRY(tdm__run_verify(run));
     return tdm__run_save(run, NULL, dir, 0);
@@ -157,7 +157,7 @@ static tdm_status save_to(tdm_run *run, const tdm_writer *writer) {
 tdm_status tdm_run_save_to(tdm_run *run, const tdm_writer *to) {
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_save_to: run is NULL");
     TDM_ENTER(&run->guard, "tdm_run_save_to", TDM_GUARD_ASKS);
-    TDM_TRY(tdm__run_idle(run, "tdm_run_save_to"));
+    TDM_TRY(tdm__run_rests(run, "tdm_run_save_to"));
     TDM_TRY(tdm__run_trains(run, "tdm_run_save_to"));
     TDM_TRY(tdm__run_verify(run));
     TDM_TRY(tdm__run_gather_mode(run));
@@ -375,7 +375,7 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
 tdm_status tdm_run_load(tdm_run *run, const char *path) {
     if (run == NULL || path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_load: run or path is NULL");
     TDM_ENTER(&run->guard, "tdm_run_load", TDM_GUARD_MOVES);
-    TDM_TRY(tdm__run_idle(run, "tdm_run_load"));
+    TDM_TRY(tdm__run_rests(run, "tdm_run_load"));
     TDM_TRY(tdm__run_restore(run, path, false));
     return tdm__run_seek(run);
 }
@@ -384,7 +384,7 @@ tdm_status tdm_run_load_memory(tdm_run *run, const void *bytes, size_t count) {
     if (run == NULL || (bytes == NULL && run->rank == 0))
         TDM_FAIL(TDM_E_USAGE, "tdm_run_load_memory: run or bytes is NULL");
     TDM_ENTER(&run->guard, "tdm_run_load_memory", TDM_GUARD_MOVES);
-    TDM_TRY(tdm__run_idle(run, "tdm_run_load_memory"));
+    TDM_TRY(tdm__run_rests(run, "tdm_run_load_memory"));
     TDM_TRY(restore(run, &(origin){.bytes = bytes, .count = count}, false));
     return tdm__run_seek(run);
 }

@@ -1,213 +1,11 @@
-/* The training loop: batch, step, schedule, and what is due between steps. */
-#include <math.h>
+/* The training loop: steps, and what is due between them. */
 #include <string.h>
 
-#include "runtime/base/system/clock.h"
 #include "runtime/base/log.h"
-#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/data/pictures/bad_samples.h"
-#include "runtime/optim/optim.h"
-#include "runtime/train/run.h"
-
-/* Steps left out of the summary's speed: memory is used for the first time and kernels are prepared. */
-enum { WARMUP_STEPS = 5 };
-
-/* ---- events ---- */
-
-static void send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result *result, double lr, const char *path) {
-    if (run->options.on_event == NULL) return;
-    tdm_times none;
-    tdm__times_init(&none, 0);
-    tdm_event event = {.size = sizeof(event),
-                       .kind = kind,
-                       .step = run->step,
-                       .steps_total = run->steps_total,
-                       .epoch = run->epoch,
-                       .samples = result != NULL ? result->rows : 0,
-                       .loss = run->last_loss,
-                       .accuracy = NAN,
-                       .lr = lr,
-                       .grad_norm = result != NULL ? result->grad_norm : NAN,
-                       .samples_per_second = NAN,
-                       .path = path,
-                       .top5 = NAN};
-    if (kind == TDM_EVENT_EVAL) {
-        event.loss = run->scores.loss;
-        event.accuracy = run->scores.accuracy;
-        event.top5 = run->scores.top5;
-    }
-    if (kind == TDM_EVENT_STEP) {
-        event.accuracy = run->loss->target == TDM_TARGET_CLASS ? (double)result->correct / (double)result->rows : NAN;
-        event.samples_per_second = (double)result->rows * 1000.0 / result->times.ms[TDM_PHASE_STEP];
-    }
-    memcpy(&event.ms, result != NULL ? result->times.ms : none.ms, sizeof(event.ms));
-    run->guard.reports = true;
-    if (run->options.on_event(&event, run->options.user) != 0) tdm_run_request_stop(run);
-    run->guard.reports = false;
-}
-
-/* ---- one step ---- */
-
-static void count_up(tdm_tally *tally, const tdm_step_result *result) {
-    for (int i = 0; i < TDM_PHASE_COUNT; i++) tally->ms[i] += result->times.ms[i];
-    tally->steps++;
-    tally->samples += result->rows;
-    tally->bytes_moved += result->bytes_moved;
-}
-
-static void advance(tdm_run *run, const tdm_step_result *result) {
-    run->step++;
-    run->samples += result->rows;
-    run->step_in_epoch++;
-    if (run->step_in_epoch == run->steps_per_epoch) run->epoch++, run->step_in_epoch = 0;
-    run->last_loss = result->loss;
-    run->eval_due = false;
-    count_up(&run->since_log, result);
-    count_up(&run->since_open, result);
-    if (run->warmup_steps < WARMUP_STEPS)
-        run->warmup_steps++;
-    else
-        count_up(&run->since_start, result);
-}
-
-/* ---- steps in flight ---- */
-
-/* Due by steps or epochs, after step `step`. Intervals in seconds are not decided here. */
-static bool is_due_after(const tdm_run *run, const tdm_interval *every, int64_t step) {
-    int64_t amount = (int64_t)every->amount, past = run->step_in_epoch + (step - run->step);
-    if (amount <= 0) return false;
-    if (every->kind == TDM_INTERVAL_STEPS) return step % amount == 0;
-    return every->kind == TDM_INTERVAL_EPOCHS && past % run->steps_per_epoch == 0 &&
-           (run->epoch + past / run->steps_per_epoch) % amount == 0;
-}
-
-/* May another step be submitted while others are in flight? Not if an evaluation, a check or a checkpoint is due
- * between them: it must see the replicas as the last of these steps leaves them. All ranks come to the same answer. A
- * single process also waits if the loader has failed to make the next batch, so that the steps before it are reported
- * first. */
-static bool may_submit(const tdm_run *run) {
-    if (!tdm__run_has_steps_in_flight(run)) return true;
-    return run->runs_ahead && run->submitted - run->step < run->mode->depth && !run->eval_waits && !run->save_waits &&
-           !run->verify_waits && !is_due_after(run, &run->job->eval.every, run->submitted) &&
-           !is_due_after(run, &run->job->parallel.verify, run->submitted) &&
-           !is_due_after(run, &run->job->checkpoint.every, run->submitted) &&
-           (run->comm != NULL || tdm__loader_peek(run->loader) != NULL);
-}
-
-static tdm_status leave_step(tdm_run *run) {
-    run->failed_step = run->submitted + 1;
-    return tdm__run_leave(run);
-}
-
-/* A batch that could not be read is read again by the next call of the program, and not before it: until then no thread
- * asks for samples again. */
-static tdm_status next_batch(tdm_run *run, const tdm_batch **out) {
-    if (run->read_failed && run->comm == NULL) TDM_TRY(tdm__run_seek(run));
-    const tdm_status status = tdm__loader_next(run->loader, out);
-    run->read_failed = status != TDM_OK;
-    return status;
-}
-
-static tdm_status submit_step(tdm_run *run) {
-    tdm_ahead *ahead = &run->ahead[run->submitted % TDM_MODE_DEPTH];
-    ahead->start_ns = tdm__now_ns();
-    ahead->lr = tdm__run_lr(run, -1);
-    tdm_status status = next_batch(run, &ahead->batch);
-    if (status != TDM_OK) return run->comm != NULL ? leave_step(run) : status;
-    ahead->data_ms = tdm__loader_waited_ms(run->loader);
-    tdm_update update = {.optim = run->optim,
-                         .optim_run = run->optim_run,
-                         .optimizer = &run->job->optimizer,
-                         .states = tdm__optim_states(run->job),
-                         .lr = tdm__run_lr(run, -1),
-                         .momentum = run->schedules.own.momentum,
-                         .t = run->submitted + 1,
-                         .clip_norm = run->job->train.clip_grad_norm,
-                         .clip_value = run->job->train.clip_grad_value,
-                         .average_weight = tdm__average_weight(&run->job->train, run->submitted + 1),
-                         .stop = atomic_load(&run->stop) != 0};
-    for (int i = 0; i < run->schedules.count; i++) update.group_lr[i] = tdm__run_lr(run, i);
-    status = tdm__mode_submit(run->mode, ahead->batch, &update);
-    if (status == TDM_OK && run->submitted + 1 < run->steps_total) status = tdm__run_prefetch(run);
-    if (status != TDM_OK) return leave_step(run);
-    run->submitted++;
-    int64_t past = run->step_in_epoch + (run->submitted - run->step);
-    tdm__schedules_step(&run->schedules, past % run->steps_per_epoch == 0);
-    return TDM_OK;
-}
-
-/* While others are in flight, a step takes the time from one result to the next. */
-static tdm_status collect_step(tdm_run *run, tdm_step_result *result, double *lr) {
-    const tdm_ahead *ahead = &run->ahead[run->step % TDM_MODE_DEPTH];
-    int64_t start = ahead->start_ns > run->collected_ns ? ahead->start_ns : run->collected_ns;
-    tdm_status status = tdm__mode_collect(run->mode, result);
-    if (status != TDM_OK) run->failed_step = run->step + 1;
-    if (status != TDM_OK) return status;
-    run->collected_ns = tdm__now_ns();
-    result->times.ms[TDM_PHASE_DATA] = ahead->data_ms;
-    result->times.ms[TDM_PHASE_STEP] = (double)(run->collected_ns - start) * 1e-6;
-    *lr = ahead->lr;
-    run->seconds += result->times.ms[TDM_PHASE_STEP] * 1e-3;
-    return TDM_OK;
-}
-
-/* Collects and drops the steps in flight behind one whose result must not be used. */
-static void give_up(tdm_run *run) {
-    tdm_error error;
-    tdm__error_save(&error);
-    for (int64_t left = run->submitted - run->step - 1; left > 0; left--) {
-        tdm_step_result unused;
-        if (tdm__mode_collect(run->mode, &unused) != TDM_OK) break;
-    }
-    run->submitted = run->step;
-    (void)tdm__error_restore(&error, NULL);
-}
-
-/* Gives the next step's result. Steps up to `last` may be submitted meanwhile. */
-static tdm_status run_step(tdm_run *run, int64_t last, tdm_step_result *result, double *lr) {
-    while (run->submitted < last && may_submit(run)) TDM_TRY(submit_step(run));
-    TDM_TRY(collect_step(run, result, lr));
-    tdm_status status = tdm__run_check_loss(run, result, run->ahead[run->step % TDM_MODE_DEPTH].batch);
-    if (status == TDM_OK) {
-        advance(run, result);
-        return TDM_OK;
-    }
-    run->failed_step = run->step + 1;
-    give_up(run);
-    return status;
-}
-
-/* Ranks agree on stopping within the step. A single process also counts a request that came after the step began. Each
- * request is answered once. */
-static bool is_stopped(tdm_run *run, const tdm_step_result *result) {
-    if (!result->stop && (run->comm != NULL || atomic_load(&run->stop) == 0)) return false;
-    atomic_store(&run->stop, 0);
-    return true;
-}
-
-tdm_status tdm_run_step(tdm_run *run, int64_t count) {
-    if (run == NULL || count < 0) TDM_FAIL(TDM_E_USAGE, "tdm_run_step: run is NULL or count is negative");
-    TDM_ENTER(&run->guard, "tdm_run_step", TDM_GUARD_MOVES);
-    TDM_TRY(tdm__run_idle(run, "tdm_run_step"));
-    TDM_TRY(tdm__run_trains(run, "tdm_run_step"));
-    TDM_TRY(tdm__run_check_rows(run));
-    int64_t left = run->steps_total - run->step, last = run->step + (count < left ? count : left);
-    bool stopped = false;
-    while (run->step < last) {
-        tdm_step_result result;
-        double lr = 0;
-        TDM_TRY(run_step(run, stopped ? run->submitted : last, &result, &lr));
-        send_event(run, TDM_EVENT_STEP, &result, lr, NULL);
-        stopped = is_stopped(run, &result) || stopped;
-        if (stopped && !tdm__run_has_steps_in_flight(run))
-            TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld; tdm_run_step saves no checkpoint",
-                     (long long)run->step);
-    }
-    if (count > left)
-        TDM_FAIL(TDM_E_USAGE, "tdm_run_step: all %lld steps of the job are done", (long long)run->steps_total);
-    return TDM_OK;
-}
+#include "runtime/train/steps/steps.h"
 
 /* ---- what falls due ---- */
 
@@ -221,7 +19,7 @@ static tdm_status time_is_up(tdm_run *run, double seconds, int64_t *last_ns, boo
 }
 
 static tdm_status falls_due(tdm_run *run, const tdm_interval *every, int64_t *last_ns, bool *due) {
-    *due = is_due_after(run, every, run->step);
+    *due = tdm__is_due_after(run, every, run->step);
     return every->kind == TDM_INTERVAL_SECONDS ? time_is_up(run, every->amount, last_ns, due) : TDM_OK;
 }
 
@@ -235,7 +33,7 @@ static tdm_status evaluate_now(tdm_run *run, bool due, bool *stopped) {
     tdm__run_update_best(run, due);
     TDM_TRY(tdm__folder_eval_line(run));
     TDM_TRY(tdm__folder_evaluation(run));
-    send_event(run, TDM_EVENT_EVAL, NULL, tdm__run_lr(run, -1), NULL);
+    tdm__send_event(run, TDM_EVENT_EVAL, NULL, tdm__run_lr(run, -1), NULL);
     return TDM_OK;
 }
 
@@ -279,7 +77,7 @@ static tdm_status save_now(tdm_run *run, bool last) {
     tdm__zone_init(&zone, run->host);
     tdm_status status =
         tdm__zone_printf(&zone, &path, "%s/" TDM_CHECKPOINTS "/step-%08lld", dir->path, (long long)run->step);
-    if (status == TDM_OK) send_event(run, TDM_EVENT_CHECKPOINT, NULL, tdm__run_lr(run, -1), path);
+    if (status == TDM_OK) tdm__send_event(run, TDM_EVENT_CHECKPOINT, NULL, tdm__run_lr(run, -1), path);
     tdm__zone_deinit(&zone);
     return status;
 }
@@ -364,14 +162,14 @@ static tdm_status finish(tdm_run *run, bool stopped) {
     /* The summary comes last: a folder that has it is complete, and a restarted job has nothing to do. */
     TDM_TRY(tdm__folder_status(run, stopped ? "stopped" : "finished", stopped ? TDM_E_STOPPED : TDM_OK, true));
     TDM_TRY(tdm__folder_summary(run, stopped ? "stopped" : "finished", bytes, count));
-    send_event(run, TDM_EVENT_END, NULL, tdm__run_lr(run, -1), NULL);
+    tdm__send_event(run, TDM_EVENT_END, NULL, tdm__run_lr(run, -1), NULL);
     return TDM_OK;
 }
 
 /* A run that is asked to stop skips the evaluation that is due: it might take longer than the requester waits. The
  * checkpoint says so, and the run that continues makes it first. The log stays what it would be without a stop. */
 static tdm_status stop_here(tdm_run *run) {
-    run->eval_due = run->eval != NULL && is_due_after(run, &run->job->eval.every, run->step);
+    run->eval_due = run->eval != NULL && tdm__is_due_after(run, &run->job->eval.every, run->step);
     return save_now(run, true);
 }
 
@@ -393,7 +191,7 @@ static tdm_status stop_before_first_step(tdm_run *run) {
 /* The evaluation that the run before this one left out. Its checkpoint is saved again if it is the best or last. */
 static tdm_status evaluate_late(tdm_run *run, bool *stopped) {
     const tdm_interval *every = &run->job->eval.every;
-    const bool due = every->kind == TDM_INTERVAL_SECONDS || is_due_after(run, every, run->step);
+    const bool due = every->kind == TDM_INTERVAL_SECONDS || tdm__is_due_after(run, every, run->step);
     TDM_TRY(evaluate_now(run, due, stopped));
     bool ends = run->end_reason != NULL && !*stopped;
     return ends || (!*stopped && tdm__run_is_best(run)) ? save_now(run, ends) : TDM_OK;
@@ -407,9 +205,9 @@ static tdm_status loop(tdm_run *run, bool *stopped) {
     while (run->step < run->steps_total && run->end_reason == NULL && !*stopped) {
         tdm_step_result result;
         double lr = 0;
-        TDM_TRY(run_step(run, stops ? run->submitted : run->steps_total, &result, &lr));
-        send_event(run, TDM_EVENT_STEP, &result, lr, NULL);
-        stops = is_stopped(run, &result) || stops;
+        TDM_TRY(tdm__step_run(run, stops ? run->submitted : run->steps_total, &result, &lr));
+        tdm__send_event(run, TDM_EVENT_STEP, &result, lr, NULL);
+        stops = tdm__step_stops(run, &result) || stops;
         bool last = run->step == run->steps_total;
         TDM_TRY(log_step(run, &result, lr, last));
         *stopped = stops && !last && !tdm__run_has_steps_in_flight(run);
@@ -423,10 +221,10 @@ tdm_status tdm_run_train(tdm_run *run) {
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_train: run is NULL");
     TDM_ENTER(&run->guard, "tdm_run_train", TDM_GUARD_MOVES);
     bool stopped = false;
-    TDM_TRY(tdm__run_idle(run, "tdm_run_train"));
+    TDM_TRY(tdm__run_rests(run, "tdm_run_train"));
     TDM_TRY(tdm__run_trains(run, "tdm_run_train"));
     TDM_TRY(tdm__run_check_rows(run));
-    send_event(run, TDM_EVENT_START, NULL, tdm__run_lr(run, -1), NULL);
+    tdm__send_event(run, TDM_EVENT_START, NULL, tdm__run_lr(run, -1), NULL);
     TDM_TRY(tdm__folder_status(run, "running", TDM_OK, true));
     tdm_status status = loop(run, &stopped);
     if (status == TDM_OK) status = finish(run, stopped);

@@ -194,7 +194,76 @@ TEST(what_has_no_gradient_says_so) {
     tdm_graph_free(network);
 }
 
+/* ---- a step in pieces ---- */
+
+static void check_refused(tdm_status status) {
+    CHECK_STATUS(status, TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "the gradients of step 1 wait");
+}
+
+TEST(while_an_update_waits_nothing_else_goes_on) {
+    char hash[2][40];
+    float weight[WEIGHTS], unused[WEIGHTS];
+    double loss, accuracy;
+    tdm_job job;
+    tdm_buffer buffer = TDM_BUFFER_INIT;
+    plain_job(&job);
+    tdm_run *run = open_run(&job, NULL);
+    CHECK_STATUS(tdm_run_update(run), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "call tdm_run_backward first");
+    CHECK_STATUS(tdm_run_backward(run, &(tdm_pass){.size = 2}), TDM_E_USAGE);
+    CHECK_STATUS(tdm_run_backward(run, &(tdm_pass){.size = sizeof(tdm_pass) + 8}), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "tdm_run_backward: tdm_pass");
+    hash_of(run, hash[0]);
+    CHECK_OK(tdm_run_backward(run, NULL));
+    check_refused(tdm_run_backward(run, NULL));
+    check_refused(tdm_run_step(run, 1));
+    check_refused(tdm_run_train(run));
+    check_refused(tdm_run_save(run, "unused"));
+    check_refused(tdm_run_load(run, "unused"));
+    const tdm_writer writer = {sizeof(writer), tdm_buffer_write, &buffer};
+    check_refused(tdm_run_save_to(run, &writer));
+    check_refused(tdm_run_load_memory(run, "unused", 6));
+    CHECK_OK(tdm_run_read_gradient(run, "fc.weight", unused, sizeof(unused)));
+    CHECK_OK(tdm_run_read(run, "fc.weight", weight, sizeof(weight)));
+    CHECK_OK(tdm_run_evaluate(run, &loss, &accuracy));
+    CHECK_OK(tdm_run_skip_update(run));
+    hash_of(run, hash[1]);
+    CHECK_TEXT(hash[1], hash[0]);
+    CHECK_OK(tdm_run_step(run, 5));
+    CHECK_STATUS(tdm_run_backward(run, NULL), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "all 6 steps of the job are done");
+    tdm_run_close(run);
+}
+
+/* A loss that is not finite ends no run: the program sees it first. */
+TEST(an_update_by_nan_can_be_skipped) {
+    float bias[OUTPUTS], kept[OUTPUTS], spoilt[OUTPUTS] = {NAN, 0, 0};
+    tdm_job job;
+    plain_job(&job);
+    tdm_run *run = open_run(&job, NULL);
+    tdm_pass pass = TDM_PASS_INIT;
+    CHECK_OK(tdm_run_read(run, "fc.bias", kept, sizeof(kept)));
+    CHECK_OK(tdm_run_write(run, "fc.bias", spoilt, sizeof(spoilt)));
+    CHECK_OK(tdm_run_backward(run, &pass));
+    CHECK(isnan(pass.loss));
+    CHECK_STATUS(tdm_run_update(run), TDM_E_NUMERIC);
+    CHECK_HAS(tdm_error_message(), "the loss of step 1 is nan");
+    CHECK_OK(tdm_run_write(run, "fc.bias", kept, sizeof(kept)));
+    CHECK_OK(tdm_run_skip_update(run));
+    CHECK_OK(tdm_run_backward(run, &pass));
+    CHECK(pass.step == 2 && isfinite(pass.loss));
+    CHECK_OK(tdm_run_update(run));
+    CHECK_OK(tdm_run_read(run, "fc.bias", bias, sizeof(bias)));
+    CHECK(isfinite(bias[0]) && memcmp(bias, kept, sizeof(bias)) != 0);
+    tdm_run_request_stop(run);
+    CHECK_OK(tdm_run_backward(run, &pass));
+    CHECK_STATUS(tdm_run_update(run), TDM_E_STOPPED);
+    CHECK_OK(tdm_run_step(run, 3));
+    tdm_run_close(run);
+}
+
 TEST_MAIN(graph = api_linear_graph(4); RUN(a_set_rate_is_a_rate_of_the_job);
           RUN(a_checkpoint_brings_the_rate_of_the_schedule_back); RUN(the_schedule_goes_on_underneath);
           RUN(groups_have_their_own); RUN(a_gradient_is_what_the_update_took); RUN(what_has_no_gradient_says_so);
-          tdm_graph_free(graph);)
+          RUN(while_an_update_waits_nothing_else_goes_on); RUN(an_update_by_nan_can_be_skipped); tdm_graph_free(graph);)

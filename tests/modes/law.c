@@ -153,7 +153,14 @@ typedef struct {
     const tdm_job *job;
     const tdm_graph *graph;
     int predicts; /* evaluate, and do not train */
+    law_program program;
 } task;
+
+static tdm_status train(const task *t, tdm_run *run, law_result *result) {
+    if (t->program.train == NULL) return tdm_run_train(run);
+    const tdm_status status = t->program.train(run);
+    return status == TDM_OK ? tdm_run_evaluate(run, &result->eval_loss, &result->accuracy) : status;
+}
 
 static void run_here(const task *t, int rank, int world, int fd, law_result *result) {
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
@@ -164,12 +171,13 @@ static void run_here(const task *t, int rank, int world, int fd, law_result *res
     options.launch_fd = fd;
     options.run_ahead = 1;
     options.predicts = t->predicts;
+    if (t->program.set != NULL) t->program.set(&options);
     tdm_run *run = NULL;
     result->status = tdm_run_open(&run, t->job, t->graph, &options);
     if (result->status == TDM_OK && t->predicts)
         result->status = tdm_run_evaluate(run, &result->eval_loss, &result->accuracy);
     else if (result->status == TDM_OK)
-        result->status = tdm_run_train(run);
+        result->status = train(t, run, result);
     if (result->status == TDM_OK) {
         tdm_run_state state = TDM_RUN_STATE_INIT;
         must(tdm_run_get_state(run, &state));
@@ -199,7 +207,7 @@ static law_result run_ranks(const task *t, int world, const int *threads) {
         memset(&own, 0, sizeof(own));
         tdm_job of_rank = *t->job;
         if (threads != NULL) of_rank.parallel.threads_per_device = threads[r];
-        run_here(&(task){&of_rank, t->graph, t->predicts}, r, world, fd, &own);
+        run_here(&(task){&of_rank, t->graph, t->predicts, t->program}, r, world, fd, &own);
         ssize_t n = write(pipes[r][1], &own, sizeof(own));
         fflush(NULL);
         _exit(n == (ssize_t)sizeof(own) ? 0 : 1);
@@ -253,26 +261,34 @@ static law_result run_task(const task *t) {
     return result;
 }
 
-law_result law_run(const tdm_job *job, const tdm_graph *graph) {
-    return run_task(&(task){job, graph, 0});
-}
-
-law_result law_evaluate(const tdm_job *job, const tdm_graph *graph) {
-    return run_task(&(task){job, graph, 1});
-}
-
-law_result law_run_threads(const tdm_job *job, const tdm_graph *graph, const int *threads) {
-    return run_ranks(&(task){job, graph, 0}, job->parallel.device_ids.count, threads);
-}
-
-law_result law_run_ok(const tdm_job *job, const tdm_graph *graph) {
-    law_result result = law_run(job, graph);
+/* A run that fails is a failed check. */
+static law_result checked(const tdm_job *job, law_result result) {
     if (result.status != TDM_OK) {
         tdm_test_failures++;
         fprintf(stderr, "mode %d on %d devices: %s: %s\n", job->parallel.mode, job->parallel.device_ids.count,
                 tdm_status_name(result.status), result.message);
     }
     return result;
+}
+
+law_result law_run(const tdm_job *job, const tdm_graph *graph) {
+    return run_task(&(task){.job = job, .graph = graph});
+}
+
+law_result law_run_program(const tdm_job *job, const tdm_graph *graph, const law_program *program) {
+    return checked(job, run_task(&(task){.job = job, .graph = graph, .program = *program}));
+}
+
+law_result law_evaluate(const tdm_job *job, const tdm_graph *graph) {
+    return run_task(&(task){.job = job, .graph = graph, .predicts = 1});
+}
+
+law_result law_run_threads(const tdm_job *job, const tdm_graph *graph, const int *threads) {
+    return run_ranks(&(task){.job = job, .graph = graph}, job->parallel.device_ids.count, threads);
+}
+
+law_result law_run_ok(const tdm_job *job, const tdm_graph *graph) {
+    return checked(job, law_run(job, graph));
 }
 
 void law_check_same(const law_result *a, const law_result *b) {

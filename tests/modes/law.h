@@ -34,6 +34,12 @@ tdm_graph *law_mixing(tdm_job *job);
 law_result law_run(const tdm_job *job, const tdm_graph *graph);
 /* In ddp rank r has `threads[r]` threads. */
 law_result law_run_threads(const tdm_job *job, const tdm_graph *graph, const int *threads);
+/* The same by a program that has parts of its own. NULL members: what law_run does. */
+typedef struct law_program {
+    void (*set)(tdm_run_options *options);
+    tdm_status (*train)(tdm_run *run); /* in place of tdm_run_train; an evaluation follows */
+} law_program;
+law_result law_run_program(const tdm_job *job, const tdm_graph *graph, const law_program *program);
 /* Opened to predict: evaluates the weights that the job names. */
 law_result law_evaluate(const tdm_job *job, const tdm_graph *graph);
 /* law_run, and a run that fails is a failed check. */

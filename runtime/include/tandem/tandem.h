@@ -142,6 +142,33 @@ TDM_API tdm_status tdm_run_train(tdm_run *run);
 /* Makes `count` steps, and no evaluation, checkpoint or metrics. Collective in ddp. TDM_E_USAGE if fewer
  * steps were left in the job; those have been made. TDM_E_STOPPED after a stop request; nothing is saved. */
 TDM_API tdm_status tdm_run_step(tdm_run *run, int64_t count);
+
+/* A step in pieces, for a program that owns the loop. tdm_run_backward reads the next batch and computes its loss and
+ * gradients, of all replicas and micro-batches: forward and backward. tdm_run_update ends the step: the optimizer takes
+ * the gradients, clipped as the job is, at the learning rate of this moment. tdm_run_skip_update ends it without:
+ * parameters, optimizer state and averages stay as they are; the schedule and the step's number go on. A run in pieces
+ * has the bits of tdm_run_step.
+ *
+ * Between the two the program may read, evaluate and predict, and change gradients and learning rates; saving, loading
+ * and other steps are TDM_E_USAGE until the step has ended. Both ends report TDM_EVENT_STEP, and return TDM_E_STOPPED
+ * after a stop request. TDM_E_NUMERIC: the loss is not finite; the update still waits, and may be skipped.
+ *
+ * On the thread that trains. In ddp every rank makes the same calls, each of them collective. */
+typedef struct tdm_pass {
+    uint32_t size;
+    int64_t step;    /* that has begun, counted from 1 */
+    int64_t samples; /* of all replicas */
+    double loss;     /* mean over them; NaN and infinite as they come */
+    double accuracy; /* a fraction; NaN for losses without labels */
+} tdm_pass;
+#define TDM_PASS_INIT \
+    { sizeof(tdm_pass), 0, 0, 0, 0 }
+/* Fills *out, which may be NULL. TDM_E_USAGE if all steps of the job are done, or an update waits already: for gradients
+ * of several batches there is train.accumulate. */
+TDM_API tdm_status tdm_run_backward(tdm_run *run, tdm_pass *out);
+TDM_API tdm_status tdm_run_update(tdm_run *run);
+TDM_API tdm_status tdm_run_skip_update(tdm_run *run);
+
 /* Asks the run to finish the steps in flight, save and return. In ddp all ranks stop after the same step, at most one
  * step after those in flight. Before training it means that no step is made. An evaluation in progress is abandoned,
  * and repeated when training goes on. Any thread; async-signal-safe. */
@@ -289,10 +316,13 @@ TDM_API tdm_status tdm_run_read_optimizer(tdm_run *run, const char *state, const
 
 /* Copies the gradient of parameter `name` out of the run, in the parameter's shape and layout: as the last step's update
  * took it, that is of the loss over all samples of the step, of all replicas and micro-batches, after clip_grad_norm and
- * clip_grad_value, and without weight decay. `bytes` must be the parameter's size. TDM_E_USAGE also before the run's
- * first step since it was opened, and for buffers and frozen parameters, which have none. In ddp every rank has the same
- * one. */
+ * clip_grad_value, and without weight decay; between tdm_run_backward and the update not clipped yet. `bytes` must be
+ * the parameter's size. TDM_E_USAGE also before the run's first step since it was opened, and for buffers and frozen
+ * parameters, which have none. In ddp every rank has the same one. */
 TDM_API tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_t bytes);
+/* Sets the gradient that tdm_run_update takes. TDM_E_USAGE if no update waits. In ddp every rank writes the same numbers,
+ * or the replicas differ. */
+TDM_API tdm_status tdm_run_write_gradient(tdm_run *run, const char *name, const void *from, size_t bytes);
 
 /* Saves a checkpoint `dir`/step-NNNNNNNN. Compares the replicas first; TDM_E_CHECK if they differ. Collective in ddp.
  */

@@ -1,0 +1,37 @@
+/* What a run tells the program while it trains. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/train/steps/steps.h"
+
+void tdm__send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result *result, double lr, const char *path) {
+    if (run->options.on_event == NULL) return;
+    tdm_times none;
+    tdm__times_init(&none, 0);
+    tdm_event event = {.size = sizeof(event),
+                       .kind = kind,
+                       .step = run->step,
+                       .steps_total = run->steps_total,
+                       .epoch = run->epoch,
+                       .samples = result != NULL ? result->rows : 0,
+                       .loss = run->last_loss,
+                       .accuracy = NAN,
+                       .lr = lr,
+                       .grad_norm = result != NULL ? result->grad_norm : NAN,
+                       .samples_per_second = NAN,
+                       .path = path,
+                       .top5 = NAN};
+    if (kind == TDM_EVENT_EVAL) {
+        event.loss = run->scores.loss;
+        event.accuracy = run->scores.accuracy;
+        event.top5 = run->scores.top5;
+    }
+    if (kind == TDM_EVENT_STEP) {
+        event.accuracy = run->loss->target == TDM_TARGET_CLASS ? (double)result->correct / (double)result->rows : NAN;
+        event.samples_per_second = (double)result->rows * 1000.0 / result->times.ms[TDM_PHASE_STEP];
+    }
+    memcpy(&event.ms, result != NULL ? result->times.ms : none.ms, sizeof(event.ms));
+    run->guard.reports = true;
+    if (run->options.on_event(&event, run->options.user) != 0) tdm_run_request_stop(run);
+    run->guard.reports = false;
+}
