@@ -5,6 +5,7 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tree.h"
+#include "runtime/exec/own.h"
 #include "runtime/optim/optim.h"
 
 double tdm__ms_passed(int64_t *last) {
@@ -52,6 +53,11 @@ double tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards, 
     return tdm__tree_sum(own, count);
 }
 
+static tdm_status run_loss(const tdm_mode_params *params, const tdm_loss_args *args) {
+    return params->own_loss != NULL ? tdm__own_loss(params->own_loss, params->loss->target, args)
+                                    : params->loss_run(args);
+}
+
 /* The CPU's losses take floats: the outputs are widened for them, and the gradient is rounded. */
 static tdm_status loss_in_floats(const tdm_mode_params *params, tdm_replica *replica, tdm_loss_args args) {
     const tdm_arena_ops *arenas = params->device->arenas;
@@ -61,7 +67,7 @@ static tdm_status loss_in_floats(const tdm_mode_params *params, tdm_replica *rep
     args.precision = TDM_F32;
     args.y = replica->mirror.output;
     args.dy = replica->mirror.gradient;
-    TDM_TRY(params->loss_run(&args));
+    TDM_TRY(run_loss(params, &args));
     return arenas->to_bf16(replica->device, dy, args.dy, count);
 }
 
@@ -80,7 +86,7 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
                           .loss_sum = &replica->block->outcome.loss[part],
                           .correct = &replica->block->outcome.correct};
     if (params->device->enter != NULL) TDM_TRY(params->device->enter(replica->device));
-    return tdm__plan_converts(replica->plan) ? loss_in_floats(params, replica, args) : params->loss_run(&args);
+    return tdm__plan_converts(replica->plan) ? loss_in_floats(params, replica, args) : run_loss(params, &args);
 }
 
 tdm_status tdm__loss_of_output(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, int part) {

@@ -35,13 +35,15 @@ static inline bool tdm__tensor_has_shape(const tdm_tensor *tensor, const tdm_sha
 }
 
 /* What a file of the model says beside its tensors. About the data trained on: names of classes, features of a table.
- * What the model is: YAML (train/model_text.c). Where an exported file comes from, in words. */
+ * What the model is: YAML (train/model_text.c). Where an exported file comes from, in words.
+ * The name of the program's own loss that it was trained with. */
 typedef enum tdm_note {
     TDM_NOTE_CLASSES,
     TDM_NOTE_FEATURES,
     TDM_NOTES_OF_DATA,
     TDM_NOTE_MODEL = TDM_NOTES_OF_DATA,
     TDM_NOTE_ORIGIN,
+    TDM_NOTE_LOSS,
     TDM_NOTES
 } tdm_note;
 /* Their keys in the metadata of files of tensors. */

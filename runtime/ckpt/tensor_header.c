@@ -12,7 +12,8 @@
 /* The fewest bytes of header that a tensor takes, and that a key of the metadata with its value takes. */
 enum { SMALLEST_TENSOR = 48, SMALLEST_KEY = 6 };
 
-const char *const tdm__note_keys[TDM_NOTES] = {"tandem.classes", "tandem.features", "tandem.model", "tandem.origin"};
+const char *const tdm__note_keys[TDM_NOTES] = {"tandem.classes", "tandem.features", "tandem.model", "tandem.origin",
+                                               "tandem.loss"};
 
 typedef struct header_scan {
     tdm_tensor_file *file;

@@ -5,6 +5,7 @@
 #ifndef TDM_EXEC_MODE_H
 #define TDM_EXEC_MODE_H
 
+#include <tandem/parts.h>
 #include <tandem/sys/comm.h>
 #include <tandem/sys/module.h>
 
@@ -14,7 +15,8 @@
 /* The optimizer's settings for one step; read while the step is submitted. */
 typedef struct tdm_update {
     const tdm_optim_def *optim;
-    tdm_optim_run *optim_run; /* its kernel on this device */
+    tdm_optim_run *optim_run;     /* its kernel on this device */
+    const tdm_own_optimizer *own; /* in its place; NULL: none */
     const tdm_optimizer_section *optimizer;
     unsigned states;                       /* that the replicas have: tdm__optim_states */
     double lr, momentum;                   /* of this step: schedules may change both (one-cycle) */
@@ -45,6 +47,7 @@ typedef struct tdm_mode_params {
     const tdm_device_ops *device;
     const tdm_loss_def *loss;
     tdm_status (*loss_run)(const tdm_loss_args *args); /* the loss's kernel on this device */
+    const tdm_own_loss *own_loss;                      /* in its place; NULL: none */
     tdm_share *share;                                  /* the threads of a device; the plan says how many */
     int replicas;                                      /* of the whole job */
     int rank;                                          /* ddp: this process's rank; else 0 */

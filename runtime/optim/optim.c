@@ -7,16 +7,20 @@
 
 #include "runtime/base/status.h"
 #include "runtime/device/share.h"
+#include "runtime/exec/own.h"
 #include "runtime/graph/graph.h"
 
-unsigned tdm__optim_states(const tdm_job *job) {
-    const tdm_optim_def *optim = tdm_builtin_optims[job->optimizer.type];
+unsigned tdm__optim_states_of(const tdm_optim_def *optim, const tdm_job *job) {
     const tdm_schedule_section *schedule = &job->schedule;
     bool cycles = schedule->type == TDM_SCHEDULE_ONECYCLE && schedule->cycle_momentum;
     if (optim->states != NULL) return optim->states(&job->optimizer, cycles);
     unsigned all = 0;
     for (int i = 0; i < TDM_MAX_STATES && optim->state[i] != NULL; i++) all |= 1u << i;
     return all;
+}
+
+unsigned tdm__optim_states(const tdm_job *job) {
+    return tdm__optim_states_of(tdm_builtin_optims[job->optimizer.type], job);
 }
 
 int tdm__optim_state_count(const tdm_job *job) {
@@ -76,6 +80,24 @@ static void step_part(void *user, size_t begin, size_t end) {
     (void)s->run(&args); /* on the CPU nothing can fail */
 }
 
+/* A program's own optimizer, over the same. */
+static tdm_status own_step(const tdm_update *update, const tdm_plan_run *run, const tdm_optim_args *args) {
+    const int group = run->group - 1;
+    const double decay = group >= 0 ? update->optimizer->groups.item[group].weight_decay : NAN;
+    const double of_all = isnan(update->optimizer->weight_decay) ? 0 : update->optimizer->weight_decay;
+    tdm_own_update own = {.size = sizeof(own),
+                          .count = (int64_t)args->count,
+                          .p = args->p,
+                          .g = args->g,
+                          .step = update->t,
+                          .group = group,
+                          .lr = group >= 0 ? update->group_lr[group] : update->lr,
+                          .momentum = update->momentum,
+                          .weight_decay = isnan(decay) ? of_all : decay};
+    for (int i = 0; i < TDM_OWN_STATES; i++) own.state[i] = args->state[i];
+    return tdm__own_update(update->own, &own);
+}
+
 /* One step over parameters whose settings are the same; or over one, with norms that may be NULL. */
 static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, const float *norms,
                            const tdm_update *update) {
@@ -94,6 +116,7 @@ static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, const 
         args.state[i] = arena;
         arena += tdm__replica_trained(r);
     }
+    if (update->own != NULL) return own_step(update, run, &args);
     if (!tdm__device_on_host(r->device->ops)) return update->optim_run(&args);
     shared_step shared = {&args, update->optim_run};
     return tdm__share_loop(&r->device->threads, args.count, step_part, &shared);

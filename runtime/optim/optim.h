@@ -6,6 +6,8 @@
 
 /* The flat arenas of state that the job needs: bit i is its optimizer's state[i]. They lie one behind another. */
 unsigned tdm__optim_states(const tdm_job *job);
+/* The same of an optimizer in the place of the job's. */
+unsigned tdm__optim_states_of(const tdm_optim_def *optim, const tdm_job *job);
 int tdm__optim_state_count(const tdm_job *job);
 /* Does its step depend on norms of parameters? */
 bool tdm__optim_takes_norms(const tdm_job *job);

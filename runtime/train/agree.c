@@ -23,6 +23,7 @@ static tdm_status own_lines(const tdm_run *run, tdm_text *text) {
     char build[TDM_BUILD_ID_TEXT];
     TDM_TRY(tdm__lines_of(run->job, run->graph, TDM_FIELD_LOCAL, text));
     tdm__text_printf(text, "the build: tandem %s, %s\n", TDM_VERSION, tdm__build_id(build));
+    tdm__own_lines(run, text);
     tdm__text_printf(text, "kernels: %s, %s\n", run->compute.device->name,
                      run->compute.report.usable ? run->compute.report.text : "reference");
     TDM_TRY(add_data("data.train", run->train, run->options.train != NULL, text));

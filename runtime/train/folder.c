@@ -166,6 +166,11 @@ static void put_top5(tdm_json_out *to, const tdm_run *run) {
     if (!isnan(run->scores.top5)) tdm__json_put(to, "top5:%.17g", run->scores.top5);
 }
 
+/* Of the program's own. */
+static void put_metric(tdm_json_out *to, const tdm_run *run) {
+    if (!isnan(run->scores.metric)) tdm__json_put(to, "metric:%.17g", run->scores.metric);
+}
+
 tdm_status tdm__folder_eval_line(tdm_run *run) {
     if (run->folder == NULL) return TDM_OK;
     tdm_text text;
@@ -174,6 +179,7 @@ tdm_status tdm__folder_eval_line(tdm_run *run) {
     tdm__json_put(&json, "{ kind:eval step:%lld loss:%.9g accuracy:%.17g", (long long)run->step, run->scores.loss,
                   run->scores.accuracy);
     put_top5(&json, run);
+    put_metric(&json, run);
     tdm__json_put(&json, "}\n");
     TDM_TRY(tdm__metrics_add(&run->folder->metrics, &text));
     return board_eval(run);
@@ -248,6 +254,7 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     tdm__json_put(&json, "loss:%.9g eval_loss:%.9g accuracy:%.17g", run->last_loss, run->scores.loss,
                   run->scores.accuracy);
     put_top5(&json, run);
+    put_metric(&json, run);
     tdm__json_put(&json, "samples_per_s:%.17g warmup_steps:%lld seconds:%.3f", rate(tally),
                   (long long)(run->since_start.steps > 0 ? run->warmup_steps : 0), run->seconds);
     tdm__json_put_integers(&json, "peak_memory_bytes", peak_bytes, count);

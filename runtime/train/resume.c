@@ -64,6 +64,7 @@ static tdm_status check_kept(const tdm_changes *changes, const char *path) {
 /* Every checkpoint has these, also one of a program without a configuration file. */
 static tdm_status check_state(const tdm_run *run, const tdm_ckpt_state *state, const char *path) {
     const char *optimizer = run->optim->name;
+    TDM_TRY(tdm__own_check_optimizer(run, state->optimizer, path));
     if (strcmp(state->optimizer, optimizer) == 0) return TDM_OK;
     TDM_FAIL(TDM_E_CHECKPOINT, "optimizer.type was %s in %s and is %s now: it cannot change when a run continues; %s",
              state->optimizer, path, optimizer, way_out);

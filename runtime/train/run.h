@@ -62,7 +62,8 @@ struct tdm_run {
     tdm_comm *comm;  /* NULL with one rank */
     tdm_compute compute;
     const tdm_loss_def *loss;
-    const tdm_optim_def *optim;
+    const tdm_optim_def *optim;      /* of the job, or of the program's own */
+    unsigned optim_states;           /* that the replicas have: tdm__optim_states_of */
     tdm_optim_run *optim_run;        /* its kernel on this device; NULL where the run only predicts */
     const tdm_comm_ops *device_comm; /* NULL: gradients are reduced in host memory */
     tdm_plan *plan;
@@ -108,14 +109,15 @@ struct tdm_run {
     int64_t warmup_steps; /* steps not counted in since_start */
     double seconds;       /* that this process has spent training */
     int64_t collected_ns, logged_ns, eval_ns, save_ns, verify_ns;
-    int64_t unsaved;         /* failed checkpoints since the last good one */
-    int64_t ignored_steps;   /* steps without a label that counts */
-    bool eval_warned;        /* a loss over data.eval that is not finite was reported */
-    bool read_failed;        /* the next step's batch could not be read */
-    tdm_step_result pending; /* of the next step, while update_waits */
-    bool update_waits;       /* the program has called tdm_run_backward: the gradients of the next step are there */
-    int64_t failed_step;     /* the step that failed: the replicas' contents are undefined; 0: none */
-    bool runs_ahead;         /* on all ranks: a step may be submitted before the last one is reported */
+    int64_t unsaved;          /* failed checkpoints since the last good one */
+    int64_t ignored_steps;    /* steps without a label that counts */
+    bool eval_warned;         /* a loss over data.eval that is not finite was reported */
+    bool read_failed;         /* the next step's batch could not be read */
+    tdm_step_result pending;  /* of the next step, while update_waits */
+    const char *missing_loss; /* the program's own of the weights, which this run lacks; NULL: none */
+    bool update_waits;        /* the program has called tdm_run_backward: the gradients of the next step are there */
+    int64_t failed_step;      /* the step that failed: the replicas' contents are undefined; 0: none */
+    bool runs_ahead;          /* on all ranks: a step may be submitted before the last one is reported */
     bool eval_waits, save_waits, verify_waits; /* due as soon as no step is in flight */
     const char *weights_report;        /* of the weights that the run started from, for weights.json; NULL: none */
     struct tdm_picture_input *picture; /* run_predict.c; NULL until the first picture */
@@ -215,6 +217,18 @@ void tdm__run_report_ignored(const tdm_run *run);
 
 /* A rank that cannot take part in what comes next says why, because its peers wait for it. Returns the failure. */
 tdm_status tdm__run_leave(tdm_run *run);
+
+/* ---- parts that the program brings itself ---- */
+/* Can this run use them? Once the device is known. */
+tdm_status tdm__own_check(tdm_run *run);
+/* The definition of the program's optimizer. */
+tdm_status tdm__own_optim_def(tdm_run *run, const tdm_optim_def **out);
+/* What ranks compare. */
+void tdm__own_lines(const tdm_run *run, tdm_text *text);
+/* TDM_E_CHECKPOINT if the checkpoint needs a part that this run lacks. */
+tdm_status tdm__own_check_optimizer(const tdm_run *run, const char *saved, const char *path);
+tdm_status tdm__own_check_saved_loss(tdm_run *run, const tdm_ckpt *ckpt);
+tdm_status tdm__own_check_evaluation(const tdm_run *run);
 
 /* ---- evaluation ---- */
 /* `stopped` NULL: a request to stop is left for later. Otherwise it ends the evaluation on all ranks and sets *stopped.

@@ -155,7 +155,10 @@ static tdm_status check_micro_batches(const tdm_run *run) {
 
 static tdm_status open_optim(tdm_run *run) {
     run->optim = tdm_builtin_optims[run->job->optimizer.type];
-    return run->options.predicts ? TDM_OK : tdm__compute_optim(&run->compute, run->optim, &run->optim_run);
+    if (run->options.optimizer != NULL) TDM_TRY(tdm__own_optim_def(run, &run->optim));
+    run->optim_states = run->options.predicts ? 0 : tdm__optim_states_of(run->optim, run->job);
+    if (run->options.predicts || run->options.optimizer != NULL) return TDM_OK;
+    return tdm__compute_optim(&run->compute, run->optim, &run->optim_run);
 }
 
 /* ---- plan and replicas ---- */
@@ -208,13 +211,14 @@ static tdm_status open_mode(tdm_run *run) {
                               .device = run->compute.device,
                               .loss = run->loss,
                               .loss_run = loss_run,
+                              .own_loss = run->options.loss,
                               .share = run->compute.share,
                               .device_comm = run->device_comm,
                               .replicas = run->replicas,
                               .rank = run->rank,
                               .first_rank = run->options.local_world > 0 ? run->rank - run->options.local_rank : 0,
                               .comm = run->comm,
-                              .state_count = run->options.predicts ? 0 : tdm__optim_state_count(job),
+                              .state_count = __builtin_popcount(run->optim_states),
                               .averages = run->average_count > 0,
                               .has_ignored =
                                   run->train != NULL && (run->train->has_ignored || job->loss.weight.count > 0),
@@ -229,6 +233,7 @@ static tdm_status load_start_weights(tdm_run *run) {
     const char *path = run->job->weights;
     TDM_TRY(tdm__error_at(tdm__ckpt_open_any(&ckpt, run->host, path), &run->job->weights_at));
     tdm_status status = tdm__weights_start(run, tdm__run_weights_of(run, ckpt));
+    if (status == TDM_OK && run->options.predicts) status = tdm__own_check_saved_loss(run, ckpt);
     tdm__ckpt_close(ckpt);
     if (status != TDM_E_CHECKPOINT) return status;
     if (strncmp(tdm_error_message(), path, strlen(path)) == 0) /* from reading, which names the file */
@@ -268,6 +273,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(check_micro_batches(run));
     TDM_TRY(tdm__data_wanted_of(run->job, run->graph, run->options.module_path, &run->loss, &wanted));
     TDM_TRY(tdm__run_check_metrics(run));
+    TDM_TRY(tdm__own_check(run));
     TDM_TRY(open_optim(run));
     TDM_TRY(tdm__run_open_data(run, &wanted));
     TDM_TRY(build_plan(run));
@@ -325,7 +331,7 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
     run->options = given;
     run->saved_at = -1;
     run->last_loss = NAN;
-    run->scores = (tdm_scores){sizeof(tdm_scores), 0, NAN, NAN, NAN};
+    run->scores = (tdm_scores){sizeof(tdm_scores), 0, NAN, NAN, NAN, NAN};
     run->logged_ns = run->eval_ns = run->save_ns = run->verify_ns = tdm__now_ns();
     tdm__zone_init(&run->zone, host);
     tdm_status status = keep_given(run, job, graph);

@@ -260,6 +260,7 @@ static tdm_status check_position(const tdm_run *run, const tdm_ckpt *ckpt) {
 static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, found *out) {
     const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
     TDM_TRY(tdm__run_check_notes(run, ckpt));
+    TDM_TRY(tdm__own_check_saved_loss(run, ckpt));
     tdm_status status = tdm__weights_load(run, tdm__run_weights_of(run, ckpt));
     if (status != TDM_OK) return refuse_model(status, ckpt, newest_in_folder);
     if (state == NULL) TDM_TRY(tdm__average_begin(run));

@@ -5,7 +5,6 @@
 
 #include "runtime/base/finite.h"
 #include "runtime/base/status.h"
-#include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
 static int by_name(const void *a, const void *b) {
@@ -49,7 +48,7 @@ static tdm_status list_state(tdm_run *run, const char *name, int slot, tdm_named
 
 tdm_status tdm__run_list_tensors(tdm_run *run) {
     const tdm_plan *plan = run->plan;
-    unsigned states = run->options.predicts ? 0 : tdm__optim_states(run->job);
+    const unsigned states = run->optim_states;
     int params = plan->param_count, state_count = __builtin_popcount(states);
     tdm_named *to;
     run->model_tensors = params + plan->buffer_count;

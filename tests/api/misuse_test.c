@@ -212,16 +212,12 @@ static void loop_misuse(float *x) {
     MISUSE(tdm_run_read_gradient(run, "fc.bias", NULL, 12));
     MISUSE(tdm_run_read_gradient(run, "fc.bias", x, 11));
     MISUSE(tdm_run_write_gradient(NULL, "fc.bias", x, 12));
-    MISUSE(tdm_run_write_gradient(run, NULL, x, 12));
-    MISUSE(tdm_run_write_gradient(run, "fc.bias", NULL, 12));
-    MISUSE(tdm_run_write_gradient(run, "fc.bias", x, 13));
     MISUSE(tdm_run_write_gradient(run, "fc.bias", x, 12)); /* no update waits */
     tdm_pass pass = TDM_PASS_INIT;
     MISUSE(tdm_run_backward(NULL, &pass));
     MISUSE(tdm_run_update(NULL));
     MISUSE(tdm_run_update(run));
     MISUSE(tdm_run_skip_update(NULL));
-    MISUSE(tdm_run_skip_update(run));
 }
 
 static void predict_misuse(const float *x, float *y) {

@@ -211,6 +211,7 @@ TEST(while_an_update_waits_nothing_else_goes_on) {
     tdm_run *run = open_run(&job, NULL);
     CHECK_STATUS(tdm_run_update(run), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "call tdm_run_backward first");
+    CHECK_STATUS(tdm_run_skip_update(run), TDM_E_USAGE);
     CHECK_STATUS(tdm_run_backward(run, &(tdm_pass){.size = 2}), TDM_E_USAGE);
     CHECK_STATUS(tdm_run_backward(run, &(tdm_pass){.size = sizeof(tdm_pass) + 8}), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "tdm_run_backward: tdm_pass");
@@ -225,6 +226,9 @@ TEST(while_an_update_waits_nothing_else_goes_on) {
     check_refused(tdm_run_save_to(run, &writer));
     check_refused(tdm_run_load_memory(run, "unused", 6));
     CHECK_OK(tdm_run_read_gradient(run, "fc.weight", unused, sizeof(unused)));
+    CHECK_STATUS(tdm_run_write_gradient(run, NULL, unused, sizeof(unused)), TDM_E_USAGE);
+    CHECK_STATUS(tdm_run_write_gradient(run, "fc.weight", NULL, sizeof(unused)), TDM_E_USAGE);
+    CHECK_STATUS(tdm_run_write_gradient(run, "fc.weight", unused, sizeof(unused) - 4), TDM_E_USAGE);
     CHECK_OK(tdm_run_read(run, "fc.weight", weight, sizeof(weight)));
     CHECK_OK(tdm_run_evaluate(run, &loss, &accuracy));
     CHECK_OK(tdm_run_skip_update(run));

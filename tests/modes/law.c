@@ -275,8 +275,12 @@ law_result law_run(const tdm_job *job, const tdm_graph *graph) {
     return run_task(&(task){.job = job, .graph = graph});
 }
 
+law_result law_try_program(const tdm_job *job, const tdm_graph *graph, const law_program *program) {
+    return run_task(&(task){.job = job, .graph = graph, .program = *program});
+}
+
 law_result law_run_program(const tdm_job *job, const tdm_graph *graph, const law_program *program) {
-    return checked(job, run_task(&(task){.job = job, .graph = graph, .program = *program}));
+    return checked(job, law_try_program(job, graph, program));
 }
 
 law_result law_evaluate(const tdm_job *job, const tdm_graph *graph) {

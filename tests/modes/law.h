@@ -39,6 +39,8 @@ typedef struct law_program {
     void (*set)(tdm_run_options *options);
     tdm_status (*train)(tdm_run *run); /* in place of tdm_run_train; an evaluation follows */
 } law_program;
+law_result law_try_program(const tdm_job *job, const tdm_graph *graph, const law_program *program);
+/* The same, and a run that fails is a failed check. */
 law_result law_run_program(const tdm_job *job, const tdm_graph *graph, const law_program *program);
 /* Opened to predict: evaluates the weights that the job names. */
 law_result law_evaluate(const tdm_job *job, const tdm_graph *graph);

@@ -41,6 +41,7 @@
 #include <tandem/host.h>
 #include <tandem/job.h>
 #include <tandem/model.h>
+#include <tandem/parts.h>
 #include <tandem/source.h>
 #include <tandem/status.h>
 #include <tandem/writer.h>
@@ -83,6 +84,7 @@ typedef struct tdm_event {
     tdm_phase_ms ms;
     const char *path; /* TDM_EVENT_CHECKPOINT: the checkpoint's folder, valid during the call; else NULL */
     double top5;      /* TDM_EVENT_EVAL, as tdm_scores has it; else NaN */
+    double metric;    /* the same */
 } tdm_event;
 
 /* ---- opening a run ---- */
@@ -121,9 +123,17 @@ typedef struct tdm_run_options {
     /* Of a job on several hosts: this rank among those of its host, and how many these are. They choose the rank's device
      * and share the host's cores. local_world 0: all ranks are on this host. */
     int local_rank, local_world;
+    /* Parts of the program's own (tandem/parts.h): in place of the job's, and a metric beside them. NULL: none. Only runs
+     * that have its loss and its optimizer resume from a run's checkpoints (TDM_E_CHECKPOINT). */
+    const tdm_own_loss *loss;
+    const tdm_own_metric *metric;
+    const tdm_own_optimizer *optimizer;
 } tdm_run_options;
-#define TDM_RUN_OPTIONS_INIT \
-    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0, NULL, 0, NULL, 0, 0 }
+#define TDM_RUN_OPTIONS_INIT                                                                                          \
+    {                                                                                                                 \
+        sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0, NULL, 0, NULL, 0, \
+            0, NULL, NULL, NULL                                                                                       \
+    }
 
 /* Opens the data, builds the plan and the replicas, makes the initial weights, and resumes if the job says so. The job
  * and the texts of `options` are copied, and the run keeps the graph, in memory of the graph's host: tdm_job, texts and
@@ -216,9 +226,10 @@ typedef struct tdm_scores {
      * five highest; NaN with five classes or fewer. Of equal outputs the one of the lower class is higher, and a NaN is
      * higher than every number: torch.sort(descending=True, stable=True), whose first is torch.argmax's. */
     double accuracy, top5;
+    double metric; /* of tdm_run_options.metric; NaN without */
 } tdm_scores;
 #define TDM_SCORES_INIT \
-    { sizeof(tdm_scores), 0, 0, 0, 0 }
+    { sizeof(tdm_scores), 0, 0, 0, 0, 0 }
 /* As tdm_run_evaluate, with all that it learns. */
 TDM_API tdm_status tdm_run_evaluate_scores(tdm_run *run, tdm_scores *out);
 /* Computes y[rows, tdm_run_output_width] from x[rows, tdm_run_input_width] in evaluation mode, for any number of rows.

@@ -2,17 +2,17 @@
  * on the mode or the number of replicas. All ranks take part and learn the result. */
 #include <math.h>
 #include <string.h>
-#include <string.h>
 
 #include "runtime/base/log.h"
 #include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
+#include "runtime/exec/own.h"
 #include "runtime/train/run.h"
 #include "runtime/train/evaluate/details.h"
 #include "runtime/train/evaluate/scores.h"
 
 /* What one batch adds: [PER_BATCH * batch]. */
-enum { LOSS, DENOMINATOR, CORRECT, TOP5, COUNT, PER_BATCH };
+enum { LOSS, DENOMINATOR, CORRECT, TOP5, COUNT, METRIC, METRIC_WEIGHT, PER_BATCH };
 
 static bool has_top5(const tdm_run *run) {
     return run->loss->target == TDM_TARGET_CLASS && run->plan->output_width > TDM_TOP;
@@ -30,7 +30,10 @@ static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, do
                           .values = &values,
                           .loss_sum = &loss,
                           .correct = &correct};
-    TDM_TRY(run->loss->run(&args));
+    const tdm_own_loss *own = run->options.loss;
+    const tdm_own_metric *metric = run->options.metric;
+    TDM_TRY(own != NULL ? tdm__own_loss(own, run->loss->target, &args) : run->loss->run(&args));
+    if (metric != NULL) TDM_TRY(tdm__own_metric(metric, &args, &sums[METRIC], &sums[METRIC_WEIGHT]));
     sums[LOSS] = loss;
     sums[CORRECT] = (double)correct;
     if (has_top5(run))
@@ -112,7 +115,8 @@ static tdm_status evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
                         .samples = labels ? (int64_t)total[COUNT] : run->eval->count,
                         .loss = total[LOSS] / total[DENOMINATOR],
                         .accuracy = labels ? total[CORRECT] / total[COUNT] : NAN,
-                        .top5 = has_top5(run) ? total[TOP5] / total[COUNT] : NAN};
+                        .top5 = has_top5(run) ? total[TOP5] / total[COUNT] : NAN,
+                        .metric = run->options.metric != NULL ? total[METRIC] / total[METRIC_WEIGHT] : NAN};
     warn_not_finite(run, out->loss, total[COUNT]);
     return tdm__details_end(run, out);
 }
@@ -131,6 +135,7 @@ static tdm_status evaluate_average(tdm_run *run, tdm_scores *out, bool *stopped)
 
 tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
     if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation needs data.eval; add data.eval to the file");
+    if (tdm__own_check_evaluation(run) != TDM_OK) return tdm__run_leave(run); /* rank 0 has read the weights */
     bool averages = run->average_count > 0 && run->job->eval.weights == TDM_WEIGHTS_EMA;
     run->eval_batch = NULL;
     TDM_TRY(tdm__run_verify(run)); /* syncing would hide a replica that differs */

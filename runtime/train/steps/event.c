@@ -20,11 +20,13 @@ void tdm__send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result *r
                        .grad_norm = result != NULL ? result->grad_norm : NAN,
                        .samples_per_second = NAN,
                        .path = path,
-                       .top5 = NAN};
+                       .top5 = NAN,
+                       .metric = NAN};
     if (kind == TDM_EVENT_EVAL) {
         event.loss = run->scores.loss;
         event.accuracy = run->scores.accuracy;
         event.top5 = run->scores.top5;
+        event.metric = run->scores.metric;
     }
     if (kind == TDM_EVENT_STEP) {
         event.accuracy = run->loss->target == TDM_TARGET_CLASS ? (double)result->correct / (double)result->rows : NAN;

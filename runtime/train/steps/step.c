@@ -1,7 +1,6 @@
 /* A step: its batch, its submission, its result; and what may be in flight meanwhile. */
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
-#include "runtime/optim/optim.h"
 #include "runtime/train/steps/steps.h"
 
 /* Steps left out of the summary's speed: memory is used for the first time and kernels are prepared. */
@@ -72,7 +71,8 @@ tdm_update tdm__step_update(tdm_run *run) {
     tdm_update update = {.optim = run->optim,
                          .optim_run = run->optim_run,
                          .optimizer = &run->job->optimizer,
-                         .states = tdm__optim_states(run->job),
+                         .states = run->optim_states,
+                         .own = run->options.optimizer,
                          .lr = tdm__run_lr(run, -1),
                          .momentum = run->schedules.own.momentum,
                          .t = run->submitted + 1,
