@@ -8,6 +8,7 @@
 #define TDM_CONFIG_PRIVATE_H
 
 #include <tandem/config.h>
+#include <tandem/sys/module.h>
 #include <tandem/sys/op.h>
 
 #include "config/table.h"
@@ -20,6 +21,8 @@ enum { TDM_LAYERS_MAX = 2048, TDM_LAYER_ATTRS_MAX = 24 };
 /* One item of model.layers as written, names resolved. */
 typedef struct tdm_layer {
     const tdm_op_def *op;
+    const tdm_module *module; /* of a custom layer, with the file it is from; else NULL */
+    const char *file;
     tdm_position at;  /* position of the kind */
     const char *name; /* as written, or the index */
     bool is_named;
@@ -120,10 +123,15 @@ void tdm__check_rows(tdm_config *config);
 void tdm__check_stages(tdm_config *config);
 void tdm__check_missing_stages(tdm_config *config);
 tdm_status tdm__check_cuts(tdm_config *config);
-/* layer.c: reads one layer */
 /* "model.layers[3].kernel", or "model.layers[3]" for the key "". */
-const char *tdm__layer_key(tdm_config *config, int index, const char *key);
+static inline const char *tdm__layer_key(tdm_config *config, int index, const char *key) {
+    return TDM_WORDS(config, "model.layers[%d]%s%s", index, key[0] != '\0' ? "." : "", key);
+}
+/* layers/layer.c: reads one layer */
 tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *item, tdm_layer *layer);
+/* layers/custom.c: the op of a layer `custom`, from its module. False after a fault. */
+bool tdm__custom_read(tdm_config *config, int index, const tdm_yaml_node *keys, tdm_layer *layer);
+bool tdm__custom_has_key(const char *key);
 /* names.c: "did you mean" */
 void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node);
 /* Our name for what other frameworks call Conv2d, fc or dense; NULL if unknown. */

@@ -100,5 +100,8 @@ void tdm__print_transform(const tdm_transform_spec *transform, bool json, tdm_te
 /* The keys of a layer, but for a null that is also the default, such as `in`, a pooling stride, or the keys that every
  * layer has; in YAML (json is NULL) in braces that stay open, behind the *count keys that it has so far. */
 void tdm__print_layer_keys(const tdm_field *rows, const void *object, tdm_json_out *json, int *count, tdm_text *out);
+extern const char *const tdm__custom_help, *const tdm__custom_help_zh;
+/* The keys of a custom layer that name its op; the first ones. */
+void tdm__print_custom(const char *file, const char *op, tdm_json_out *json, int *count, tdm_text *out);
 
 #endif

@@ -46,7 +46,7 @@ static bool spend(expansion *e, const tdm_yaml_node *item, int count) {
 /* ---- ids ---- */
 
 static const char *full_name(expansion *e, const scope *s, const char *name) {
-    /* A name that is too long anyway stays as it is: layer.c refuses it. */
+    /* A name that is too long anyway stays as it is: layers/layer.c refuses it. */
     if (s->prefix[0] == '\0' || strlen(name) > TDM_BLOCK_NAME_MAX) return name;
     return TDM_WORDS(e->config, "%s%s", s->prefix, name);
 }

@@ -139,6 +139,17 @@ static void explain_layers(const help_page *page) {
     for (int i = 0; tdm_builtin_ops[i] != NULL; i++)
         add_item(page, tdm_builtin_ops[i]->name, "",
                  page->chinese ? tdm_builtin_ops[i]->doc_zh : tdm_builtin_ops[i]->doc);
+    add_item(page, "custom", "", page->chinese ? tdm__custom_help_zh : tdm__custom_help);
+    add_common_keys(page);
+}
+
+static void explain_custom(const help_page *page) {
+    tdm__text_printf(page->out, "custom\n  %s\n\n", page->chinese ? tdm__custom_help_zh : tdm__custom_help);
+    add_item(page, "module", "",
+             page->chinese ? "库文件名，不含目录；从 TANDEM_OP_PATH 中的目录载入"
+                           : "file of the library, from a folder of TANDEM_OP_PATH");
+    add_item(page, "op", "",
+             page->chinese ? "其中的算子；其余键是该算子的属性" : "its op; the other keys are those of that op");
     add_common_keys(page);
 }
 
@@ -245,7 +256,9 @@ tdm_status tdm_config_explain(const char *key, tdm_language language, char **out
     bool chinese = language == TDM_CHINESE;
     help_page page = {&text, chinese, &language_words[chinese ? TDM_CHINESE : TDM_ENGLISH]};
     const tdm_op_def *op = tdm__op_find(key);
-    if (op != NULL) {
+    if (strcmp(key, "custom") == 0) {
+        explain_custom(&page);
+    } else if (op != NULL) {
         explain_op(&page, op);
     } else if (!explain_path(&page, key) && !explain_attr(&page, key) && !explain_last_part(&page, key) &&
                !explain_fault(&page, key)) {

@@ -55,7 +55,9 @@ static void put_layer(const tdm_graph *graph, size_t index, bool is_named, tdm_t
     char number[24];
     int count = 0;
     snprintf(number, sizeof(number), "%zu", index);
-    tdm__text_printf(out, "    - %s", node->op->name);
+    const tdm_graph_module *own = tdm__graph_module_of(graph, node->op);
+    tdm__text_printf(out, "    - %s", own != NULL ? "custom" : node->op->name);
+    if (own != NULL) tdm__print_custom(own->file, node->op->name, NULL, &count, out);
     if (strcmp(node->name, number) != 0) head.name = node->name;
     tdm__print_layer_keys(tdm__layer_rows, &head, NULL, &count, out);
     if (is_named) {
@@ -76,6 +78,12 @@ static tdm_status check_names(const tdm_graph *graph) {
         const char *name = graph->nodes[i].name;
         if (!tdm__layer_name_fits(name, (int)i) || strstr(name, "${") != NULL)
             TDM_FAIL(TDM_E_UNSUPPORTED, "a YAML file cannot have the layer name '%.200s'", name);
+        const tdm_graph_module *own = tdm__graph_module_of(graph, graph->nodes[i].op);
+        if (own != NULL && own->file == NULL)
+            TDM_FAIL(TDM_E_UNSUPPORTED,
+                     "%s '%s' is a layer of the program itself, which a YAML file cannot name; "
+                     "tdm_graph_use_file takes it from a library",
+                     graph->nodes[i].op->name, name);
     }
     return TDM_OK;
 }

@@ -120,6 +120,15 @@ void tdm__print_layer_keys(const tdm_field *rows, const void *object, tdm_json_o
     }
 }
 
+void tdm__print_custom(const char *file, const char *op, tdm_json_out *json, int *count, tdm_text *out) {
+    if (json != NULL) {
+        tdm__json_put(json, "module:%s op:%s", file, op);
+        return;
+    }
+    tdm__text_printf(out, ": {module: %s, op: %s", file, op);
+    *count += 2;
+}
+
 static void print_layers(printer *to) {
     tdm_json_out *json = is_json(to) ? &to->json : NULL;
     if (is_json(to))
@@ -129,11 +138,13 @@ static void print_layers(printer *to) {
     for (int i = 0; i < to->config->layer_count; i++) {
         const tdm_layer *layer = &to->config->layers[i];
         size_t start = to->out->length;
+        const char *kind = layer->module != NULL ? "custom" : layer->op->name;
         int count = 0;
         if (is_json(to))
-            tdm__json_put(&to->json, "{ %s:{", layer->op->name);
+            tdm__json_put(&to->json, "{ %s:{", kind);
         else
-            tdm__text_printf(to->out, "    - %s", layer->op->name);
+            tdm__text_printf(to->out, "    - %s", kind);
+        if (layer->module != NULL) tdm__print_custom(layer->file, layer->op->name, json, &count, to->out);
         tdm__print_layer_keys(tdm__layer_rows, &layer->head, json, &count, to->out);
         tdm__print_layer_keys(layer->op->attrs, layer->attrs, json, &count, to->out);
         if (is_json(to))

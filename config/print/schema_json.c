@@ -181,6 +181,16 @@ static void put_use(tdm_json_out *to) {
     tdm__json_put(to, "repeat:{ type:integer minimum:%d maximum:%d } first:{ type:object }}}}}\n", 1, TDM_LAYERS_MAX);
 }
 
+/* A layer of a module. Its other keys are those of its op, which is unknown here. */
+static void put_custom(tdm_json_out *to, bool chinese) {
+    tdm__json_put(to,
+                  "{ type:object required:[ custom ] additionalProperties:false properties:{ custom:{ description:%s",
+                  chinese ? tdm__custom_help_zh : tdm__custom_help);
+    tdm__json_put(to, "type:object required:[ module op ] properties:{ module:{ type:string } op:{ type:string }");
+    put_rows(to, tdm__layer_rows, chinese);
+    tdm__json_put(to, "}}}}\n");
+}
+
 /* `kind`, `kind: main argument` or `kind: {keys}` for every kind. */
 static void put_layers(tdm_json_out *to, bool chinese) {
     tdm__json_put(to, "layers:{ description:%s", chinese ? "各层的列表" : "the list of layers");
@@ -197,6 +207,7 @@ static void put_layers(tdm_json_out *to, bool chinese) {
         tdm__json_put(to, "}}]}}}");
     }
     put_use(to);
+    put_custom(to, chinese);
     tdm__json_put(to, "]}}");
 }
 

@@ -21,13 +21,6 @@ enum { MAX_NAME = 200, MAX_NODES = 10000 }; /* with at most 5 tensors each, the 
  */
 static const int64_t max_count = INT64_C(1) << 40;
 
-const tdm_op_def *tdm__op_find(const char *name) {
-    for (int i = 0; tdm_builtin_ops[i] != NULL; i++) {
-        if (tdm__text_same(tdm_builtin_ops[i]->name, name)) return tdm_builtin_ops[i];
-    }
-    return NULL;
-}
-
 tdm_status tdm_graph_new(tdm_graph **out, const tdm_host *host) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_new: out is NULL");
     *out = NULL;
@@ -56,6 +49,7 @@ void tdm_graph_free(tdm_graph *graph) {
     tdm__delete(host, graph->nodes);
     tdm__delete(host, graph->params);
     tdm__delete(host, graph->buffers);
+    tdm__delete(host, graph->modules);
     tdm__delete(host, graph);
 }
 
@@ -257,7 +251,7 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
     if (graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: the graph is finished");
     if (graph->input < 0) TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: call tdm_graph_input first");
     if (graph->node_count >= MAX_NODES) TDM_FAIL(TDM_E_CONFIG, "a model has at most %d layers", MAX_NODES);
-    const tdm_op_def *op = tdm__op_find(op_name);
+    const tdm_op_def *op = tdm__graph_op(graph, op_name);
     if (op == NULL) return unknown_op(op_name, origin);
 
     tdm_graph_node node = {.op = op, .input_count = input_count, .stage = -1};

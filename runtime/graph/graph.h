@@ -4,6 +4,7 @@
 
 #include <tandem/graph.h>
 #include <tandem/job.h>
+#include <tandem/sys/module.h>
 #include <tandem/sys/op.h>
 #include <tandem/sys/optim.h>
 #include <tandem/sys/rewrite.h>
@@ -43,6 +44,12 @@ typedef struct tdm_graph_node {
     tdm_origin origin;
 } tdm_graph_node;
 
+/* A module whose ops a graph may use beside tandem's. */
+typedef struct tdm_graph_module {
+    const tdm_module *module;
+    const char *file; /* of its library, without the folder; NULL: the program has it itself */
+} tdm_graph_module;
+
 struct tdm_graph {
     tdm_graph_owners *owners;
     tdm_zone zone;
@@ -53,9 +60,23 @@ struct tdm_graph {
     tdm_graph_node *nodes; /* in order of execution */
     tdm_graph_param *params, *buffers;
     tdm_names names; /* of the nodes */
+    tdm_graph_module *modules;
+    size_t module_count, module_room;
     tdm_value input, output;
     bool finished;
 };
+
+/* ---- ops (ops.c) ---- */
+/* tandem's op of this name, or that of one of the graph's modules; NULL: none. */
+const tdm_op_def *tdm__graph_op(const tdm_graph *graph, const char *name);
+const tdm_op_def *tdm__module_op(const tdm_module *module, const char *name);
+/* The module that an op is of; NULL: it is tandem's. */
+const tdm_graph_module *tdm__graph_module_of(const tdm_graph *graph, const tdm_op_def *op);
+/* Checks the module's ops, and lets the graph use them. Does nothing if it does already. */
+tdm_status tdm__graph_add_module(tdm_graph *graph, const tdm_module *module, const char *file);
+/* The kernels of the graph's modules, then `others`; in the zone. */
+tdm_status tdm__graph_own_kernels(const tdm_graph *graph, tdm_zone *zone, const tdm_kernel *const *others,
+                                  const tdm_kernel *const **out);
 
 /* All ops, losses and optimizers, from the lists in ops/; NULL-terminated. Defined in ops/, found at link time. */
 extern const tdm_op_def *const tdm_builtin_ops[];

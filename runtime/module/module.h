@@ -28,6 +28,10 @@ typedef struct tdm_module_report {
 tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const char *name, const char *module_path,
                             tdm_module_report *report);
 
+/* Opens a module with layers from a library in the folders of TANDEM_OP_PATH. `file`: its name without a folder. The
+ * message says what to do. */
+tdm_status tdm__own_ops_open(const tdm_module **out, const char *file);
+
 /* What the values of parallel.ddp.backend are: see tandem/sys/backends.def. */
 typedef enum tdm_backend_source {
     TDM_SOURCE_AUTO, /* the value `auto` */

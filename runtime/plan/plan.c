@@ -20,6 +20,20 @@ static tdm_status check_options(const tdm_graph *graph, const tdm_plan_options *
     return TDM_OK;
 }
 
+/* The ops of modules have kernels for the CPU. */
+static tdm_status add_own_kernels(tdm_plan *plan) {
+    const tdm_graph *graph = plan->graph;
+    if (graph->module_count == 0) return TDM_OK;
+    for (size_t i = 0; i < graph->node_count && !plan->options.takes_own_ops; i++) {
+        const tdm_graph_node *node = &graph->nodes[i];
+        if (tdm__graph_module_of(graph, node->op) != NULL)
+            TDM_FAIL_AT(&node->origin, TDM_E_UNSUPPORTED,
+                        "%s '%s': layers of modules have kernels for the CPU only; write parallel.device: cpu",
+                        node->op->name, node->name);
+    }
+    return tdm__graph_own_kernels(graph, &plan->zone, plan->options.kernels, &plan->options.kernels);
+}
+
 /* ---- the passes ---- */
 
 static const struct {
@@ -59,7 +73,8 @@ tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph
     plan->element_bytes = options->precision == TDM_BF16 ? 2 : sizeof(float);
     plan->input = plan->output = plan->d_output = -1;
     tdm_build build = {.host = host, .graph = graph, .plan = plan};
-    tdm_status status = tdm__build_frozen(&build);
+    tdm_status status = add_own_kernels(plan);
+    if (status == TDM_OK) status = tdm__build_frozen(&build);
     if (status == TDM_OK) status = run_passes(&build);
     tdm__delete(host, build.of_value);
     tdm__delete(host, build.of_node);

@@ -52,6 +52,13 @@ ${CC:-cc} "$sample/embed.c" $(pkg-config --cflags tandem) "$prefix/$lib/libtande
 (cd / && "$work/embed_static") >"$work/static_by_pkg_config"
 same_output "$work/static_by_pkg_config"
 
+# A layer of its own needs the headers alone.
+mkdir "$work/ops"
+${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror -ffp-contract=off -fPIC -shared "$source/samples/own_op/swish.c" \
+    $(pkg-config --cflags tandem) -o "$work/ops/libswish.so" -lm
+TANDEM_OP_PATH=$work/ops "$prefix/$bin/tandem" train "$source/samples/own_op/swish.yaml" --quiet --steps 2 \
+    --run-dir "$work/own_op" >/dev/null
+
 "$cmake" -G Ninja -S "$source/tests/api/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DEMBED="$sample" \
     -DCMAKE_BUILD_TYPE=Release >"$work/log" && "$cmake" --build "$work/consumer" >>"$work/log" ||
     { cat "$work/log"; exit 1; }

@@ -89,6 +89,8 @@ TEST(graphs) {
     CHECK_HAS(tdm_error_message(), "did you mean 'linear'?");
     REFUSED(tdm_graph_add(g, "linear", NULL, &v, 1, twice, 3, &w), TDM_E_CONFIG);
     CHECK_HAS(tdm_error_message(), "'out' is given twice");
+    MISUSE(tdm_graph_use(NULL, NULL));
+    MISUSE(tdm_graph_use_file(g, NULL));
     MISUSE(tdm_graph_set_stage(NULL, v, 0));
     MISUSE(tdm_graph_set_stage(g, v, 0)); /* the input, which no layer makes */
     MISUSE(tdm_graph_set_stage(g, 99, 0));

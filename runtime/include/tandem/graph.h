@@ -44,6 +44,17 @@ TDM_API tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, 
 /* Says how many inputs a layer with `op` takes: *least to *most. Either may be NULL. TDM_E_CONFIG if there is no such op;
  * the message names the nearest. Any thread. */
 TDM_API tdm_status tdm_graph_op_inputs(const char *op, int *least, int *most);
+/* Lets the graph use layers of the program's own, which tandem/sys/module.h describes: tdm_graph_add then knows their
+ * names. Call them before the layers are added. The module is borrowed for as long as the graph and all that is made of
+ * it, as runs and models. TDM_E_USAGE says what is wrong with an op, TDM_E_UNSUPPORTED that the module is of another
+ * interface, or has no ops.
+ *
+ * tdm_graph_use_file takes them from a shared library. A path without '/' is looked for in the folders that the
+ * environment variable TANDEM_OP_PATH names, as those of YAML files are, and only there. Checkpoints name a model's
+ * libraries; those of a model with a module of tdm_graph_use do not carry their model. Libraries stay loaded. */
+struct tdm_module;
+TDM_API tdm_status tdm_graph_use(tdm_graph *graph, const struct tdm_module *module);
+TDM_API tdm_status tdm_graph_use_file(tdm_graph *graph, const char *path);
 /* Says in which of parallel.stages the layer that makes `value` runs; stages count from 0. A layer without a stage runs
  * in that of the layer added before it. If no layer has one, the stages are cut by the layers' work. */
 TDM_API tdm_status tdm_graph_set_stage(tdm_graph *graph, tdm_value value, int stage);

@@ -1,5 +1,5 @@
-/* tandem/sys/module.h - a module: a shared library with kernels, a device, a communicator, a transport or a decoder of
- * pictures.
+/* tandem/sys/module.h - a module: a shared library with kernels, a device, a communicator, a transport, a decoder of
+ * pictures, or layers.
  *
  * A module exports one constant, `tdm_module_v1`. It is opened on demand and never closed; `probe` says whether it
  * works on this machine. It does not link tandem: it gets what it needs through tdm_host_calls. */
@@ -13,7 +13,7 @@ TDM_BEGIN_DECLS
 
 /* Raise it when a struct or the numbers of an enum in tandem/sys/ or tandem/comm.h change: a module of another number is
  * refused. */
-#define TDM_MODULE_ABI 25u
+#define TDM_MODULE_ABI 26u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
 struct tdm_device_ops;
@@ -40,6 +40,10 @@ typedef struct tdm_module {
     tdm_share *share;                          /* how kernels on the CPU share their work; NULL: they do not */
     /* Optional: nothing more is prepared for now, so memory that only preparing needs may go. Any thread. */
     void (*rest)(void);
+    /* Layers of its own, NULL-terminated; NULL: none. Each has a kernel for the CPU in `kernels`, with forward and
+     * backward. Graphs use them after tdm_graph_use or tdm_graph_use_file (tandem/graph.h), and YAML files as
+     * `custom: {module: libmine.so, op: swish}`; then probe and init may be NULL. See runtime/docs/own-ops.md. */
+    const tdm_op_def *const *ops;
 } tdm_module;
 
 TDM_END_DECLS

@@ -7,10 +7,6 @@
 #include "runtime/graph/graph.h"
 #include "runtime/graph/loss_use.h"
 
-const char *tdm__layer_key(tdm_config *config, int index, const char *key) {
-    return TDM_WORDS(config, "model.layers[%d]%s%s", index, key[0] != '\0' ? "." : "", key);
-}
-
 /* ---- the kind ---- */
 
 /* "": the loss has nothing to do with it. */
@@ -26,7 +22,8 @@ static const char *hint_for_softmax(tdm_config *config) {
 static const char *hint_for_kind(tdm_config *config, const char *kind) {
     const char *names[128];
     int count = 0;
-    for (; tdm_builtin_ops[count] != NULL && count < 128; count++) names[count] = tdm_builtin_ops[count]->name;
+    for (; tdm_builtin_ops[count] != NULL && count < 127; count++) names[count] = tdm_builtin_ops[count]->name;
+    names[count++] = "custom";
     if (tdm__yaml_find(config->blocks_node, kind) != NULL)
         return TDM_WORDS(config, "write `- block: {use: %s, name: ...}`", kind);
     const char *other = tdm__foreign_layer(kind);
@@ -175,6 +172,7 @@ static void unknown_attr(tdm_config *config, int index, tdm_layer *layer, const 
 static void read_keys(tdm_config *config, int index, tdm_layer *layer, const tdm_yaml_node *keys) {
     for (const tdm_yaml_node *node = keys->first; node != NULL; node = node->next) {
         if (node->is_repeated || strncmp(node->key, "x-", 2) == 0 || strcmp(node->key, "<<") == 0) continue;
+        if (layer->module != NULL && tdm__custom_has_key(node->key)) continue;
         const tdm_field *row = tdm__field_find(layer->op->attrs, node->key);
         const tdm_field *head = tdm__field_find(tdm__layer_rows, node->key);
         if (row != NULL)
@@ -258,7 +256,9 @@ tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *i
     layer->head.stage = TDM_INT_NULL;
     if (!split_item(config, index, item, &kind, &layer->at, &keys)) return config->faults.status;
     layer->op = tdm__op_find(kind);
-    if (layer->op == NULL) {
+    if (strcmp(kind, "custom") == 0) {
+        if (!tdm__custom_read(config, index, keys, layer)) return config->faults.status;
+    } else if (layer->op == NULL) {
         if (!tdm__fault_skip(&config->faults))
             TDM_FAULT(config, LAYER, layer->at, tdm__layer_key(config, index, ""), hint_for_kind(config, kind),
                       "unknown layer kind '%s'", kind);

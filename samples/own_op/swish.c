@@ -1,0 +1,81 @@
+/* A layer of your own, y = x / (1 + exp(-beta x)), as a module that tandem loads: only installed headers are used.
+ *   cc -std=c11 -O2 -ffp-contract=off -fPIC -shared swish.c $(pkg-config --cflags tandem) -o libswish.so -lm */
+#include <math.h>
+
+#include <tandem/sys/module.h>
+
+static const tdm_host_calls *tandem;
+
+typedef struct swish {
+    double beta;
+} swish;
+
+/* The keys that a file may give, where they go, and their defaults. */
+static const tdm_field keys[] = {{.key = "beta",
+                                  .kind = TDM_FIELD_FLOAT,
+                                  .offset = offsetof(swish, beta),
+                                  .initial = "1",
+                                  .min = -100,
+                                  .max = 100,
+                                  .flags = TDM_FIELD_MAIN,
+                                  .help = "the slope of the gate",
+                                  .help_zh = "门的斜率"},
+                                 {.key = NULL}};
+
+/* Once for each layer: its shapes, without the batch, and its parameters, of which this one has none. */
+static tdm_status infer(tdm_infer *of) {
+    const swish *attrs = of->attrs;
+    if (attrs->beta == 0)
+        return tandem->fail(TDM_E_CONFIG, __FILE__, __LINE__, &of->origin, "%s: with beta 0 it is x / 2; leave it out",
+                            of->layer);
+    of->output = of->input[0];
+    of->flops = 4;
+    for (int i = 0; i < of->output.ndim; i++) of->flops *= (double)of->output.dim[i];
+    return TDM_OK;
+}
+
+static int64_t numbers(const tdm_kernel_args *args) {
+    int64_t count = args->rows;
+    for (int i = 1; i < args->desc->y.ndim; i++) count *= args->desc->y.dim[i];
+    return count;
+}
+
+static float gate(float x, float beta) {
+    return 1.0f / (1.0f + expf(-beta * x));
+}
+
+static tdm_status forward(const tdm_kernel_args *args) {
+    const float beta = (float)((const swish *)args->desc->attrs)->beta, *x = args->x[0];
+    for (int64_t i = 0; i < numbers(args); i++) args->y[i] = x[i] * gate(x[i], beta);
+    return TDM_OK;
+}
+
+/* Writes dx; where several layers read x, tandem adds. dx is NULL where nobody wants it. */
+static tdm_status backward(const tdm_kernel_args *args) {
+    const float beta = (float)((const swish *)args->desc->attrs)->beta, *x = args->x[0];
+    for (int64_t i = 0; args->dx[0] != NULL && i < numbers(args); i++) {
+        const float s = gate(x[i], beta);
+        args->dx[0][i] = args->dy[i] * (s + x[i] * beta * s * (1.0f - s));
+    }
+    return TDM_OK;
+}
+
+static const tdm_op_def op = {.name = "swish",
+                              .doc = "y = x / (1 + exp(-beta x))",
+                              .doc_zh = "y = x / (1 + exp(-beta x))",
+                              .min_inputs = 1,
+                              .max_inputs = 1,
+                              .attrs = keys,
+                              .attrs_bytes = sizeof(swish),
+                              .flags = TDM_OP_READS_X,
+                              .infer = infer};
+static const tdm_kernel kernel = {.op = "swish", .variant = "ref", .forward = forward, .backward = backward};
+
+static void init(const tdm_host_calls *calls) {
+    tandem = calls;
+}
+
+static const tdm_op_def *const ops[] = {&op, NULL};
+static const tdm_kernel *const kernels[] = {&kernel, NULL};
+extern TDM_API const tdm_module tdm_module_v1;
+const tdm_module tdm_module_v1 = {.abi = TDM_MODULE_ABI, .name = "swish", .init = init, .kernels = kernels, .ops = ops};
