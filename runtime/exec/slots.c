@@ -126,6 +126,7 @@ tdm_status tdm__replica_wait_work(tdm_replica *replica) {
     TDM_TRY(replica->device->ops->queues->finish(replica->device, NULL));
     if (record == NULL) return TDM_OK;
     TDM_TRY(tdm__recorder_sample(replica, record, flight->paused));
+    replica->recorder->record = NULL; /* its laps are in the sample; another piece need not follow */
     flight->paused = true;
     return TDM_OK;
 }

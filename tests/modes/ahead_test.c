@@ -295,6 +295,64 @@ TEST(waiting_for_data_is_seen) {
     tdm_graph_free(graph);
 }
 
+/* Captured work of the whole step, and of its two pieces; the gradient makes the way to the host and back. */
+static void in_pieces(tdm_run *run, int64_t steps) {
+    float bias[5];
+    double loss, accuracy;
+    for (int64_t step = 1; step <= steps; step++) {
+        CHECK_OK(tdm_run_backward(run, NULL));
+        CHECK_OK(tdm_run_read_gradient(run, "fc2.bias", bias, sizeof(bias)));
+        CHECK_OK(tdm_run_write_gradient(run, "fc2.bias", bias, sizeof(bias)));
+        if (step == 4) CHECK_OK(tdm_run_evaluate(run, &loss, &accuracy));
+        CHECK_OK(tdm_run_update(run));
+    }
+}
+
+TEST(a_step_in_pieces_is_the_step) {
+    tdm_graph *graph = law_graph(1, 1);
+    for (int devices = 1; devices <= 2; devices++) {
+        char params[2][40];
+        watcher w[2] = {{0}, {0}};
+        for (int pieces = 0; pieces < 2; pieces++) {
+            tdm_job job;
+            set_cuda(&job);
+            job.train.steps = 10;
+            job.train.clip_grad_norm = 0.1;
+            job.parallel.mode = devices == 1 ? TDM_MODE_SINGLE : TDM_MODE_DP;
+            job.parallel.allow_shared_device = true;
+            job.parallel.device_ids = (tdm_ints){devices, {0, 0}};
+            REQUIRE(open_run(&w[pieces], &job, graph, 1) == TDM_OK);
+            if (pieces)
+                in_pieces(w[pieces].run, 10);
+            else
+                CHECK_OK(tdm_run_step(w[pieces].run, 10));
+            read_params(w[pieces].run, params[pieces]);
+            tdm_run_close(w[pieces].run);
+        }
+        CHECK_TEXT(params[1], params[0]);
+        for (int i = 0; i < 10; i++) CHECK(w[1].loss[i] == w[0].loss[i]);
+    }
+    tdm_graph_free(graph);
+}
+
+static tdm_status no_loss(void *user, const tdm_outputs *of, double *sum, float *dy) {
+    (void)user, (void)of, (void)sum, (void)dy;
+    return TDM_OK;
+}
+
+TEST(a_loss_of_the_program_needs_the_host) {
+    const tdm_own_loss loss = {sizeof(loss), "mine", no_loss, NULL};
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    tdm_run *run = NULL;
+    tdm_job job;
+    tdm_graph *graph = law_graph(0, 0);
+    set_cuda(&job);
+    options.loss = &loss;
+    CHECK_STATUS(tdm_run_open(&run, &job, graph, &options), TDM_E_UNSUPPORTED);
+    CHECK_HAS(tdm_error_message(), "'mine' works in the host's memory");
+    tdm_graph_free(graph);
+}
+
 static void find_device(void) {
     tdm_job job;
     set_cuda(&job);
@@ -309,4 +367,4 @@ static void find_device(void) {
 TEST_MAIN(find_device(); RUN(the_numbers_are_the_same); RUN(tensors_in_a_callback);
           RUN(a_stop_finishes_what_is_under_way); RUN(steps_one_by_one_and_at_once); RUN(a_load_between_steps);
           RUN(a_load_of_an_earlier_step); RUN(a_loss_that_is_not_finite); RUN(a_batch_that_cannot_be_had);
-          RUN(waiting_for_data_is_seen);)
+          RUN(waiting_for_data_is_seen); RUN(a_step_in_pieces_is_the_step); RUN(a_loss_of_the_program_needs_the_host);)
