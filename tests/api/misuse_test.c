@@ -89,8 +89,6 @@ TEST(graphs) {
     CHECK_HAS(tdm_error_message(), "did you mean 'linear'?");
     REFUSED(tdm_graph_add(g, "linear", NULL, &v, 1, twice, 3, &w), TDM_E_CONFIG);
     CHECK_HAS(tdm_error_message(), "'out' is given twice");
-    MISUSE(tdm_graph_use(NULL, NULL));
-    MISUSE(tdm_graph_use_file(g, NULL));
     MISUSE(tdm_graph_set_stage(NULL, v, 0));
     MISUSE(tdm_graph_set_stage(g, v, 0)); /* the input, which no layer makes */
     MISUSE(tdm_graph_set_stage(g, 99, 0));
@@ -213,13 +211,6 @@ static void loop_misuse(float *x) {
     MISUSE(tdm_run_read_gradient(run, NULL, x, 12));
     MISUSE(tdm_run_read_gradient(run, "fc.bias", NULL, 12));
     MISUSE(tdm_run_read_gradient(run, "fc.bias", x, 11));
-    MISUSE(tdm_run_write_gradient(NULL, "fc.bias", x, 12));
-    MISUSE(tdm_run_write_gradient(run, "fc.bias", x, 12)); /* no update waits */
-    tdm_pass pass = TDM_PASS_INIT;
-    MISUSE(tdm_run_backward(NULL, &pass));
-    MISUSE(tdm_run_update(NULL));
-    MISUSE(tdm_run_update(run));
-    MISUSE(tdm_run_skip_update(NULL));
 }
 
 static void predict_misuse(const float *x, float *y) {

@@ -1,5 +1,6 @@
 /* What a program that owns the training loop sets and reads between steps: learning rates, gradients. */
 #include "tests/api/api.h"
+#include "tests/api/misuse.h"
 #include "tests/support/tdm_test.h"
 
 enum { WEIGHTS = 12, OUTPUTS = 3 };
@@ -212,6 +213,11 @@ TEST(while_an_update_waits_nothing_else_goes_on) {
     CHECK_STATUS(tdm_run_update(run), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "call tdm_run_backward first");
     CHECK_STATUS(tdm_run_skip_update(run), TDM_E_USAGE);
+    MISUSE(tdm_run_backward(NULL, NULL));
+    MISUSE(tdm_run_update(NULL));
+    MISUSE(tdm_run_skip_update(NULL));
+    MISUSE(tdm_run_write_gradient(NULL, "fc.weight", weight, sizeof(weight)));
+    MISUSE(tdm_run_write_gradient(run, "fc.weight", weight, sizeof(weight))); /* no update waits */
     CHECK_STATUS(tdm_run_backward(run, &(tdm_pass){.size = 2}), TDM_E_USAGE);
     CHECK_STATUS(tdm_run_backward(run, &(tdm_pass){.size = sizeof(tdm_pass) + 8}), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "tdm_run_backward: tdm_pass");

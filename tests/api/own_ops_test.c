@@ -4,6 +4,7 @@
 #include <tandem/sys/module.h>
 
 #include "tests/api/api.h"
+#include "tests/api/misuse.h"
 #include "tests/support/tdm_test.h"
 
 enum { WIDTH = 4 };
@@ -197,6 +198,10 @@ TEST(libraries_that_are_none_are_refused) {
     tdm_graph *g = NULL;
     tdm_value x;
     REQUIRE_OK(tdm_graph_new(&g, NULL));
+    MISUSE(tdm_graph_use(NULL, &module));
+    MISUSE(tdm_graph_use(g, NULL));
+    MISUSE(tdm_graph_use_file(NULL, "libmine.so"));
+    MISUSE(tdm_graph_use_file(g, NULL));
     CHECK_STATUS(tdm_graph_use_file(g, "/no/such/libmine.so"), TDM_E_UNSUPPORTED);
     CHECK_HAS(tdm_error_message(), "/no/such/libmine.so cannot be loaded");
     CHECK_STATUS(tdm_graph_use_file(g, "libmine.so"), TDM_E_CONFIG); /* without a folder: TANDEM_OP_PATH has none */

@@ -63,7 +63,7 @@ static tdm_run_options with_parts(void) {
 }
 
 static void hash_of(tdm_run *run, char out[40]) {
-    tdm_run_state state = {0};
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(run, &state));
     memcpy(out, state.params_xxh3, sizeof(state.params_xxh3));
 }

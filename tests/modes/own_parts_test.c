@@ -19,7 +19,7 @@ enum { MODES = sizeof(modes) / sizeof(modes[0]) };
 /* ---- steps in pieces ---- */
 
 static tdm_status in_pieces(tdm_run *run) {
-    tdm_run_state state;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
     CHECK_OK(tdm_run_get_state(run, &state));
     for (int64_t step = 0; step < state.steps_total; step++) {
         tdm_status status = tdm_run_backward(run, NULL);
