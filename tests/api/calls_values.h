@@ -125,6 +125,7 @@ TAKE_ZEROS(int64_t, c_int64_t_p)
 TAKE_ZEROS(size_t, c_size_t_p)
 TAKE_ZEROS(tdm_value, c_tdm_value_p)
 TAKE_ZEROS(tdm_origin, c_tdm_origin_p)
+TAKE_ZEROS(struct tdm_module, c_tdm_module_p)
 
 static void *take_void_p(bent *b, int i, const char *name) {
     const bool is_buffer = strcmp(name, "buffer") == 0;
@@ -207,6 +208,7 @@ static void *take_sized(bent *b, int i, const void *good, uint32_t size) {
     }
 #define SIZED_ONLY(type) ((type){.size = sizeof(type)})
 TAKE_SIZED(tdm_run_state, tdm_run_state_p, TDM_RUN_STATE_INIT)
+TAKE_SIZED(tdm_pass, tdm_pass_p, TDM_PASS_INIT)
 TAKE_SIZED(tdm_tensor_info, tdm_tensor_info_p, TDM_TENSOR_INFO_INIT)
 TAKE_SIZED(tdm_unseen_category, tdm_unseen_category_p, TDM_UNSEEN_CATEGORY_INIT)
 TAKE_SIZED(tdm_target, tdm_target_p, TDM_TARGET_INIT)
