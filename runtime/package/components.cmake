@@ -1,0 +1,20 @@
+# The parts of an installation, each a package of its own where packages are made: runtime (the library and the modules of
+# one machine), hosts (the modules between hosts), cuda, dev, tools (the command), doc.
+# A program over a build without prefix finds everything from its own place; with TDM_BUNDLE also the libraries of others.
+function(tdm_install_module name)
+    if(NOT TDM_INSTALL)
+        return()
+    endif()
+    set(component runtime)
+    if(name MATCHES "^(gloo|mpi)$")
+        set(component hosts)
+    elseif(name MATCHES "^(cuda|nccl)$")
+        set(component cuda)
+    endif()
+    if(TDM_BUNDLE)
+        set_target_properties(tandem_${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH $ORIGIN)
+        target_link_options(tandem_${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL)
+    endif()
+    install(TARGETS tandem_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tandem COMPONENT ${component})
+    set_property(GLOBAL APPEND PROPERTY TDM_COMPONENTS ${component})
+endfunction()
