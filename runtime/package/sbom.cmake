@@ -6,11 +6,10 @@ string(REGEX REPLACE ".*>  " "" stamp "${stamp}")
 if(DEFINED ENV{SOURCE_DATE_EPOCH})
     set(TDM_SOURCE_DATE $ENV{SOURCE_DATE_EPOCH})
 else()
-    execute_process(COMMAND date -u -d "${stamp}" +%s OUTPUT_VARIABLE TDM_SOURCE_DATE OUTPUT_STRIP_TRAILING_WHITESPACE
-        COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND date -u -d "${stamp}" +%s OUTPUT_VARIABLE TDM_SOURCE_DATE OUTPUT_STRIP_TRAILING_WHITESPACE)
 endif()
 execute_process(COMMAND date -u -d "@${TDM_SOURCE_DATE}" +%Y-%m-%dT%H:%M:%SZ OUTPUT_VARIABLE created
-    OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    OUTPUT_STRIP_TRAILING_WHITESPACE)
 
 set(packages "")
 set(relations "")
