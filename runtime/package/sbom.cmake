@@ -63,7 +63,7 @@ endforeach()
 string(REGEX REPLACE "^,\n" "" packages "${packages}")
 string(REGEX REPLACE "^,\n" "" relations "${relations}")
 string(SHA256 name "${packages}${relations}") # the same parts, the same document
-file(CONFIGURE OUTPUT tandem.spdx.json @ONLY CONTENT "{\"spdxVersion\": \"SPDX-2.3\", \"dataLicense\": \"CC0-1.0\",
+file(CONFIGURE OUTPUT tandem.spdx.json CONTENT "{\"spdxVersion\": \"SPDX-2.3\", \"dataLicense\": \"CC0-1.0\",
  \"SPDXID\": \"SPDXRef-DOCUMENT\", \"name\": \"tandem-${PROJECT_VERSION}\",
  \"documentNamespace\": \"urn:tandem:${PROJECT_VERSION}:${name}\",
  \"creationInfo\": {\"created\": \"${created}\", \"creators\": [\"Tool: tandem-${PROJECT_VERSION}\"]},
@@ -71,4 +71,4 @@ file(CONFIGURE OUTPUT tandem.spdx.json @ONLY CONTENT "{\"spdxVersion\": \"SPDX-2
 ${packages}],
  \"relationships\": [
 ${relations}]}
-")
+" @ONLY)
