@@ -1,6 +1,6 @@
 /* Two levels: ranks of one host meet in shared memory, and only what they have in common goes between hosts.
  *
- * Ranks with the same place on their hosts form a column. In an all_reduce the ranks of each host first reduce among
+ * Ranks with the same local rank form a column. In an all_reduce the ranks of each host first reduce among
  * themselves, each one segment of the data. Then each column reduces its segment between the hosts; and then the ranks of
  * a host give each other their segments. So a host sends what a single rank would.
  *
