@@ -66,9 +66,7 @@ static tdm_status open_reducer(ddp *d) {
         return tdm__reducer_open_cpu(&d->reducer, &d->replica, params);
     TDM_TRY(tdm__rank_open_replica(params, NULL, &d->replica));
     if (d->world == 1) return tdm__reducer_open_alone(&d->reducer, params);
-    /* PowerSGD multiplies its matrices in host memory. */
-    const bool reduces_in_host = params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD;
-    if (params->device_comm != NULL && !reduces_in_host)
+    if (params->device_comm != NULL && !tdm__compresses_in_host(params->job))
         TDM_TRY(tdm__reducer_open_device(&d->reducer, d->replica, params));
     return d->reducer != NULL ? TDM_OK : tdm__reducer_open_host(&d->reducer, d->replica, params);
 }
@@ -314,17 +312,14 @@ static int64_t sent_bytes(const tdm_plan *plan, const tdm_job *job, int replicas
 
 static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
     (void)rows;
-    return sent_bytes(plan, job, replicas, tdm__compressed_bytes(plan, job, replicas));
+    return sent_bytes(plan, job, replicas, tdm__compressed_bytes(plan, job, replicas, INT64_MAX));
 }
 
 /* Of what all ranks send in a step, an equal share for each. Before PowerSGD begins, gradients are sent whole. */
 static int64_t moved_bytes(const ddp *d, int64_t step) {
     const tdm_plan *plan = d->base.params.plan;
     const tdm_job *job = d->base.params.job;
-    const tdm_compress_section *compress = &job->parallel.ddp.compress;
-    const bool whole = compress->type == TDM_COMPRESS_POWERSGD && step <= compress->start_step;
-    const int64_t summed_bytes =
-        whole ? (int64_t)(plan->trained_floats * sizeof(float)) : tdm__compressed_bytes(plan, job, d->world);
+    const int64_t summed_bytes = tdm__compressed_bytes(plan, job, d->world, step);
     return sent_bytes(plan, job, d->world, summed_bytes) / d->world;
 }
 

@@ -14,9 +14,9 @@ tdm_status tdm__compress_round(const tdm_replica *replica, tdm_dtype type, float
     return replica->device->ops->arenas->round(replica->device, type, x, count);
 }
 
-int64_t tdm__compressed_bytes(const tdm_plan *plan, const tdm_job *job, int replicas) {
+int64_t tdm__compressed_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t step) {
     const tdm_compress_section *settings = &job->parallel.ddp.compress;
-    const bool factors = settings->type == TDM_COMPRESS_POWERSGD && replicas > 1;
+    const bool factors = settings->type == TDM_COMPRESS_POWERSGD && replicas > 1 && step > settings->start_step;
     size_t floats = 0;
     for (int k = 0; k < plan->stage_count; k++)
         floats += factors ? tdm__powersgd_floats(plan, settings, k) : plan->stages[k].trained_floats;
