@@ -128,7 +128,11 @@ static tdm_status add_node(tdm_config *config, tdm_layer *layer, const tdm_value
         if (!without_in || strcmp(layer->attr[i].key, "in") != 0) attrs[attr_count++] = layer->attr[i];
     }
     tdm_origin origin = tdm__position_origin(layer->at);
-    if (layer->module != NULL) TDM_TRY(tdm__graph_add_module(config->graph, layer->module, layer->file));
+    if (layer->module != NULL) {
+        const tdm_status status = tdm__graph_add_module(config->graph, layer->module, layer->file);
+        if (status == TDM_E_USAGE) TDM_FAIL(TDM_E_UNSUPPORTED, "%s: %s", layer->file, tdm_error_message());
+        TDM_TRY(status);
+    }
     TDM_TRY(tdm_graph_add_at(config->graph, &origin, layer->op->name, layer->name, values, count, attrs, attr_count,
                              &layer->value));
     if (layer->head.stage == TDM_INT_NULL) return TDM_OK;

@@ -167,7 +167,7 @@ tdm_status tdm__copy_gradients(const tdm_replica *replica, float *host, bool to_
 void tdm__update_result(const tdm_replica *replica, const tdm_update *update, const tdm_times *times,
                         const tdm_outcome *outcome, tdm_step_result *result) {
     if (!isnan(update->clip_norm)) result->grad_norm = outcome->grad_norm;
-    result->times.ms[TDM_PHASE_OPTIMIZER] = tdm__replica_in_host(replica) ? times->ms[TDM_PHASE_OPTIMIZER] : NAN;
+    if (tdm__replica_in_host(replica)) result->times.ms[TDM_PHASE_OPTIMIZER] = times->ms[TDM_PHASE_OPTIMIZER];
 }
 
 /* ---- replicas ---- */

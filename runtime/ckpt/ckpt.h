@@ -112,6 +112,7 @@ typedef struct tdm_ckpt_state {
     char params_xxh3[TDM_HASH_TEXT];
     char data[160];   /* identifies the data: the number of samples and a hash of some; "" if unknown */
     int64_t eval_due; /* 1: the run was stopped before the evaluation after its last step, which is still due */
+    int64_t skipped;  /* steps without an update of the optimizer */
     /* The best evaluation by checkpoint.keep_best, and by train.stop_early, with the evaluations since then. Metric "":
      * there is none. */
     char best_metric[12], stop_metric[12];

@@ -35,6 +35,7 @@ static const struct {
     FIELD(TEXT, params_xxh3, false, 0, 0),
     FIELD(TEXT, data, true, 0, 0),
     FIELD(WHOLE, eval_due, true, 0, 1),
+    FIELD(WHOLE, skipped, true, 0, MOST_COUNTED),
     FIELD(TEXT, best_metric, true, 0, 0),
     FIELD(WHOLE, best_step, true, 0, MOST_COUNTED),
     FIELD(NUMBER, best_score, true, 0, 0),
@@ -112,9 +113,10 @@ static bool check_ranges(tdm_json *json, const tdm_ckpt_state *s) {
     if (s->plateau_bad > s->step || s->plateau_reductions > s->step)
         return tdm__json_fail(json, "'plateau_bad' %lld and 'plateau_reductions' %lld must be at most 'step', %lld",
                               (long long)s->plateau_bad, (long long)s->plateau_reductions, (long long)s->step);
-    if (s->epoch > s->step || s->schedule_step > s->step)
-        return tdm__json_fail(json, "'epoch' %lld and 'schedule_step' %lld must be at most 'step', %lld",
-                              (long long)s->epoch, (long long)s->schedule_step, (long long)s->step);
+    if (s->epoch > s->step || s->schedule_step > s->step || s->skipped > s->step)
+        return tdm__json_fail(
+            json, "'epoch' %lld, 'schedule_step' %lld and 'skipped' %lld must be at most 'step', %lld",
+            (long long)s->epoch, (long long)s->schedule_step, (long long)s->skipped, (long long)s->step);
     return true;
 }
 

@@ -22,6 +22,7 @@ typedef struct tdm_update {
     double lr, momentum;                   /* of this step: schedules may change both (one-cycle) */
     double group_lr[TDM_PARAM_GROUPS_MAX]; /* of this step, for each of the optimizer's groups */
     int64_t t;                             /* the step's number, from 1 */
+    int64_t updates;                       /* of the optimizer, with this one: t without the steps that skipped it */
     double clip_norm, clip_value;          /* NaN: none */
     float average_weight;                  /* of tdm_step_values */
     bool stop;                             /* this process has been asked to stop after this step */

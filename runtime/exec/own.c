@@ -29,7 +29,9 @@ tdm_status tdm__own_loss(const tdm_own_loss *own, tdm_target_kind target, const 
     double sum = 0;
     const tdm_status status = own->run(own->user, &of, &sum, args->dy);
     if (status != TDM_OK) return refuse("loss", own->name, status);
-    for (int64_t i = 0; args->dy != NULL && i < args->rows * args->width; i++) args->dy[i] *= args->values->loss_seed;
+    const float seed = args->values->loss_seed; /* 0: no row counts, whatever the program wrote */
+    for (int64_t i = 0; args->dy != NULL && i < args->rows * args->width; i++)
+        args->dy[i] = seed != 0 ? args->dy[i] * seed : 0;
     *args->loss_sum += sum;
     if (target == TDM_TARGET_CLASS) *args->correct += hits(args);
     return TDM_OK;

@@ -72,6 +72,8 @@ const tdm_op_def *tdm__graph_op(const tdm_graph *graph, const char *name);
 const tdm_op_def *tdm__module_op(const tdm_module *module, const char *name);
 /* The module that an op is of; NULL: it is tandem's. */
 const tdm_graph_module *tdm__graph_module_of(const tdm_graph *graph, const tdm_op_def *op);
+/* Is it the name of a library that may be looked for in folders? */
+bool tdm__graph_is_file_name(const char *name);
 /* Checks the module's ops, and lets the graph use them. Does nothing if it does already. */
 tdm_status tdm__graph_add_module(tdm_graph *graph, const tdm_module *module, const char *file);
 /* The kernels of the graph's modules, then `others`; in the zone. */

@@ -44,7 +44,7 @@ static bool is_name(const char *name) {
 }
 
 /* It is written into YAML without quotes. */
-static bool is_file_name(const char *name) {
+bool tdm__graph_is_file_name(const char *name) {
     static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-";
     const size_t length = strspn(name, all);
     return length > 0 && name[length] == '\0' && name[0] != '-' && name[0] != '.';
@@ -71,6 +71,8 @@ static tdm_status check_op(const tdm_graph *graph, const tdm_module *module, con
     if (strcmp(op->name, "custom") == 0 || strcmp(op->name, "block") == 0 || tdm__graph_op(graph, op->name) != NULL)
         TDM_FAIL(TDM_E_USAGE, "module %s: there is a layer kind '%s' already; give its op another name", module->name,
                  op->name);
+    if (tdm__module_op(module, op->name) != op)
+        TDM_FAIL(TDM_E_USAGE, "module %s has two ops '%s'", module->name, op->name);
     if (op->infer == NULL || op->min_inputs < 1 || op->max_inputs < op->min_inputs || op->max_inputs > TDM_MAX_INPUTS)
         TDM_FAIL(TDM_E_USAGE, "module %s: op '%s' lacks `infer`, or its numbers of inputs are not 1 to %d",
                  module->name, op->name, TDM_MAX_INPUTS);
@@ -90,7 +92,7 @@ tdm_status tdm__graph_add_module(tdm_graph *graph, const tdm_module *module, con
     for (size_t i = 0; i < graph->module_count; i++)
         if (graph->modules[i].module == module) return TDM_OK;
     if (graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_graph_use: the graph is finished");
-    if (file != NULL && !is_file_name(file))
+    if (file != NULL && !tdm__graph_is_file_name(file))
         TDM_FAIL(TDM_E_USAGE, "the name of a library with layers is to be of letters, digits, '.', '_', '+' and '-'");
     if (graph->module_count == MODULES_MAX) TDM_FAIL(TDM_E_USAGE, "a graph uses at most %d modules", MODULES_MAX);
     if (module->ops == NULL) TDM_FAIL(TDM_E_USAGE, "module %s has no ops", module->name);

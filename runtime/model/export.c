@@ -5,6 +5,7 @@
 
 #include <tandem/tandem.h>
 
+#include "runtime/base/call/guard.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
 #include "runtime/base/writer.h"
@@ -250,7 +251,8 @@ tdm_status tdm_run_export_to(tdm_run *run, const tdm_writer *to, char **report) 
     if (report != NULL) *report = NULL;
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_export_to: run is NULL");
     keeps.write = tdm_buffer_write, keeps.user = &saved;
-    tdm_status status = tdm_run_save_to(run, &keeps);
+    TDM_ENTER(&run->guard, "tdm_run_export_to", TDM_GUARD_ASKS);
+    tdm_status status = tdm__run_save_to(run, &keeps);
     if (status == TDM_OK && run->rank == 0) status = export_saved(run, &saved, to, report);
     tdm_buffer_free(&saved);
     return status;

@@ -25,6 +25,9 @@ static tdm_status take(const tdm_module *module, const char *from) {
                  module->abi, TDM_MODULE_ABI);
     if (module->name == NULL) TDM_FAIL(TDM_E_UNSUPPORTED, "%s: the module has no name", from);
     if (module->ops == NULL) TDM_FAIL(TDM_E_UNSUPPORTED, "%s: the module %s has no ops", from, module->name);
+    for (const tdm_op_def *const *op = module->ops; *op != NULL; op++)
+        if ((*op)->name == NULL)
+            TDM_FAIL(TDM_E_UNSUPPORTED, "%s: an op of the module %s has no name", from, module->name);
     if (module->init != NULL) module->init(&tdm__host_calls);
     if (module->probe != NULL && !module->probe(why, sizeof(why)))
         TDM_FAIL(TDM_E_UNSUPPORTED, "%s does not work on this machine: %s", from, why);
@@ -46,8 +49,10 @@ static tdm_status open_file(const tdm_module **out, const char *path) {
 
 tdm_status tdm__own_ops_open(const tdm_module **out, const char *file) {
     const char *folders = tdm__env(TDM_ENV_OP_PATH), *variable = tdm__env_name(TDM_ENV_OP_PATH);
-    if (file[0] == '\0' || strchr(file, '/') != NULL)
-        TDM_FAIL(TDM_E_CONFIG, "a module is the name of a file without its folder, got '%.200s'; %s names the folders",
+    if (!tdm__graph_is_file_name(file))
+        TDM_FAIL(TDM_E_CONFIG,
+                 "a module is the name of a file without its folder, of letters, digits, '.', '_', '+' and '-', got "
+                 "'%.200s'; %s names the folders",
                  file, variable);
     if (folders == NULL || folders[0] == '\0')
         TDM_FAIL(TDM_E_CONFIG,
@@ -59,11 +64,13 @@ tdm_status tdm__own_ops_open(const tdm_module **out, const char *file) {
         struct stat about;
         const size_t length = strcspn(folder, ":");
         const int bytes = snprintf(path, sizeof(path), "%.*s/%s", (int)length, folder, file);
-        if (length > 0 && bytes > 0 && (size_t)bytes < sizeof(path) && stat(path, &about) == 0)
+        if (folder[0] == '/' && bytes > 0 && (size_t)bytes < sizeof(path) && stat(path, &about) == 0 &&
+            S_ISREG(about.st_mode))
             return open_file(out, path);
         folder += length + (folder[length] == ':');
     }
-    TDM_FAIL(TDM_E_CONFIG, "%.200s is in none of the folders of %s: %.300s", file, variable, folders);
+    TDM_FAIL(TDM_E_CONFIG, "%.200s is in none of the folders of %s, each of which begins with '/': %.300s", file,
+             variable, folders);
 }
 
 tdm_status tdm_graph_use(tdm_graph *graph, const tdm_module *module) {

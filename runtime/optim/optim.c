@@ -44,7 +44,7 @@ tdm_step_values tdm__optim_values(const tdm_update *update, double denominator) 
                                          .momentum = update->momentum,
                                          .weight_decay =
                                              isnan(section->weight_decay) ? optim->weight_decay : section->weight_decay,
-                                         .t = update->t};
+                                         .t = update->updates};
     optim->prepare(&settings, values.optim);
     return values;
 }
@@ -84,12 +84,13 @@ static void step_part(void *user, size_t begin, size_t end) {
 static tdm_status own_step(const tdm_update *update, const tdm_plan_run *run, const tdm_optim_args *args) {
     const int group = run->group - 1;
     const double decay = group >= 0 ? update->optimizer->groups.item[group].weight_decay : NAN;
-    const double of_all = isnan(update->optimizer->weight_decay) ? 0 : update->optimizer->weight_decay;
+    const double given = update->optimizer->weight_decay;
+    const double of_all = isnan(given) ? tdm_builtin_optims[update->optimizer->type]->weight_decay : given;
     tdm_own_update own = {.size = sizeof(own),
                           .count = (int64_t)args->count,
                           .p = args->p,
                           .g = args->g,
-                          .step = update->t,
+                          .step = update->updates,
                           .group = group,
                           .lr = group >= 0 ? update->group_lr[group] : update->lr,
                           .momentum = update->momentum,

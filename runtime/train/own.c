@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "runtime/base/call/sized.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/data/transforms/mixing.h"
@@ -17,12 +18,43 @@ static bool is_name(const char *name) {
     return length > 0 && length <= NAME_MAX_LENGTH && name[length] == '\0';
 }
 
+/* ---- copies ---- */
+
+/* *member is the program's struct, and becomes the run's copy of it. */
+#define KEEP(run, member, type, init)                                                                               \
+    do {                                                                                                            \
+        type *kept_ = NULL;                                                                                         \
+        if ((run)->options.member == NULL) break;                                                                   \
+        TDM_TRY(tdm__zone_new(&(run)->zone, &kept_, 1, sizeof(*kept_)));                                            \
+        *kept_ = (type)init;                                                                                        \
+        TDM_TRY(tdm__sized_take("options." #member, kept_, sizeof(*kept_), (run)->options.member, sizeof(*kept_))); \
+        TDM_TRY(tdm__zone_text(&(run)->zone, &kept_->name, kept_->name));                                           \
+        (run)->options.member = kept_;                                                                              \
+    } while (0)
+
+static tdm_status keep_states(tdm_run *run) {
+    const tdm_own_optimizer *own = run->options.optimizer;
+    tdm_own_optimizer *kept = NULL;
+    if (own == NULL) return TDM_OK;
+    TDM_TRY(tdm__zone_new(&run->zone, &kept, 1, sizeof(*kept)));
+    *kept = *own;
+    for (int i = 0; i < TDM_OWN_STATES && own->state[i] != NULL; i++)
+        TDM_TRY(tdm__zone_text(&run->zone, &kept->state[i], own->state[i]));
+    run->options.optimizer = kept;
+    return TDM_OK;
+}
+
+tdm_status tdm__own_keep(tdm_run *run) {
+    KEEP(run, loss, tdm_own_loss, TDM_OWN_LOSS_INIT);
+    KEEP(run, metric, tdm_own_metric, TDM_OWN_METRIC_INIT);
+    KEEP(run, optimizer, tdm_own_optimizer, TDM_OWN_OPTIMIZER_INIT);
+    return keep_states(run);
+}
+
+/* ---- checks ---- */
+
 /* What all parts have: `what` is the member of tdm_run_options. */
-static tdm_status check_part(const tdm_run *run, const char *what, uint32_t size, size_t known, const char *name,
-                             bool has_run) {
-    if (size != known)
-        TDM_FAIL(TDM_E_USAGE, "options.%s: size is %u, this library knows %zu; start with its INIT macro", what, size,
-                 known);
+static tdm_status check_part(const tdm_run *run, const char *what, const char *name, bool has_run) {
     if (!is_name(name))
         TDM_FAIL(TDM_E_USAGE, "options.%s: its name is to be 1 to %d letters, digits, '_' or '-'", what,
                  NAME_MAX_LENGTH);
@@ -36,7 +68,7 @@ static tdm_status check_part(const tdm_run *run, const char *what, uint32_t size
 
 static tdm_status check_loss(const tdm_run *run, const tdm_own_loss *own) {
     if (own == NULL) return TDM_OK;
-    TDM_TRY(check_part(run, "loss", own->size, sizeof(*own), own->name, own->run != NULL));
+    TDM_TRY(check_part(run, "loss", own->name, own->run != NULL));
     if (!run->options.predicts && tdm__transform_mixes(&run->job->data.transform))
         TDM_FAIL(TDM_E_UNSUPPORTED,
                  "options.loss: '%s' takes labels, and mixup and cutmix of data.transform mix them; leave them out",
@@ -46,7 +78,7 @@ static tdm_status check_loss(const tdm_run *run, const tdm_own_loss *own) {
 
 static tdm_status check_optimizer(const tdm_run *run, const tdm_own_optimizer *own) {
     if (own == NULL) return TDM_OK;
-    TDM_TRY(check_part(run, "optimizer", own->size, sizeof(*own), own->name, own->run != NULL));
+    TDM_TRY(check_part(run, "optimizer", own->name, own->run != NULL));
     for (int i = 0; tdm_builtin_optims[i] != NULL; i++)
         if (strcmp(tdm_builtin_optims[i]->name, own->name) == 0)
             TDM_FAIL(TDM_E_USAGE, "options.optimizer: tandem has an optimizer '%s' already; take another name",
@@ -67,8 +99,7 @@ tdm_status tdm__own_check(tdm_run *run) {
     const tdm_own_metric *metric = run->options.metric;
     const tdm_own_loss *loss = run->options.loss;
     TDM_TRY(check_loss(run, loss));
-    if (metric != NULL)
-        TDM_TRY(check_part(run, "metric", metric->size, sizeof(*metric), metric->name, metric->run != NULL));
+    if (metric != NULL) TDM_TRY(check_part(run, "metric", metric->name, metric->run != NULL));
     TDM_TRY(check_optimizer(run, run->options.optimizer));
     if (loss != NULL) run->note[TDM_NOTE_LOSS] = loss->name;
     return TDM_OK;
@@ -119,6 +150,7 @@ tdm_status tdm__own_check_optimizer(const tdm_run *run, const char *saved, const
 tdm_status tdm__own_check_saved_loss(tdm_run *run, const tdm_ckpt *ckpt) {
     const char *saved = tdm__tensor_file_note(tdm__ckpt_model(ckpt), TDM_NOTE_LOSS);
     const tdm_own_loss *own = run->options.loss;
+    run->missing_loss = NULL;
     if (saved == NULL && own != NULL && !run->options.predicts && tdm__ckpt_state(ckpt) != NULL)
         TDM_WARN(run->host, "checkpoint", "changed since then: the loss was the job's, is the program's own '%s'",
                  own->name);

@@ -90,6 +90,7 @@ struct tdm_run {
     int64_t eval_rows;            /* rows that a replica evaluates at once */
     int64_t step;                 /* steps done */
     int64_t epoch, step_in_epoch; /* of the next step */
+    int64_t skipped;              /* steps without an update, of the program's choice */
     int64_t samples;
     tdm_schedules schedules;                 /* of the next step to be submitted */
     double set_lr[1 + TDM_PARAM_GROUPS_MAX]; /* in their place: of no group, then of each; NaN: the schedule's */
@@ -151,8 +152,8 @@ tdm_status tdm__weights_start(tdm_run *run, const tdm_tensor_file *file);
 tdm_status tdm__params_hash(tdm_run *run, tdm_hash128 *out);
 
 /* ---- the average of the parameters (train.ema), in the first replica of all ---- */
-/* tdm_step_values.average_weight of step `t`, counted from 1. */
-float tdm__average_weight(const tdm_train_section *train, int64_t t);
+/* tdm_step_values.average_weight of an update, counted from 1. */
+float tdm__average_weight(const tdm_train_section *train, int64_t updates);
 /* Lets the average begin with the parameters as they are. */
 tdm_status tdm__average_begin(tdm_run *run);
 /* Exchanges the average and the parameters, which are then to be synced. No step may be in flight. */
@@ -221,6 +222,10 @@ tdm_status tdm__run_leave(tdm_run *run);
 /* ---- parts that the program brings itself ---- */
 /* Can this run use them? Once the device is known. */
 tdm_status tdm__own_check(tdm_run *run);
+/* The run's copies of what the program has passed. */
+tdm_status tdm__own_keep(tdm_run *run);
+/* tdm_run_save_to, within a call of the run. */
+tdm_status tdm__run_save_to(tdm_run *run, const tdm_writer *to);
 /* The definition of the program's optimizer. */
 tdm_status tdm__own_optim_def(tdm_run *run, const tdm_optim_def **out);
 /* What ranks compare. */

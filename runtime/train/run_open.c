@@ -310,6 +310,7 @@ static tdm_status keep_given(tdm_run *run, const tdm_job *job, const tdm_graph *
     tdm_run_options *options = &run->options;
     run->graph = tdm__graph_keep(graph);
     TDM_TRY(tdm__job_copy(&run->zone, &run->job, job));
+    TDM_TRY(tdm__own_keep(run));
     TDM_TRY(tdm__zone_text(&run->zone, &options->module_path, options->module_path));
     TDM_TRY(tdm__zone_text(&run->zone, &options->config_input, options->config_input));
     return tdm__zone_text(&run->zone, &options->config_yaml, options->config_yaml);

@@ -20,7 +20,8 @@ static tdm_status fill_state(tdm_run *run, tdm_ckpt_state *state) {
                               .schedule_step = run->schedules.own.count,
                               .replicas = run->replicas,
                               .per_device = run->per_device,
-                              .eval_due = run->eval_due};
+                              .eval_due = run->eval_due,
+                              .skipped = run->skipped};
     strncpy(state->mode, run->mode->ops->name, sizeof(state->mode) - 1);
     strncpy(state->optimizer, run->optim->name, sizeof(state->optimizer) - 1);
     memcpy(state->data, run->data, sizeof(state->data));
@@ -154,14 +155,18 @@ static tdm_status save_to(tdm_run *run, const tdm_writer *writer) {
 }
 
 /* A writer that is none is known to its rank alone: the outcome is shared like that of the save. */
-tdm_status tdm_run_save_to(tdm_run *run, const tdm_writer *to) {
-    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_save_to: run is NULL");
-    TDM_ENTER(&run->guard, "tdm_run_save_to", TDM_GUARD_ASKS);
+tdm_status tdm__run_save_to(tdm_run *run, const tdm_writer *to) {
     TDM_TRY(tdm__run_rests(run, "tdm_run_save_to"));
     TDM_TRY(tdm__run_trains(run, "tdm_run_save_to"));
     TDM_TRY(tdm__run_verify(run));
     TDM_TRY(tdm__run_gather_mode(run));
     return share_outcome(run, run->rank != 0 ? TDM_OK : save_to(run, to));
+}
+
+tdm_status tdm_run_save_to(tdm_run *run, const tdm_writer *to) {
+    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_save_to: run is NULL");
+    TDM_ENTER(&run->guard, "tdm_run_save_to", TDM_GUARD_ASKS);
+    return tdm__run_save_to(run, to);
 }
 
 /* ---- restoring ---- */
@@ -335,6 +340,7 @@ static tdm_status set_position(tdm_run *run, const tdm_ckpt_state *state) {
     run->step = run->submitted = state->step;
     run->epoch = state->epoch;
     run->samples = state->samples;
+    run->skipped = state->skipped;
     int64_t global = run->per_device * run->replicas;
     int64_t seen = state->step_in_epoch * state->per_device * state->replicas;
     run->step_in_epoch = seen / global;

@@ -63,6 +63,15 @@ static int use_in_event(const tdm_event *event, void *user) {
     return 0;
 }
 
+static int write_and_ask_train(void *user, const void *bytes, size_t count) {
+    world *w = user;
+    float bias[3];
+    (void)bytes, (void)count;
+    BUSY(tdm_run_read(w->run, "fc.bias", bias, sizeof(bias)), "a callback of tdm_run_train");
+    w->calls++;
+    return 0;
+}
+
 TEST(callbacks_and_threads) {
     tdm_job job;
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
@@ -97,6 +106,30 @@ static int write_and_ask(void *user, const void *bytes, size_t count) {
     BUSY(tdm_run_get_state(w->run, &state), "a callback of tdm_run_save_to");
     w->calls++;
     return 0;
+}
+
+static int save_in_event(const tdm_event *event, void *user) {
+    world *w = user;
+    tdm_writer writer = TDM_WRITER_INIT;
+    tdm_run_state state = TDM_RUN_STATE_INIT;
+    if (event->kind != TDM_EVENT_STEP || event->step != 1) return 0;
+    writer.write = write_and_ask_train, writer.user = w;
+    CHECK_OK(tdm_run_save_to(w->run, &writer));
+    CHECK_OK(tdm_run_get_state(w->run, &state)); /* the event may ask again */
+    return 0;
+}
+
+/* A callback of a call that a callback made asks nothing. */
+TEST(callbacks_in_callbacks) {
+    tdm_job job;
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    world w = {NULL, 0};
+    busy_job(&job);
+    options.on_event = save_in_event, options.user = &w;
+    REQUIRE_OK(tdm_run_open(&w.run, &job, graph, &options));
+    CHECK_OK(tdm_run_train(w.run));
+    CHECK(w.calls > 0);
+    tdm_run_close(w.run);
 }
 
 TEST(sources_and_writers) {
@@ -191,5 +224,5 @@ TEST(job_graph_and_texts_are_the_programs) {
 }
 
 TEST_MAIN(tdm_job job; graph = api_graph(NULL); busy_job(&job); api_train(&job, graph, whole);
-          RUN(callbacks_and_threads); RUN(sources_and_writers); RUN(a_child_is_refused);
+          RUN(callbacks_and_threads); RUN(callbacks_in_callbacks); RUN(sources_and_writers); RUN(a_child_is_refused);
           RUN(job_graph_and_texts_are_the_programs); tdm_graph_free(graph);)

@@ -187,7 +187,7 @@ TEST(parts_that_are_none_are_refused) {
     loss.name = "mine";
     check_open(&job, &options, TDM_E_USAGE, "'mine' has no function `run`");
     loss.size = 3;
-    check_open(&job, &options, TDM_E_USAGE, "options.loss: size is 3");
+    check_open(&job, &options, TDM_E_USAGE, "options.loss.size is 3");
     options.loss = NULL, options.metric = &metric;
     check_open(&job, &options, TDM_E_USAGE, "options.metric: its name is to be");
     options.metric = NULL, options.optimizer = &optimizer;

@@ -120,9 +120,9 @@ TEST(numbers_that_do_not_fit) {
         {{"lr", "\"nan\""}, "state.json: "},
         {{"samples", "9"}, "'samples' is 9: fewer than its steps have processed"},
         {{"samples", "39", "step_in_epoch", "10"}, "'samples' is 39: fewer than its steps have processed"},
-        {{"epoch", "11"}, "'epoch' 11 and 'schedule_step' 10 must be at most 'step', 10"},
+        {{"epoch", "11"}, "'epoch' 11, 'schedule_step' 10 and 'skipped' 0 must be at most 'step', 10"},
         {{"epoch", "9007199254740992", "samples", "9007199254740992"}, "must be at most 'step', 10"},
-        {{"schedule_step", "11"}, "'schedule_step' 11 must be at most 'step', 10"},
+        {{"schedule_step", "11"}, "'schedule_step' 11 and 'skipped' 0 must be at most 'step', 10"},
         {{"replicas", "0"}, "'replicas' 0 and 'per_device' 4 must be at least 1"},
         {{"per_device", "0"}, "'replicas' 1 and 'per_device' 0 must be at least 1"},
     };

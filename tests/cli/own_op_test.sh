@@ -9,7 +9,7 @@ has "$out" "libswish.so is code that runs in this process"
 
 export TANDEM_OP_PATH=/no/such/folder
 code 3 "$tandem" check "$sample"
-has "$out" "libswish.so is in none of the folders of TANDEM_OP_PATH: /no/such/folder"
+has "$out" "libswish.so is in none of the folders of TANDEM_OP_PATH, each of which begins with '/': /no/such/folder"
 
 export TANDEM_OP_PATH=/no/such/folder:$folder
 refused() { # EXPRESSION WORDS

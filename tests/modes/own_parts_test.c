@@ -104,6 +104,7 @@ TEST(changed_gradients_are_equal_in_all_modes) {
     law_result result[MODES];
     law_short_job(&job);
     job.parallel.verify = (tdm_interval){TDM_INTERVAL_STEPS, 1};
+    job.train.ema_decay = 0.9; /* evaluations exchange the parameters and their average */
     tdm_graph *graph = law_graph(1, 1);
     for (int all = 0; all < 2; all += TDM_EVERY(2)) {
         job.parallel.dp.update = all ? TDM_DP_UPDATE_ALL : TDM_DP_UPDATE_ROOT;
@@ -116,6 +117,43 @@ TEST(changed_gradients_are_equal_in_all_modes) {
     }
     const law_result untouched = law_run_ok(&job, graph);
     CHECK(strcmp(untouched.params, result[0].params) != 0);
+    tdm_graph_free(graph);
+}
+
+static double evaluated;
+
+static tdm_status skip_the_first(tdm_run *run) {
+    double accuracy;
+    tdm_buffer saved = TDM_BUFFER_INIT;
+    tdm_writer writer = TDM_WRITER_INIT;
+    writer.write = tdm_buffer_write, writer.user = &saved;
+    CHECK_OK(tdm_run_backward(run, NULL));
+    CHECK_OK(tdm_run_skip_update(run));
+    CHECK_OK(tdm_run_save_to(run, &writer));
+    CHECK_OK(tdm_run_load_memory(run, saved.bytes, saved.count)); /* a checkpoint keeps how many were skipped */
+    tdm_buffer_free(&saved);
+    CHECK_OK(tdm_run_backward(run, NULL));
+    CHECK_OK(tdm_run_update(run));
+    return tdm_run_evaluate(run, &evaluated, &accuracy);
+}
+
+/* The first update is the first: the average is a copy of the parameters behind it. */
+TEST(a_skipped_step_is_no_update) {
+    tdm_job job;
+    double of_average = 0;
+    law_short_job(&job);
+    job.train.steps = 2;
+    job.train.ema_decay = 0.99;
+    tdm_graph *graph = law_graph(1, 1);
+    for (int m = 0; m < 2; m++) { /* the same in single and dp */
+        set_mode(&job, modes[m], 2);
+        job.eval.weights = TDM_WEIGHTS_EMA;
+        (void)law_run_program(&job, graph, &(law_program){.train = skip_the_first});
+        of_average = evaluated;
+        job.eval.weights = TDM_WEIGHTS_MODEL;
+        (void)law_run_program(&job, graph, &(law_program){.train = skip_the_first});
+        CHECK(of_average > 0 && of_average == evaluated);
+    }
     tdm_graph_free(graph);
 }
 
@@ -252,5 +290,5 @@ TEST(a_failure_ends_the_step_on_all_ranks) {
 }
 
 TEST_MAIN(RUN(pieces_are_the_step); RUN(pieces_of_stages_are_the_step); RUN(changed_gradients_are_equal_in_all_modes);
-          RUN(a_loss_is_equal_in_all_modes); RUN(an_optimizer_is_tandems_own_in_all_modes);
-          RUN(a_failure_ends_the_step_on_all_ranks);)
+          RUN(a_skipped_step_is_no_update); RUN(a_loss_is_equal_in_all_modes);
+          RUN(an_optimizer_is_tandems_own_in_all_modes); RUN(a_failure_ends_the_step_on_all_ranks);)

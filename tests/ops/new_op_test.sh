@@ -48,7 +48,7 @@ tools/check_op_names >../log || fail "an op of the name scale is found elsewhere
 rm -r ops/scale && sed -i '/^TDM_OP(scale)$/d' ops/ops.def
 
 # The lists that CMake makes have it; a program of the new table, its kernels and the test links with the library as it is.
-"$cmake" -S . -B ../build -G Ninja -DCMAKE_C_COMPILER="$compiler" -DTDM_WITH_CUDA=OFF -DTDM_WITH_NCCL=OFF >../log 2>&1 ||
+"$cmake" -S . -B ../build -G Ninja -DCMAKE_C_COMPILER="$compiler" -DTDM_WITH_CUDA=OFF -DTDM_WITH_NCCL=OFF -DTDM_INSTALL=OFF >../log 2>&1 ||
     fail "it does not configure: $(cat ../log)"
 for row in {cuda,dnnl}_kernels:TDM_KERNEL:probe_{plain,attr} cuda_kernels:TDM_KERNEL:probe_op cuda_optims:TDM_OPTIM:probe_optim cuda_losses:TDM_LOSS:probe_loss; do
     IFS=: read -r file macro name <<<"$row"

@@ -14,6 +14,7 @@ static tdm_status enter_again(tdm_guard *guard, const char *function, tdm_guard_
         TDM_FAIL(TDM_E_USAGE, "%s: a callback of %s calls it for the same %s; return from the callback first", function,
                  atomic_load(&guard->function), guard->object);
     guard->depth++;
+    guard->reports = false; /* what this call calls may not ask in its turn */
     return TDM_OK;
 }
 
@@ -36,8 +37,9 @@ tdm_status tdm__guard_enter(tdm_guard *guard, const char *function, tdm_guard_us
 }
 
 void tdm__guard_leave(tdm_guard *guard) {
-    if (guard->depth > 0)
+    if (guard->depth > 0) {
         guard->depth--;
-    else
+        guard->reports = true; /* back in the callback that made the call */
+    } else
         atomic_store(&guard->owner, 0);
 }

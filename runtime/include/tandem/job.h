@@ -1,7 +1,7 @@
 /* tandem/job.h - everything about a training run except the model, as plain structs.
  *
- * The YAML reader fills a tdm_job. A C program may fill one itself, starting with tdm_job_init. Texts are borrowed:
- * they must outlive whatever is opened from the job. `tandem explain KEY` gives each field's meaning, unit, default and
+ * The YAML reader fills a tdm_job. A C program may fill one itself, starting with tdm_job_init. Texts are borrowed
+ * for the calls that take the job: what they open keeps copies. `tandem explain KEY` gives each field's meaning, unit, default and
  * range, from the same table that reads the file (config/fields). A comment that begins with a kind ("idx",
  * "sgd", "onecycle") names the kinds that use the field. */
 #ifndef TANDEM_JOB_H

@@ -8,7 +8,8 @@
  * Errors: a call returns TDM_OK, or the status with which the step or evaluation then fails. After a step the run can
  * only be closed.
  *
- * Lifetime: the struct, its texts and `user` are used until tdm_run_close. In ddp every rank passes the same parts. */
+ * Lifetime: tdm_run_open copies the struct and its texts; `user` is used until tdm_run_close. In ddp every rank passes the
+ * same parts. */
 #ifndef TANDEM_PARTS_H
 #define TANDEM_PARTS_H
 
@@ -67,7 +68,7 @@ typedef struct tdm_own_update {
     float *p;                          /* [count]: parameters, to be changed */
     const float *g;                    /* [count]: gradients of the step's mean loss, clipped as the job is */
     float *state[TDM_OWN_STATES];      /* [count], to be changed; zeros before the first step. NULL: none */
-    int64_t step;                      /* from 1 */
+    int64_t step;                      /* from 1; a step that skips its update is not counted */
     int group;                         /* optimizer.groups[group]; -1: in no group */
     double lr, momentum, weight_decay; /* of this step and group, by the job's optimizer, schedule and groups */
 } tdm_own_update;

@@ -6,11 +6,11 @@
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 
-float tdm__average_weight(const tdm_train_section *train, int64_t t) {
-    if (isnan(train->ema_decay) || t % train->ema_every != 0) return 0;
-    int64_t updates = t / train->ema_every - 1; /* before this one */
-    if (updates == 0) return 1;
-    double decay = train->ema_decay, limit = (double)(1 + updates) / (double)(10 + updates);
+float tdm__average_weight(const tdm_train_section *train, int64_t updates) {
+    if (isnan(train->ema_decay) || updates % train->ema_every != 0) return 0;
+    int64_t before = updates / train->ema_every - 1;
+    if (before == 0) return 1;
+    double decay = train->ema_decay, limit = (double)(1 + before) / (double)(10 + before);
     if (train->ema_warmup && limit < decay) decay = limit;
     return (float)(1.0 - decay);
 }
@@ -30,15 +30,19 @@ tdm_status tdm__average_begin(tdm_run *run) {
     return TDM_OK;
 }
 
-/* Between two steps nothing is in the arena of gradients, whatever its size. */
+/* By way of the memory for activations, which hold nothing before and after an evaluation. Gradients may wait for their
+ * update meanwhile. */
 static tdm_status swap(tdm_replica *stage) {
-    const size_t count = tdm__replica_floats(stage), room = tdm__replica_trained(stage);
-    if (room == 0) return TDM_OK; /* nothing is trained, so both are the same */
+    const size_t count = tdm__replica_floats(stage);
+    const size_t room = tdm__stage_activation_bytes(&stage->plan->stages[stage->stage]) / sizeof(float);
+    float *by = (float *)(void *)stage->pass.activation;
+    if (tdm__replica_trained(stage) == 0) return TDM_OK; /* both are the same */
+    if (room == 0) TDM_FAIL(TDM_E_INTERNAL, "a stage that trains has no activations");
     for (size_t at = 0; at < count; at += room) {
         const size_t part = count - at < room ? count - at : room;
-        TDM_TRY(copy(stage, stage->arena.grad, stage->arena.param + at, part));
+        TDM_TRY(copy(stage, by, stage->arena.param + at, part));
         TDM_TRY(copy(stage, stage->arena.param + at, stage->arena.average + at, part));
-        TDM_TRY(copy(stage, stage->arena.average + at, stage->arena.grad, part));
+        TDM_TRY(copy(stage, stage->arena.average + at, by, part));
     }
     TDM_TRY(tdm__replica_params_changed(stage));
     return stage->device->ops->queues->finish(stage->device, NULL);

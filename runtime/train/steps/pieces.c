@@ -77,5 +77,6 @@ tdm_status tdm_run_skip_update(tdm_run *run) {
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_skip_update: run is NULL");
     TDM_ENTER(&run->guard, "tdm_run_skip_update", TDM_GUARD_MOVES);
     TDM_TRY(check_waiting(run, "tdm_run_skip_update"));
+    run->skipped++;
     return end_step(run, tdm__run_lr(run, -1));
 }

@@ -68,6 +68,7 @@ static tdm_status next_batch(tdm_run *run, const tdm_batch **out) {
 }
 
 tdm_update tdm__step_update(tdm_run *run) {
+    const int64_t t = run->submitted + 1, updates = t - run->skipped;
     tdm_update update = {.optim = run->optim,
                          .optim_run = run->optim_run,
                          .optimizer = &run->job->optimizer,
@@ -75,10 +76,11 @@ tdm_update tdm__step_update(tdm_run *run) {
                          .own = run->options.optimizer,
                          .lr = tdm__run_lr(run, -1),
                          .momentum = run->schedules.own.momentum,
-                         .t = run->submitted + 1,
+                         .t = t,
+                         .updates = updates,
                          .clip_norm = run->job->train.clip_grad_norm,
                          .clip_value = run->job->train.clip_grad_value,
-                         .average_weight = tdm__average_weight(&run->job->train, run->submitted + 1),
+                         .average_weight = tdm__average_weight(&run->job->train, updates),
                          .stop = atomic_load(&run->stop) != 0};
     for (int i = 0; i < run->schedules.count; i++) update.group_lr[i] = tdm__run_lr(run, i);
     return update;
