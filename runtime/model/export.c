@@ -252,7 +252,7 @@ tdm_status tdm_run_export_to(tdm_run *run, const tdm_writer *to, char **report) 
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_export_to: run is NULL");
     keeps.write = tdm_buffer_write, keeps.user = &saved;
     TDM_ENTER(&run->guard, "tdm_run_export_to", TDM_GUARD_ASKS);
-    tdm_status status = tdm__run_save_to(run, &keeps);
+    tdm_status status = tdm__run_save_to(run, &keeps, "tdm_run_export_to");
     if (status == TDM_OK && run->rank == 0) status = export_saved(run, &saved, to, report);
     tdm_buffer_free(&saved);
     return status;

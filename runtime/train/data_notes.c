@@ -55,6 +55,24 @@ tdm_status tdm__run_take_notes(tdm_run *run) {
     return store_note(run, TDM_NOTE_FEATURES, &text);
 }
 
+/* The program's own samples have no names, so a model that goes on with them keeps those of its weights. */
+tdm_status tdm__run_keep_notes(tdm_run *run, const tdm_ckpt *ckpt) {
+    const tdm_tensor_file *model = tdm__ckpt_model(ckpt);
+    const char *classes = tdm__tensor_file_note(model, TDM_NOTE_CLASSES);
+    const char *features = tdm__tensor_file_note(model, TDM_NOTE_FEATURES);
+    tdm_classes names = {0};
+    if (run->options.predicts || run->options.train == NULL) return TDM_OK;
+    if (classes != NULL && run->note[TDM_NOTE_CLASSES] == NULL) {
+        TDM_TRY(tdm__classes_parse(&names, &run->zone, classes));
+        if (names.count == run->plan->output_width) {
+            run->classes = names;
+            TDM_TRY(tdm__zone_text(&run->zone, &run->note[TDM_NOTE_CLASSES], classes));
+        }
+    }
+    if (features == NULL || run->note[TDM_NOTE_FEATURES] != NULL) return TDM_OK;
+    return tdm__zone_text(&run->zone, &run->note[TDM_NOTE_FEATURES], features);
+}
+
 /* The rows that the run predicts at once are the model's, too: products of many rows may round otherwise. What cannot be
  * said in YAML is left out: the checkpoint can do without. */
 tdm_status tdm__run_note_model(tdm_run *run) {

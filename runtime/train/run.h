@@ -178,6 +178,8 @@ int64_t tdm__eval_workers(const tdm_job *job, const tdm_dataset *dataset, int lo
 tdm_status tdm__run_notes_of_weights(tdm_run *run);
 /* After that: those of the training data, if there are none yet. */
 tdm_status tdm__run_take_notes(tdm_run *run);
+/* When weights have been loaded: what they know, if the run trains on the program's samples. */
+tdm_status tdm__run_keep_notes(tdm_run *run, const tdm_ckpt *ckpt);
 /* Once the plan is built: what the model is, in words that its checkpoints carry. */
 tdm_status tdm__run_note_model(tdm_run *run);
 /* The program's own properties, replaced by those of a checkpoint; and released. */
@@ -224,8 +226,8 @@ tdm_status tdm__run_leave(tdm_run *run);
 tdm_status tdm__own_check(tdm_run *run);
 /* The run's copies of what the program has passed. */
 tdm_status tdm__own_keep(tdm_run *run);
-/* tdm_run_save_to, within a call of the run. */
-tdm_status tdm__run_save_to(tdm_run *run, const tdm_writer *to);
+/* tdm_run_save_to, within the call `function` of the run. */
+tdm_status tdm__run_save_to(tdm_run *run, const tdm_writer *to, const char *function);
 /* The definition of the program's optimizer. */
 tdm_status tdm__own_optim_def(tdm_run *run, const tdm_optim_def **out);
 /* What ranks compare. */

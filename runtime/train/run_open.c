@@ -234,6 +234,7 @@ static tdm_status load_start_weights(tdm_run *run) {
     TDM_TRY(tdm__error_at(tdm__ckpt_open_any(&ckpt, run->host, path), &run->job->weights_at));
     tdm_status status = tdm__weights_start(run, tdm__run_weights_of(run, ckpt));
     if (status == TDM_OK && run->options.predicts) status = tdm__own_check_saved_loss(run, ckpt);
+    if (status == TDM_OK) status = tdm__run_keep_notes(run, ckpt);
     tdm__ckpt_close(ckpt);
     if (status != TDM_E_CHECKPOINT) return status;
     if (strncmp(tdm_error_message(), path, strlen(path)) == 0) /* from reading, which names the file */

@@ -155,9 +155,9 @@ static tdm_status save_to(tdm_run *run, const tdm_writer *writer) {
 }
 
 /* A writer that is none is known to its rank alone: the outcome is shared like that of the save. */
-tdm_status tdm__run_save_to(tdm_run *run, const tdm_writer *to) {
-    TDM_TRY(tdm__run_rests(run, "tdm_run_save_to"));
-    TDM_TRY(tdm__run_trains(run, "tdm_run_save_to"));
+tdm_status tdm__run_save_to(tdm_run *run, const tdm_writer *to, const char *function) {
+    TDM_TRY(tdm__run_rests(run, function));
+    TDM_TRY(tdm__run_trains(run, function));
     TDM_TRY(tdm__run_verify(run));
     TDM_TRY(tdm__run_gather_mode(run));
     return share_outcome(run, run->rank != 0 ? TDM_OK : save_to(run, to));
@@ -166,7 +166,7 @@ tdm_status tdm__run_save_to(tdm_run *run, const tdm_writer *to) {
 tdm_status tdm_run_save_to(tdm_run *run, const tdm_writer *to) {
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_save_to: run is NULL");
     TDM_ENTER(&run->guard, "tdm_run_save_to", TDM_GUARD_ASKS);
-    return tdm__run_save_to(run, to);
+    return tdm__run_save_to(run, to, "tdm_run_save_to");
 }
 
 /* ---- restoring ---- */
@@ -268,6 +268,7 @@ static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, foun
     TDM_TRY(tdm__own_check_saved_loss(run, ckpt));
     tdm_status status = tdm__weights_load(run, tdm__run_weights_of(run, ckpt));
     if (status != TDM_OK) return refuse_model(status, ckpt, newest_in_folder);
+    TDM_TRY(tdm__run_keep_notes(run, ckpt));
     if (state == NULL) TDM_TRY(tdm__average_begin(run));
     if (state != NULL) TDM_TRY(tdm__run_take_properties(run, tdm__ckpt_model(ckpt)));
     if (state == NULL || run->options.predicts) return TDM_OK;

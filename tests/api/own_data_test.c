@@ -290,6 +290,59 @@ TEST(an_older_struct_is_accepted) {
     free(p);
 }
 
+/* What a run of this table, or of these samples if there are any, exports after a step from `weights`. */
+static void export_of(const char *csv, const tdm_source *train, const tdm_buffer *weights, tdm_buffer *out) {
+    char text[600];
+    tdm_config *config = NULL;
+    tdm_run *run = NULL;
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    const tdm_writer writer = {sizeof(writer), tdm_buffer_write, out};
+    snprintf(text, sizeof(text),
+             "tandem: 1\nmodel: {input: 2, layers: [linear: 2]}\nloss: cross_entropy\noptimizer: {type: sgd, lr: 0.1}\n"
+             "data: {train: {format: csv, path: %s, label: kind, standardize: true}}\n"
+             "train: {steps: 1, batch: {per_device: 2}}\nrun: {dir: null}\n",
+             csv);
+    options.train = train;
+    REQUIRE_OK(tdm_config_parse(&config, NULL, text, strlen(text), "table", NULL));
+    REQUIRE_OK(tdm_config_check(config));
+    REQUIRE_OK(tdm_run_open(&run, tdm_config_job(config), tdm_config_graph(config), &options));
+    if (weights != NULL) CHECK_OK(tdm_run_load_memory(run, weights->bytes, weights->count));
+    CHECK_OK(tdm_run_train(run));
+    CHECK_OK(tdm_run_export_to(run, &writer, NULL));
+    tdm_run_close(run);
+    tdm_config_free(config);
+}
+
+/* A model that is updated on arrays knows its classes, and how its table is read, as before. */
+TEST(an_update_keeps_what_the_model_knows) {
+    static const float x[4][2] = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
+    static const int64_t label[4] = {0, 1, 0, 1};
+    char folder[256], csv[300];
+    tdm_model *model = NULL;
+    tdm_source train = TDM_SOURCE_INIT;
+    test_folder_make(folder);
+    snprintf(csv, sizeof(csv), "%s/pets.csv", folder);
+    FILE *file = fopen(csv, "w");
+    REQUIRE(file != NULL);
+    fputs("a,b,kind\n1,2,cat\n3,4,dog\n5,6,cat\n7,9,dog\n", file);
+    REQUIRE(fclose(file) == 0);
+    train.count = 4, train.has_labels = 1, train.width = 2, train.x = x, train.targets = label;
+    tdm_buffer first = TDM_BUFFER_INIT, second = TDM_BUFFER_INIT;
+    export_of(csv, NULL, NULL, &first);
+    export_of(csv, &train, &first, &second);
+    for (int i = 0; i < 2; i++) {
+        const tdm_buffer *of = i == 0 ? &first : &second;
+        REQUIRE_OK(tdm_model_open_memory(&model, of->bytes, of->count, NULL));
+        CHECK_TEXT(tdm_model_class_name(model, 0), "cat");
+        CHECK_TEXT(tdm_model_class_name(model, 1), "dog");
+        tdm_model_close(model);
+    }
+    CHECK(memmem(second.bytes, second.count, "tandem.features", 15) != NULL);
+    tdm_buffer_free(&first);
+    tdm_buffer_free(&second);
+    test_folder_remove(folder);
+}
+
 TEST_MAIN(RUN(all_ways_and_kinds_give_the_same_bits); RUN(mixed_and_on_several_replicas);
           RUN(a_failed_read_is_repeated); RUN(steps_for_pictures_are_left_out_and_that_is_said); RUN(what_is_refused);
-          RUN(an_older_struct_is_accepted);)
+          RUN(an_older_struct_is_accepted); RUN(an_update_keeps_what_the_model_knows);)

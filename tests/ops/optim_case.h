@@ -33,6 +33,7 @@ static inline tdm_step_values optim_values(const tdm_optim_def *optim, const tdm
                                .lr = lr,
                                .momentum = optim->moves_beta1 ? section->betas.item[0] : section->momentum,
                                .t = t,
+                               .updates = t,
                                .clip_norm = NAN,
                                .clip_value = NAN};
     return tdm__optim_values(&update, 1);
