@@ -320,7 +320,8 @@ const char *tdm_burnin_verdict_name(int verdict) {
 void tdm_burnin_close(tdm_burnin *b) {
     if (b == NULL) return;
     if (tdm__guard_enter(&b->guard, "tdm_burnin_close", TDM_GUARD_MOVES) != TDM_OK) {
-        TDM_WARN(b->host, "burnin", "%s; the burn-in stays open", tdm_error_message());
+        if (tdm__guard_is_home(&b->guard))
+            TDM_WARN(b->host, "burnin", "%s; the burn-in stays open", tdm_error_message());
         return;
     }
     for (int i = 0; b->worker != NULL && i < b->count; i++) {

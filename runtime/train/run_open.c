@@ -353,7 +353,7 @@ void tdm_run_close(tdm_run *run) {
     if (run == NULL) return;
     const tdm_host *host = run->host;
     if (tdm__guard_enter(&run->guard, "tdm_run_close", TDM_GUARD_MOVES) != TDM_OK) {
-        TDM_WARN(host, "run", "%s; the run stays open", tdm_error_message());
+        if (tdm__guard_is_home(&run->guard)) TDM_WARN(host, "run", "%s; the run stays open", tdm_error_message());
         return;
     }
     tdm__run_folder_close(run);

@@ -9,6 +9,10 @@ void tdm__guard_init(tdm_guard *guard, const char *object) {
     *guard = (tdm_guard){.object = object, .process = getpid()};
 }
 
+bool tdm__guard_is_home(const tdm_guard *guard) {
+    return getpid() == guard->process;
+}
+
 static tdm_status enter_again(tdm_guard *guard, const char *function, tdm_guard_use use) {
     if (!guard->reports || use == TDM_GUARD_MOVES)
         TDM_FAIL(TDM_E_USAGE, "%s: a callback of %s calls it for the same %s; return from the callback first", function,
@@ -21,7 +25,7 @@ static tdm_status enter_again(tdm_guard *guard, const char *function, tdm_guard_
 tdm_status tdm__guard_enter(tdm_guard *guard, const char *function, tdm_guard_use use) {
     const unsigned long self = (unsigned long)pthread_self();
     unsigned long nobody = 0;
-    if (getpid() != guard->process)
+    if (!tdm__guard_is_home(guard))
         TDM_FAIL(TDM_E_USAGE,
                  "%s: process %ld opened the %s, and this is process %ld, which a fork has made without its threads; "
                  "open another %s here",

@@ -28,6 +28,9 @@ void tdm__guard_init(tdm_guard *guard, const char *object);
 tdm_status tdm__guard_enter(tdm_guard *guard, const char *function, tdm_guard_use use);
 void tdm__guard_leave(tdm_guard *guard);
 
+/* Is this the process that opened the object? In another, a lock of the program's log may be held for ever. */
+bool tdm__guard_is_home(const tdm_guard *guard);
+
 /* Enters, and leaves at the end of the block. */
 #define TDM_ENTER(guard, function, use)                    \
     TDM_TRY(tdm__guard_enter((guard), (function), (use))); \
