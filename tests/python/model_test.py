@@ -61,6 +61,24 @@ class Models(Case):
         self.refuses(tandem.UsageError, "is a folder", tandem.Model, WORK)
         self.refuses(tandem.CheckpointError, "nowhere", tandem.export, "/nowhere", WORK / "out.tandem")
 
+    def test_an_open_run_is_exported(self):
+        to = WORK / "open.tandem"
+        with run({"train.ema.decay": 0.9, "eval.weights": "ema"}) as it:
+            it.step(3)
+            raw = it.export(to)
+            tandem.export(it.save(WORK / "saved"), WORK / "closed.tandem")
+            self.assertEqual((to.read_bytes(), it.export()), (raw, raw))
+            self.refuses(tandem.StorageError, "open.tandem exists; remove it, or choose another name", it.export, to)
+            self.refuses(tandem.StorageError, "No such file", it.export, WORK / "no folder/it")
+            self.refuses(tandem.UsageError, "a path must be", it.export, 3)
+            self.assertIn("82 parameters", tandem.export(it, WORK / "other.tandem"))
+            self.refuses(tandem.UsageError, "tandem.export(run.save(folder)", tandem.export, it, to, onnx=True)
+            self.refuses(tandem.UsageError, "Run.export() makes the bytes of a model", tandem.Model, it.save_bytes())
+        for same in ("other.tandem", "closed.tandem"):
+            self.assertEqual((WORK / same).read_bytes(), raw)
+        self.refuses(tandem.StorageError, "open.tandem exists; remove it", tandem.export, WORK / "trained", to)
+        self.assertEqual([name.name for name in WORK.glob("*.tmp")], [])
+
     def test_onnx_is_written(self):
         tandem.export(WORK / "trained", WORK / "points.onnx", onnx=True)
         self.assertGreater((WORK / "points.onnx").stat().st_size, 300)

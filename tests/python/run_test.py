@@ -307,6 +307,7 @@ class Ranks(Case):
             it.set_lr(None)
             it.load(raw)
             self.assertEqual(it.state.params_xxh3, hash_of)
+            self.assertTrue(np.allclose(it.model()(X), it.predict(X), rtol=1e-5, atol=1e-6))
             self.assertEqual(it.train().params_xxh3, wanted)
             self.assertEqual(seen[-1], 40)
 

@@ -32,6 +32,9 @@ class _Handle:
         options = new(c.tdm_model_options, host=_library.host(), threads=whole(threads, "threads", 32))
         out = ctypes.byref(self.address)
         if isinstance(source, (bytes, bytearray, memoryview)):
+            if bytes(source[257:262]) == b"ustar":
+                raise errors.UsageError("these bytes are a tar archive, as Run.save_bytes() makes one of a checkpoint, "
+                                        "which is for Run.load(); Run.export() makes the bytes of a model")
             self.memory = _aligned(source)
             memory = self.memory
             status = lib().tdm_model_open_memory(out, memory.ctypes.data, memory.nbytes, ctypes.byref(options))
@@ -130,8 +133,36 @@ class Model:
         return f"<tandem.Model {self.info.name!r} {self.info.input_shape} -> {self.info.outputs}>"
 
 
-def export(checkpoint: Any, to: Any, *, onnx: bool = False) -> str:
-    """Writes the model of a run folder, a step folder or a model.safetensors into the new file `to`, for `Model`, or
-    with `onnx` for onnxruntime. Returns one line about what was written."""
+def export(source: Any, to: Any, *, onnx: bool = False) -> str:
+    """Writes the model of a run folder, a step folder, a model.safetensors or an open `Run` into the new file `to`, for
+    `Model`, or with `onnx` for onnxruntime. Returns one line about what was written."""
+    if hasattr(source, "export"):
+        if onnx:
+            raise errors.UsageError("onnx is made of a checkpoint: tandem.export(run.save(folder), to, onnx=True)")
+        written = source.export(to)
+        return f"{source.state.params} parameters, {len(written)} bytes, step {source.state.step}"
+    _must_be_new(to)
     function = lib().tdm_model_export_onnx if onnx else lib().tdm_model_export
-    return text(function, _library.host(), path_bytes(checkpoint), path_bytes(to))
+    return text(function, _library.host(), path_bytes(source), path_bytes(to))
+
+
+def _must_be_new(to: Any) -> None:
+    if os.path.lexists(path_bytes(to)):
+        raise errors.StorageError(f"{os.fsdecode(to)} exists; remove it, or choose another name")
+
+
+def write_new(to: Any, raw: bytes) -> None:
+    """Writes a file that must not exist. It is whole as soon as it has its name."""
+    _must_be_new(to)
+    path = os.fsdecode(to)
+    beside = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(beside, "xb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(beside, path)
+    except OSError as failed:
+        if not isinstance(failed, FileExistsError) and os.path.lexists(beside):
+            os.unlink(beside)
+        raise errors.StorageError(f"cannot write {path}: {failed.strerror}") from failed

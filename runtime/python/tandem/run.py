@@ -2,10 +2,8 @@
 from __future__ import annotations
 
 import ctypes
-import io
 import math
 import os
-import tarfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
@@ -260,14 +258,17 @@ class Run(Tensors):
         return os.path.join(os.fsdecode(raw), f"step-{self.state.step:08d}")
 
     def save_bytes(self) -> bytes:
-        """The files of a checkpoint as one tar archive, for `load`."""
+        """The files of a checkpoint as one tar archive, for `load`. `export` makes a model of a run."""
+        return self._written("save_bytes", lambda writer: lib().tdm_run_save_to(self._handle, writer))
+
+    def _written(self, what: str, function) -> bytes:
+        """What `function` writes to a tdm_writer; b"" on ranks that are not 0."""
         buffer = new(c.tdm_buffer)
         address = ctypes.cast(lib().tdm_buffer_write, ctypes.c_void_p).value
         writer = new(c.tdm_writer, write=c.tdm_writer_write(address), user=ctypes.addressof(buffer))
         try:
-            with self._calling("save_bytes"):
-                self._check(self._ranks.call("save_bytes", (), lambda: lib().tdm_run_save_to(
-                    self._handle, ctypes.byref(writer))))
+            with self._calling(what):
+                self._check(self._ranks.call(what, (), lambda: function(ctypes.byref(writer))))
             return ctypes.string_at(buffer.bytes, buffer.count) if buffer.count else b""
         finally:
             lib().tdm_buffer_free(ctypes.byref(buffer))
@@ -284,12 +285,25 @@ class Run(Tensors):
                 path = path_bytes(source)
                 self._check(self._ranks.call("load", (path,), lambda: lib().tdm_run_load(self._handle, path)))
 
+    def export(self, to: Any = None) -> bytes:
+        """The trained model as it is now, as the bytes of one file for `Model`; with `to`, a path at which nothing is
+        yet, also written there. Of a run with train.ema and eval.weights: ema, that is the average, as for `evaluate`;
+        `predict` takes the weights themselves. Under torchrun, srun or mpirun only rank 0 writes, the others get b"".
+
+            run.export("model.tandem")
+        """
+        from .model import write_new
+        if to is not None:
+            path_bytes(to)
+        raw = self._written("export", lambda writer: lib().tdm_run_export_to(self._handle, writer, None))
+        if to is not None and raw:  # behind the call: all ranks have to make it
+            write_new(to, raw)
+        return raw
+
     def model(self) -> Model:
-        """The trained model as it is now, as a `Model` that only predicts, in memory."""
+        """What `export` makes, as a `Model` that only predicts, in memory."""
         from .model import Model
-        with tarfile.open(fileobj=io.BytesIO(self.save_bytes())) as archive:
-            member = next(one for one in archive.getmembers() if one.name.endswith("/model.safetensors"))
-            return Model(archive.extractfile(member).read())
+        return Model(self.export())
 
     # ---- the end ----
 
