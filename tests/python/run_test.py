@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import pickle
 import signal
 import subprocess
 import threading
@@ -185,6 +186,11 @@ class Misuse(Case):
         fault = self.refuses(tandem.ConfigError, "did you mean `lr`", trained, {"optimizer.lrr": 1, "train.steps": -1})
         self.assertEqual([one["key"] for one in fault.faults], ["optimizer.lrr", "train.steps"])
         self.assertEqual((fault.code, fault.status, fault.category), (3, "E_CONFIG", "bad configuration"))
+        (WORK / "fault.yaml").write_text(json.dumps(JOB).replace('"loss"', '\n "los"'))
+        fault = self.refuses(tandem.ConfigError, "unknown key 'los'", trained, job=WORK / "fault.yaml")
+        for one in (fault, pickle.loads(pickle.dumps(fault))):
+            place = one.file, one.line, one.column
+            self.assertEqual((str(one), place), (str(fault), (str(WORK / "fault.yaml"), 2, 2)))
         self.refuses(tandem.ConfigError, "nowhere.yaml", trained, job="nowhere.yaml")
         self.refuses(ValueError, "has no '='", trained, "optimizer.lr")
 

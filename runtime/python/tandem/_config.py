@@ -95,6 +95,7 @@ class Config:
             raise failed
         told = type(failed)(text(lib().tdm_config_faults, self.handle, 0).strip())
         told.faults = faults
+        told.file, told.line, told.column = (faults[0][name] for name in ("file", "line", "column"))
         raise told
 
     def _take_unused_folder(self) -> None:

@@ -17,9 +17,6 @@ class Error(Exception):
         super().__init__(f"{place}{message}")
         self.message, self.file, self.line, self.column = message, file, line, column
 
-    def __reduce__(self):
-        return type(self), (self.message, self.file, self.line, self.column), self.__dict__
-
 
 class InternalError(Error):
     """A bug in tandem: please report it."""
@@ -31,7 +28,8 @@ class UsageError(Error, ValueError):
 
 
 class ConfigError(Error, ValueError):
-    """The job has faults. `faults` lists up to 20: dicts of id, file, line, column, key, message, hint, excerpt."""
+    """The job has faults. `faults` lists up to 20: dicts of id, file, line, column, key, message, hint, excerpt. file,
+    line and column are those of the first."""
     code, status, category = 3, "E_CONFIG", "bad configuration"
     faults: list = []
 
