@@ -317,6 +317,22 @@ class Ranks(Case):
             self.assertEqual(it.train().params_xxh3, wanted)
             self.assertEqual(seen[-1], 40)
 
+    def test_callbacks_that_stop_are_not_called_again(self):
+        seen, fails = [], False
+
+        def on_step(event):
+            seen.append(event.step)
+            if event.step >= 7 and fails:
+                raise KeyError(event.step)
+            return event.step >= 7
+        with run(job=job(mode="ddp", device_ids=[0, 1]), on_step=on_step) as it:
+            self.assertTrue(it.train().stopped)
+            self.assertEqual(seen, [1, 2, 3, 4, 5, 6, 7])
+            first, fails = it.state.step + 1, True
+            with self.assertRaises(KeyError) as raised:
+                it.train()
+            self.assertEqual((seen[7:], raised.exception.args), ([first], (first,)))
+
     def test_a_rank_that_dies_is_named(self):
         def kill(event):
             os.kill(it._ranks.followers[0].process.pid, signal.SIGKILL)

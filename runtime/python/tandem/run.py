@@ -40,7 +40,9 @@ class Run(Tensors):
         Contiguous float32, uint8 and int64 arrays are used in place: do not change them before `close`. With
         data.workers above 0 the object is indexed on several threads.
     on_event, on_step: called with an `Event`, on the thread that trains; on_step for steps only. A true answer stops
-        the run after this step; an exception does, too, and is then raised by the call that trains.
+        the run after this step, in ddp at most one step later; an exception does, too, and is then raised by the call
+        that trains. Neither is called for a step after that; on_event still hears of the checkpoint and the end behind
+        a true answer.
     predicts: the run only evaluates and predicts; it has no gradients and no optimizer.
 
     In mode ddp this process is rank 0, and a process of the same Python is started for every other rank; callbacks are
@@ -58,7 +60,7 @@ class Run(Tensors):
         self._pid, self._busy, self._thread, self._inside = os.getpid(), None, 0, False
         self._lock, self._ending = threading.Lock(), threading.Lock()
         self._raised: Optional[BaseException] = None
-        self._was_stopped = self._keeps_event = False
+        self._was_stopped = self._keeps_event = self._has_asked = self._has_trained = False
         self._event: Optional[Event] = None
         self._interrupts = Interrupts()
         self._on_event, self._on_step, self._steps = on_event, on_step, _steps
@@ -109,11 +111,15 @@ class Run(Tensors):
                 self._event = Event(pointer.contents)
             return 0
         try:
-            self._inside = True
             event = self._event = Event(pointer.contents)
+            is_step = event.kind == "step"
+            if self._raised is not None or is_step and self._has_asked:  # in ddp one more step may be under way
+                return 0
+            self._inside = True
             asked = bool(self._on_event(event)) if self._on_event else False
-            if self._on_step and event.kind == "step":
+            if self._on_step and is_step:
                 asked = bool(self._on_step(event)) or asked
+            self._has_asked = self._has_asked or asked
             return int(asked)
         except BaseException as raised:
             self._inside, self._raised = False, raised
@@ -153,7 +159,8 @@ class Run(Tensors):
             raise failed
 
     def _make_steps(self, what: str, function, *arguments) -> None:
-        self._was_stopped = False
+        self._was_stopped = self._has_asked = False
+        self._has_trained = True
         with self._calling(what, is_long=what == "train" or arguments[0] > 1):
             status = self._ranks.call(what, arguments, lambda: function(self._handle, *arguments))
             self._was_stopped = status == errors.Stopped.code
