@@ -56,6 +56,19 @@ class Training(Case):
             self.assertRaises(KeyError, it.train)
             self.assertEqual(it.state.step, 7)
 
+    def test_a_run_that_is_done_says_so(self):
+        options = {"train": (X, Y), "run_dir": WORK / "done"}
+        wanted = tandem.train(JOB, **options).params_xxh3
+        with self.assertWarnsRegex(RuntimeWarning, "all 40 steps of .*/done are done; give more steps.*'never'") as caught:
+            self.assertEqual(tandem.train(JOB, **options).params_xxh3, wanted)
+        self.assertEqual(caught.filename, __file__)
+        with tandem.Run(JOB, **options) as it:
+            with self.assertWarnsRegex(RuntimeWarning, "nothing to do") as caught:
+                it.train()
+            self.assertEqual(caught.filename, __file__)
+        self.assertEqual(tandem.train(JOB, steps=41, **options).step, 41)  # a warning is an error here
+        self.assertEqual(tandem.train(JOB, resume="never", **options).params_xxh3, wanted)
+
     def test_two_runs_of_one_second_have_two_folders(self):
         os.chdir(WORK)
         named = {**JOB, "run": {"dir": "twice/${start_time}"}}

@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 
@@ -324,6 +325,7 @@ def follow(commands: int, answers: int, fd: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is rank 0's; it stops all
     _library.LOGGER.propagate = False  # rank 0 says it once
     _library.LOGGER.addHandler(_library.logging.NullHandler())
+    warnings.simplefilter("ignore")
     try:
         first = _receive(commands)
         sys.path[:] = first["path"]

@@ -5,6 +5,7 @@ import ctypes
 import math
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -169,10 +170,28 @@ class Run(Tensors):
     def train(self) -> State:
         """Trains to the end of the job, with evaluations, checkpoints and metrics as the job says. Returns the state;
         state.stopped tells whether a callback or `stop` ended it early, with a checkpoint if there is a run folder.
-        Call it again to go on. KeyboardInterrupt after Ctrl-C, with the same checkpoint."""
+        Call it again to go on. KeyboardInterrupt after Ctrl-C, with the same checkpoint.
+        A RuntimeWarning if the run was at its end when it was opened, as a folder of a finished one is."""
+        return self._train(stacklevel=3)
+
+    def _train(self, stacklevel: int) -> State:
+        if not self._has_trained:
+            self._warn_if_done(stacklevel + 1)
         self._keeps_event = False
         self._make_steps("train", lib().tdm_run_train)
         return self.state
+
+    def _warn_if_done(self, stacklevel: int) -> None:
+        state, folder = self.state, self._config.get("run.dir")
+        what = "the run" if folder == "null" else folder
+        if state.has_ended and state.step < state.steps_total:
+            done = f"train.stop_early has ended {what} after step {state.step}; raise train.stop_early.after to go on"
+        elif state.step >= state.steps_total:
+            done = f"all {state.step} steps of {what} are done; give more steps to go on"
+        else:
+            return
+        warnings.warn(f"nothing to do: {done}, or another run_dir or resume='never' to begin again", RuntimeWarning,
+                      stacklevel)
 
     def step(self, count: int = 1) -> Optional[Event]:
         """Makes `count` steps, without evaluations, checkpoints and metrics. Returns the event of the last one, None if
@@ -402,4 +421,4 @@ def train(job: Job, overrides: Overrides = None, **options: Any) -> State:
                              on_step=lambda event: print(event))
     """
     with Run(job, overrides, **options, _steps=False) as run:  # without callbacks no step calls Python
-        return run.train()
+        return run._train(stacklevel=3)
