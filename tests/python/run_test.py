@@ -105,6 +105,9 @@ class OwnLoop(Case):
             self.refuses(tandem.UsageError, "missing fc1.bias", other.load_state_dict, {"fc1.weight": state["fc1.weight"]})
             other.load_state_dict({"fc1.bias": np.ones((16,), ">f4"), "more": 1}, strict=False)
             self.assertTrue((other.read("fc1.bias") == 1).all())
+            for value in (np.nan, np.inf):
+                bad = {**it.state_dict(), "fc2.bias": np.full(2, value)}
+                self.refuses(tandem.UsageError, "fc2.bias has numbers that are not finite", it.load_state_dict, bad)
             self.refuses(tandem.UsageError, "shape (16, 2), got (2, 16)", it.write, "fc1.weight", np.zeros((2, 16)))
             self.refuses(tandem.UsageError, "must be float32, got dtype int64", it.write, "fc1.bias", np.zeros(16, int))
             self.refuses(tandem.UsageError, "no tensor 'fc9'", it.read, "fc9")
@@ -164,12 +167,15 @@ class Samples(Case):
     def test_arrays_that_do_not_fit(self):
         for words, train in [("must be float32", (X.astype(int), Y)), ("(rows, 2), as the model", (X[:, :1], Y)),
                              ("y must have the shape (256,)", (X, Y[:-1])), ("labels of classes", (X, Y.astype(float))),
-                             ("at least 1", (X[:0], Y[:0])), ("got generator", (one for one in ())),
-                             ("no samples", []), ("must be numbers", (np.array([["a", "b"]]), Y[:1]))]:
+                             ("no samples: x has the shape (0, 2)", (X[:0], Y[:0])), ("got generator", (one for one in ())),
+                             ("no samples", []), ("train is a pair (x, y), got one array", X),
+                             ("train is a pair (x, y), got a tuple of 1", (X,)), ("must be numbers", (np.array([["a", "b"]]), Y[:1]))]:
             self.refuses(tandem.UsageError, words, trained, train=train)
         self.refuses(tandem.DataError, "found 5", trained, train=(X, Y + 5))
         self.refuses(tandem.NumericError, "the loss of step 1 is nan", trained, train=(X * np.nan, Y))
-        self.refuses(tandem.ConfigError, "no data.train", trained, train=None)
+        self.refuses(tandem.ConfigError, "no data.train; name files there, or give train=(x, y)", trained, train=None)
+        with tandem.Run(JOB, train=(X, Y), run_dir=None) as it:
+            self.refuses(tandem.UsageError, "needs data.eval; add it to the job, or give eval=(x, y)", it.evaluate)
 
     def test_an_object_that_fails_or_shrinks(self):
         def shrink(index):
@@ -214,6 +220,17 @@ class Misuse(Case):
                          lambda: it.set_property("a\0b", "c"), lambda: it.describe(None), lambda: it.predict("x"),
                          lambda: it.save("a\0b"), lambda: trained(steps=1.5), lambda: tandem.Model(b"junk", threads="x")):
                 self.assertRaises(tandem.UsageError, call)
+
+    def test_messages_are_in_words_of_python(self):
+        with run(run_dir=WORK / "locked") as it:
+            for words, call in [("count must be at least 0, got -3", lambda: it.step(-3)),
+                                ("the learning rate must be", lambda: it.set_lr(-1)),
+                                ("give another run_dir", lambda: run(run_dir=WORK / "locked")),
+                                ("on_step must be a function of one event, got int", lambda: run(on_step=3))]:
+                with self.assertRaises(tandem.Error) as caught:
+                    call()
+                self.assertIn(words, str(caught.exception))
+                self.assertNotRegex(str(caught.exception), r"tdm_|--\w")
 
     def test_a_callback_may_read_and_not_train(self):
         def on_step(event):

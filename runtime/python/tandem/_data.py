@@ -24,6 +24,11 @@ class Source:
         self.raised: dict[int, BaseException] = {}  # by sample: several threads may read ahead, and several fail
         self.shape, self.width, self.has_labels, self.outputs = tuple(shape), math.prod(shape), has_labels, outputs
         self.what, self.interrupts = what, interrupts
+        is_tuple = isinstance(data, tuple) and len(data) != 2 and all(hasattr(part, "shape") for part in data)
+        if is_tuple or hasattr(data, "shape") and hasattr(data, "dtype"):
+            got = f"a tuple of {len(data)}" if is_tuple else "one array"
+            raise errors.UsageError(f"{what} is a pair (x, y), got {got}: samples have their labels or targets with "
+                                    "them")
         if is_pair(data):
             self._take_arrays(*data)
         elif hasattr(data, "__len__") and hasattr(data, "__getitem__"):
@@ -39,6 +44,8 @@ class Source:
         self.x, kind = _arrays.samples(x, self.shape, f"{self.what}: x")
         self.y = self._targets(y, f"{self.what}: y")
         rows = len(self.x)
+        if rows < 1:
+            raise errors.UsageError(f"{self.what} has no samples: x has the shape {self.x.shape}")
         wanted = [(rows,)] if self.has_labels else [(rows, self.outputs)] + ([(rows,)] if self.outputs == 1 else [])
         if self.y.shape not in wanted:
             raise errors.UsageError(f"{self.what}: y must have the shape {wanted[0]}, got {self.y.shape}")

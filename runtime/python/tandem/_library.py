@@ -11,6 +11,7 @@ import json
 import logging
 import operator
 import os
+import re
 import threading
 import weakref
 
@@ -92,12 +93,22 @@ def new(kind, **values):
     return out
 
 
+_IN_PYTHON = (  # what the library's sentences call otherwise, as they are written for C and the command
+    (r"^tdm_\w+: ", ""),
+    (r"give --run-dir another folder", "give another run_dir"),
+    (r"write into another run.dir \(--run-dir\)", "write into another run_dir"),
+    (r"the job has no data.train; ", "the job has no data.train; name files there, or give train=(x, y); "),
+    (r"add data.eval to the file$", "add it to the job, or give eval=(x, y)"))
+
+
 def error(status: int) -> errors.Error:
     """This thread's last failure as an exception."""
     record = lib().tdm_error_last().contents
     kind = errors.BY_CODE.get(status, errors.InternalError)
     file = record.file.decode(errors="replace")
     message = record.message.decode(errors="replace") or c.STATUSES.get(status, ("", "unknown"))[1]
+    for pattern, words in _IN_PYTHON:
+        message = re.sub(pattern, words, message)
     return kind(message, file, record.line, record.column)
 
 

@@ -76,13 +76,17 @@ class Tensors:
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
         """Writes arrays or tensors of PyTorch (module.state_dict()) by name. All are checked before the first is
-        written. strict: the names must be those of the model; else only those that both have are written."""
+        written: numbers that are not finite are refused, which `write` takes. strict: the names must be those of the
+        model; else only those that both have are written."""
         infos = self._model_infos()
         missing, unknown = sorted(set(infos) - set(state)), sorted(set(state) - set(infos))
         if strict and (missing or unknown):
             raise errors.UsageError(f"load_state_dict: missing {_some(missing)}; not in the model {_some(unknown)}; "
                                     "strict=False loads what fits")
         arrays = {name: _fitting(name, state[name], *infos[name]) for name in infos if name in state}
+        for name, array in arrays.items():
+            if not np.isfinite(array).all():
+                raise errors.UsageError(f"load_state_dict: {name} has numbers that are not finite")
         for name, array in arrays.items():
             self.write(name, array)
 

@@ -57,6 +57,9 @@ class Run(Tensors):
                  eval: Any = None, on_event: Optional[Callback] = None, on_step: Optional[Callback] = None,
                  predicts: bool = False, _rank: Any = None, _steps: bool = True):
         self._handle = ctypes.c_void_p()
+        for what, callback in (("on_event", on_event), ("on_step", on_step)):
+            if callback is not None and not callable(callback):
+                raise errors.UsageError(f"{what} must be a function of one event, got {type(callback).__name__}")
         self._config = self._ranks = None
         self._pid, self._busy, self._thread, self._inside = os.getpid(), None, 0, False
         self._lock, self._ending = threading.Lock(), threading.Lock()
@@ -197,6 +200,8 @@ class Run(Tensors):
         """Makes `count` steps, without evaluations, checkpoints and metrics. Returns the event of the last one, None if
         the run was stopped before it made any. UsageError if fewer are left."""
         count = whole(count, "count")
+        if count < 0:
+            raise errors.UsageError(f"count must be at least 0, got {count}")
         self._keeps_event, self._event = True, None
         self._make_steps("step", lib().tdm_run_step, count)
         return self._event
