@@ -4,7 +4,7 @@ import sys
 import threading
 import unittest
 
-from support import ROOT, WORK, X, Case, np, python, run, tandem
+from support import ROOT, WORK, X, Y, Case, np, python, run, tandem
 
 
 class Models(Case):
@@ -78,6 +78,15 @@ class Models(Case):
             self.assertEqual((WORK / same).read_bytes(), raw)
         self.refuses(tandem.StorageError, "open.tandem exists; remove it", tandem.export, WORK / "trained", to)
         self.assertEqual([name.name for name in WORK.glob("*.tmp")], [])
+
+    def test_a_model_learns_more(self):
+        changes = {"train.steps": 3, "train.batch.per_device": 16, "model.weights": WORK / "points.tandem"}
+        with tandem.Run(self.model.info.text, changes, train=(X, Y), run_dir=None) as it:
+            np.testing.assert_allclose(it.predict(X), self.wanted, rtol=1e-5, atol=1e-6)
+            it.train()
+            newer = tandem.Model(it.export())
+        self.assertEqual(newer.info.text, self.model.info.text)
+        self.assertTrue((newer(X) != self.wanted).any())
 
     def test_onnx_is_written(self):
         tandem.export(WORK / "trained", WORK / "points.onnx", onnx=True)
