@@ -76,13 +76,17 @@ static tdm_status check_loss(const tdm_run *run, const tdm_own_loss *own) {
     return TDM_OK;
 }
 
+static bool is_builtin_optim(const char *name) {
+    int i = 0;
+    while (tdm_builtin_optims[i] != NULL && strcmp(tdm_builtin_optims[i]->name, name) != 0) i++;
+    return tdm_builtin_optims[i] != NULL;
+}
+
 static tdm_status check_optimizer(const tdm_run *run, const tdm_own_optimizer *own) {
     if (own == NULL) return TDM_OK;
     TDM_TRY(check_part(run, "optimizer", own->name, own->run != NULL));
-    for (int i = 0; tdm_builtin_optims[i] != NULL; i++)
-        if (strcmp(tdm_builtin_optims[i]->name, own->name) == 0)
-            TDM_FAIL(TDM_E_USAGE, "options.optimizer: tandem has an optimizer '%s' already; take another name",
-                     own->name);
+    if (is_builtin_optim(own->name))
+        TDM_FAIL(TDM_E_USAGE, "options.optimizer: tandem has an optimizer '%s' already; take another name", own->name);
     for (int i = 0; i < TDM_OWN_STATES && own->state[i] != NULL; i++) {
         bool is_new = is_name(own->state[i]);
         for (int k = 0; k < i; k++) is_new = is_new && strcmp(own->state[k], own->state[i]) != 0;
@@ -131,12 +135,6 @@ void tdm__own_lines(const tdm_run *run, tdm_text *text) {
 }
 
 /* ---- checkpoints ---- */
-
-static bool is_builtin_optim(const char *name) {
-    int i = 0;
-    while (tdm_builtin_optims[i] != NULL && strcmp(tdm_builtin_optims[i]->name, name) != 0) i++;
-    return tdm_builtin_optims[i] != NULL;
-}
 
 tdm_status tdm__own_check_optimizer(const tdm_run *run, const char *saved, const char *path) {
     if (is_builtin_optim(saved) || strcmp(saved, run->optim->name) == 0) return TDM_OK;
