@@ -1,4 +1,4 @@
-/* What glibc 2.31 and its kernel headers (Debian 11) lack. CMake includes this file before every source there. */
+/* What glibc 2.31 and its kernel headers (Debian 11) lack. CMake includes this file before every C source there. */
 #ifndef TDM_OLDER_GLIBC_H
 #define TDM_OLDER_GLIBC_H
 
