@@ -20,35 +20,27 @@ static bool is_name(const char *name) {
 
 /* ---- copies ---- */
 
-/* *member is the program's struct, and becomes the run's copy of it. */
-#define KEEP(run, member, type, init)                                                                               \
-    do {                                                                                                            \
-        type *kept_ = NULL;                                                                                         \
-        if ((run)->options.member == NULL) break;                                                                   \
-        TDM_TRY(tdm__zone_new(&(run)->zone, &kept_, 1, sizeof(*kept_)));                                            \
-        *kept_ = (type)init;                                                                                        \
-        TDM_TRY(tdm__sized_take("options." #member, kept_, sizeof(*kept_), (run)->options.member, sizeof(*kept_))); \
-        TDM_TRY(tdm__zone_text(&(run)->zone, &kept_->name, kept_->name));                                           \
-        (run)->options.member = kept_;                                                                              \
+/* `kept` is the run's copy of the program's struct options.member, NULL if there is none. */
+#define KEEP(run, member, kept, init)                                                                                \
+    do {                                                                                                             \
+        if ((run)->options.member == NULL) break;                                                                    \
+        TDM_TRY(tdm__zone_new(&(run)->zone, &(kept), 1, sizeof(*(kept))));                                           \
+        *(kept) = (__typeof__(*(kept)))init;                                                                         \
+        TDM_TRY(tdm__sized_take("options." #member, kept, sizeof(*(kept)), (run)->options.member, sizeof(*(kept)))); \
+        TDM_TRY(tdm__zone_text(&(run)->zone, &(kept)->name, (kept)->name));                                          \
+        (run)->options.member = (kept);                                                                              \
     } while (0)
 
-static tdm_status keep_states(tdm_run *run) {
-    const tdm_own_optimizer *own = run->options.optimizer;
-    tdm_own_optimizer *kept = NULL;
-    if (own == NULL) return TDM_OK;
-    TDM_TRY(tdm__zone_new(&run->zone, &kept, 1, sizeof(*kept)));
-    *kept = *own;
-    for (int i = 0; i < TDM_OWN_STATES && own->state[i] != NULL; i++)
-        TDM_TRY(tdm__zone_text(&run->zone, &kept->state[i], own->state[i]));
-    run->options.optimizer = kept;
-    return TDM_OK;
-}
-
 tdm_status tdm__own_keep(tdm_run *run) {
-    KEEP(run, loss, tdm_own_loss, TDM_OWN_LOSS_INIT);
-    KEEP(run, metric, tdm_own_metric, TDM_OWN_METRIC_INIT);
-    KEEP(run, optimizer, tdm_own_optimizer, TDM_OWN_OPTIMIZER_INIT);
-    return keep_states(run);
+    tdm_own_loss *loss = NULL;
+    tdm_own_metric *metric = NULL;
+    tdm_own_optimizer *optimizer = NULL;
+    KEEP(run, loss, loss, TDM_OWN_LOSS_INIT);
+    KEEP(run, metric, metric, TDM_OWN_METRIC_INIT);
+    KEEP(run, optimizer, optimizer, TDM_OWN_OPTIMIZER_INIT);
+    for (int i = 0; optimizer != NULL && i < TDM_OWN_STATES && optimizer->state[i] != NULL; i++)
+        TDM_TRY(tdm__zone_text(&run->zone, &optimizer->state[i], optimizer->state[i]));
+    return TDM_OK;
 }
 
 /* ---- checks ---- */
