@@ -38,7 +38,9 @@ static tdm_status open_file(const tdm_module **out, const char *path) {
     char why[512] = "";
     void *library = NULL;
     TDM_TRY(tdm__library_open(&library, path, ROOM, why, sizeof(why)));
-    if (library == NULL) TDM_FAIL(TDM_E_UNSUPPORTED, "%s cannot be loaded: %s", path, why);
+    if (library == NULL) /* the loader's reason begins with the path, mostly */
+        TDM_FAIL(TDM_E_UNSUPPORTED, "%s cannot be loaded: %s", path,
+                 strncmp(why, path, strlen(path)) == 0 ? why + strlen(path) + strspn(why + strlen(path), ": ") : why);
     const tdm_module *module = dlsym(library, TDM_MODULE_SYMBOL);
     if (module == NULL)
         TDM_FAIL(TDM_E_UNSUPPORTED, "%s has no symbol " TDM_MODULE_SYMBOL ", so it is not a module of tandem", path);
