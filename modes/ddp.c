@@ -97,7 +97,7 @@ static tdm_status ddp_open(tdm_mode *mode) {
     TDM_TRY(open_reducer(d));
     TDM_TRY(tdm__pipeline_open(&d->pipeline, &mode->params, d->replica, 1));
     TDM_TRY(open_zero_grad(d));
-    d->splits = wants_check(d) || d->reducer->ops->reduce_all != NULL;
+    d->splits = wants_check(d) || d->reducer->ops->is_after_backward;
     if (!d->splits) mode->depth = tdm__pipeline_depth(d->pipeline);
     mode->gradients = d->reducer->backend;
     mode->powersgd = d->reducer->powersgd;
@@ -164,12 +164,11 @@ static tdm_status clear_gradients(const ddp *d) {
 static tdm_status forward_backward(void *user) {
     const ddp_step *s = user;
     ddp *d = s->ddp;
-    const bool overlaps = d->reducer->ops->start_bucket != NULL;
-    const tdm_exec_hooks hooks = {overlaps ? bucket_ready : NULL, exchange, stage_failed, d->reducer};
+    const tdm_exec_hooks hooks = {bucket_ready, exchange, stage_failed, d->reducer};
     TDM_TRY(broadcast_queued(d));
     if (!s->has_rows) TDM_TRY(clear_gradients(d));
     TDM_TRY(tdm__pipeline_pass(d->pipeline, 0, s->all_rows, &hooks));
-    if (overlaps) TDM_TRY(d->reducer->ops->finish(d->reducer));
+    TDM_TRY(d->reducer->ops->finish(d->reducer));
     if (s->is_uneven && d->reducer->ops->is_queued) TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
     return tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED);
 }
@@ -182,7 +181,7 @@ static tdm_status update(void *user) {
 
 /* Called before the host waits for the device, because that wait has no deadline. `until` NULL: for all queued work. */
 static tdm_status wait_for_peers(ddp *d, tdm_device_event *until) {
-    return d->reducer->ops->wait != NULL ? d->reducer->ops->wait(d->reducer, until) : TDM_OK;
+    return d->reducer->ops->wait(d->reducer, until);
 }
 
 /* The norm of gradients in several stages is put together by the host. */
@@ -210,7 +209,7 @@ static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
     TDM_TRY(wait_for_peers(d, NULL));
     TDM_TRY(tdm__replica_wait_work(d->replica));
     int64_t at = tdm__now_ns();
-    if (d->reducer->ops->reduce_all != NULL) TDM_TRY(d->reducer->ops->reduce_all(d->reducer));
+    TDM_TRY(d->reducer->ops->reduce_all(d->reducer));
     TDM_TRY(check_reduction(d));
     times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
     return s->update->is_later ? TDM_OK : tdm__replica_run(d->replica, tdm__update_key(), update, s);

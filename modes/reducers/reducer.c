@@ -14,6 +14,23 @@ tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_o
     return TDM_OK;
 }
 
+tdm_status tdm__reducer_skip_bucket(tdm_reducer *reducer, int bucket) {
+    (void)reducer;
+    (void)bucket;
+    return TDM_OK;
+}
+
+tdm_status tdm__reducer_skip(tdm_reducer *reducer) {
+    (void)reducer;
+    return TDM_OK;
+}
+
+tdm_status tdm__reducer_skip_wait(tdm_reducer *reducer, tdm_device_event *until) {
+    (void)reducer;
+    (void)until;
+    return TDM_OK;
+}
+
 tdm_status tdm__rank_open_replica(const tdm_mode_params *params, float *grad, tdm_replica **out) {
     const tdm_replica_options options = {
         .index = params->rank, .state_count = params->state_count, .grad = grad, .parts = 1};

@@ -22,20 +22,20 @@
 typedef struct tdm_reducer tdm_reducer;
 typedef struct tdm_reducer_ops {
     bool is_queued; /* its calls are work on the replica's queue: they may be captured, and the host cannot time them */
+    bool is_after_backward; /* the host reduces all buckets, in reduce_all: a step is two captures */
     /* Copies rank 0's arena to all ranks. Work that is queued later runs after it. */
     tdm_status (*broadcast)(tdm_reducer *reducer, tdm_arena_kind kind);
-    /* Called within backward: the bucket's gradients are written, or work that writes them is queued. NULL: reduce_all
-     * reduces all buckets. */
+    /* Called within backward: the bucket's gradients are written, or work that writes them is queued. */
     tdm_status (*start_bucket)(tdm_reducer *reducer, int bucket);
-    /* Called after backward: work that is queued later sees the sums. NULL if start_bucket is. */
+    /* Called after backward, within the step's work: work that is queued later sees the sums, unless is_after_backward. */
     tdm_status (*finish)(tdm_reducer *reducer);
-    /* Called when backward has ended, before the update. NULL if start_bucket is not. */
+    /* Called by the host when a step's backward has ended, before its update. */
     tdm_status (*reduce_all)(tdm_reducer *reducer);
     /* Replicas exchange statistics of a stage: in place, a block of `bytes` of each rank, in its device's memory, of which
      * this rank has written its own. Work that is queued later sees them all. Stages call it at the same time. */
     tdm_status (*exchange)(tdm_reducer *reducer, int stage, char *blocks, size_t bytes);
     /* Waits for `until` (NULL: for all queued work) with the communicator's deadline, which a device's own wait does
-     * not have. NULL: nothing is queued. */
+     * not have. */
     tdm_status (*wait)(tdm_reducer *reducer, tdm_device_event *until);
     /* After a failure: tells the other ranks `why`. Nothing here touches the replica afterwards. */
     void (*abort)(tdm_reducer *reducer, const char *why);
@@ -65,6 +65,10 @@ void tdm__reducer_close(tdm_reducer *reducer); /* NULL is fine */
 
 /* ---- for these files ---- */
 
+/* Members of tdm_reducer_ops for what a reducer has nothing to do in. */
+tdm_status tdm__reducer_skip_bucket(tdm_reducer *reducer, int bucket);
+tdm_status tdm__reducer_skip(tdm_reducer *reducer);
+tdm_status tdm__reducer_skip_wait(tdm_reducer *reducer, tdm_device_event *until);
 tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_ops *ops, const tdm_mode_params *params);
 /* This rank's replica. grad NULL: the replica allocates its gradient arena. */
 tdm_status tdm__rank_open_replica(const tdm_mode_params *params, float *grad, tdm_replica **out);

@@ -9,17 +9,6 @@ static tdm_status broadcast(tdm_reducer *reducer, tdm_arena_kind kind) {
     return TDM_OK;
 }
 
-static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
-    (void)reducer;
-    (void)bucket;
-    return TDM_OK;
-}
-
-static tdm_status finish(tdm_reducer *reducer) {
-    (void)reducer;
-    return TDM_OK;
-}
-
 static void abort_all(tdm_reducer *reducer, const char *why) {
     (void)reducer;
     (void)why;
@@ -31,8 +20,10 @@ static void close(tdm_reducer *reducer) {
 
 static const tdm_reducer_ops alone_ops = {
     .broadcast = broadcast,
-    .start_bucket = start_bucket,
-    .finish = finish,
+    .start_bucket = tdm__reducer_skip_bucket,
+    .finish = tdm__reducer_skip,
+    .reduce_all = tdm__reducer_skip,
+    .wait = tdm__reducer_skip_wait,
     .abort = abort_all,
     .close = close,
 };

@@ -86,7 +86,9 @@ static const tdm_reducer_ops cpu_ops = {
     .broadcast = tdm__reducer_broadcast_host,
     .start_bucket = start_bucket,
     .finish = finish,
+    .reduce_all = tdm__reducer_skip,
     .exchange = exchange,
+    .wait = tdm__reducer_skip_wait,
     .abort = abort_all,
     .close = close,
 };

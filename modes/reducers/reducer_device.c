@@ -104,6 +104,7 @@ static const tdm_reducer_ops device_ops = {
     .broadcast = broadcast,
     .start_bucket = start_bucket,
     .finish = finish,
+    .reduce_all = tdm__reducer_skip,
     .exchange = exchange,
     .wait = wait,
     .abort = abort_all,
