@@ -11,6 +11,7 @@
 #include <tandem/job.h>
 
 #include "ops/conv2d/conv2d_cuda.h"
+#include "ops/fused.h"
 #include "runtime/backends/cuda/kit/library.h"
 
 #ifdef TDM_CUDA_NO_CUDNN
@@ -322,7 +323,7 @@ static void algorithms(const tdm_conv_method *method, tdm_algorithms *out) {
         snprintf(chosen->name, sizeof chosen->name, "cuDNN %s", name_of((pass)i, c->algorithm[i]));
     }
     if (!s->bias) return;
-    out->of[0].fused = !c->fused ? "" : s->relu ? "bias and relu" : "bias";
+    out->of[0].fused = tdm__fused_names[c->fused ? 1 + 2 * s->relu : 0];
 }
 
 /* ---- running ---- */

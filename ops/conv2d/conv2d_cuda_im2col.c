@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "ops/conv2d/conv2d_cuda.h"
+#include "ops/fused.h"
 #include "runtime/backends/cuda/kit/library.h"
 
 enum { CHUNK_BYTES = 64 << 20 };
@@ -180,9 +181,9 @@ static tdm_status backward(tdm_conv_method *method, const void *x, const void *w
 
 static void algorithms(const tdm_conv_method *method, tdm_algorithms *out) {
     const chunk_products *p = &((const im2col *)method)->products[FULL];
-    tdm__cuda_matmul_algorithm(p->forward, "forward", out);
-    tdm__cuda_matmul_algorithm(p->weight, "dw", out);
-    tdm__cuda_matmul_algorithm(p->input, "dx", out);
+    tdm__cuda_matmul_algorithm(p->forward, "forward", tdm__fused_names, out);
+    tdm__cuda_matmul_algorithm(p->weight, "dw", tdm__fused_names, out);
+    tdm__cuda_matmul_algorithm(p->input, "dx", tdm__fused_names, out);
 }
 
 static const tdm_conv_method_ops ops = {

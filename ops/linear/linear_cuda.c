@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cuda/kit/cuda.h"
 #include "runtime/backends/cuda/kit/passes.h"
+#include "ops/fused.h"
 #include "ops/linear/linear.h"
 #include "runtime/backends/cuda/kit/library.h"
 
@@ -77,9 +78,9 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
 
 static void algorithms(const void *state, tdm_algorithms *out) {
     const products *p = state;
-    tdm__cuda_matmul_algorithm(p->forward, "forward", out);
-    tdm__cuda_matmul_algorithm(p->weight, "dw", out);
-    tdm__cuda_matmul_algorithm(p->input, "dx", out);
+    tdm__cuda_matmul_algorithm(p->forward, "forward", tdm__fused_names, out);
+    tdm__cuda_matmul_algorithm(p->weight, "dw", tdm__fused_names, out);
+    tdm__cuda_matmul_algorithm(p->input, "dx", tdm__fused_names, out);
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {

@@ -291,13 +291,13 @@ const char *tdm__cuda_math(const tdm_cuda_device *device, tdm_cuda_number number
     return device->precision == TDM_TF32 ? "tf32" : "f32";
 }
 
-void tdm__cuda_matmul_algorithm(const tdm_cuda_matmul *mm, const char *pass, tdm_algorithms *out) {
-    static const char *const parts[] = {"", "bias", "relu", "bias and relu"};
+void tdm__cuda_matmul_algorithm(const tdm_cuda_matmul *mm, const char *pass, const char *const fused[4],
+                                tdm_algorithms *out) {
     if (mm == NULL) return;
     tdm_algorithm *chosen = &out->of[out->count++];
     *chosen = (tdm_algorithm){
         .pass = pass, .math = tdm__cuda_math(mm->device, mm->shape.factors), .workspace_bytes = mm->workspace_bytes};
-    if (mm->shape.bias || mm->shape.clamp) chosen->fused = parts[mm->bias + 2 * mm->clamp];
+    if (mm->shape.bias || mm->shape.clamp) chosen->fused = fused[mm->bias + 2 * mm->clamp];
     snprintf(chosen->name, sizeof chosen->name, "cublasLt %d, tile %d, stages %d, split %d, reduction %d",
              setting(mm, CUBLASLT_ALGO_CONFIG_ID), setting(mm, CUBLASLT_ALGO_CONFIG_TILE_ID),
              setting(mm, CUBLASLT_ALGO_CONFIG_STAGES_ID), setting(mm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
