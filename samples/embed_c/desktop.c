@@ -5,7 +5,6 @@
  * Here the window is the terminal, and the user cancels once when half is done. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "ring.h"
 
@@ -22,7 +21,7 @@ typedef struct worker {
 
 /* On the worker's thread, after each step: notes what the window may show, and never waits for it. */
 static int on_event(const tdm_event *event, void *user) {
-    worker *w = user;
+    worker *w = (worker *)user;
     if (event->kind != TDM_EVENT_STEP) return 0;
     pthread_mutex_lock(&w->lock);
     w->step = event->step, w->steps = event->steps_total, w->loss = event->loss;
@@ -32,7 +31,7 @@ static int on_event(const tdm_event *event, void *user) {
 }
 
 static void *work(void *user) {
-    worker *w = user;
+    worker *w = (worker *)user;
     const tdm_status status = tdm_run_train(w->run);
     pthread_mutex_lock(&w->lock);
     w->status = status, w->is_done = 1;
@@ -64,9 +63,10 @@ static tdm_status watch(worker *w, int64_t cancel_at) {
 int main(void) {
     static ring_data data;
     static float y[POINTS][2];
-    static worker w = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER};
+    static worker w;
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     tdm_config *config = NULL;
+    pthread_mutex_init(&w.lock, NULL), pthread_cond_init(&w.news, NULL);
     ring_draw(&data, 0.0f);
     const tdm_source train = ring_source(&data);
     options.train = &train, options.on_event = on_event, options.user = &w;

@@ -1,12 +1,12 @@
 /* A device that learns in the time and the memory that its own work leaves: each period has a deadline, and tandem gets
  * its memory from a budget.
  *
- *   cc device.c $(pkg-config --cflags --libs tandem) -o device && ./device [KiB of memory]
+ *   cc device.c $(pkg-config --cflags --libs tandem) -pthread -o device && ./device [KiB of memory]
  *
  * In each period the device does its own work, and then makes steps of training as long as one more fits in front of the
  * deadline, if it takes no longer than the slowest of the last ones. */
 #define _POSIX_C_SOURCE 200809L
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -14,39 +14,38 @@
 
 enum { PERIOD_US = 4000, OWN_WORK_US = 1000 };
 
-/* ---- memory ---- */
-
 typedef struct budget {
-    size_t limit;
-    atomic_size_t used, peak;
+    pthread_mutex_t lock; /* tandem asks from any thread */
+    size_t limit, used, peak;
 } budget;
 
 enum { HEADER = 64 }; /* in front of each block: its size and where malloc's begins; as large as any alignment here */
 
+/* Changes what is in use; returns 0, and changes nothing, beyond the limit. */
+static int book(budget *b, size_t taken, size_t given_back) {
+    pthread_mutex_lock(&b->lock);
+    const int fits = taken <= b->limit - b->used;
+    if (fits) b->used += taken - given_back;
+    if (b->used > b->peak) b->peak = b->used;
+    pthread_mutex_unlock(&b->lock);
+    return fits;
+}
+
 static void *take(void *user, size_t bytes, size_t align) {
-    budget *b = user;
-    if (align > HEADER || bytes > b->limit) return NULL;
-    const size_t used = atomic_fetch_add(&b->used, bytes) + bytes;
-    char *block = used <= b->limit ? aligned_alloc(HEADER, (bytes + 2 * HEADER - 1) / HEADER * HEADER) : NULL;
-    if (!block) {
-        atomic_fetch_sub(&b->used, bytes);
-        return NULL; /* tandem says TDM_E_MEMORY, and what it was for */
-    }
-    for (size_t peak = atomic_load(&b->peak); used > peak;)
-        if (atomic_compare_exchange_weak(&b->peak, &peak, used)) break;
-    memcpy(block, &bytes, sizeof(bytes));
-    return block + HEADER;
+    budget *b = (budget *)user;
+    if (align > HEADER || !book(b, bytes, 0)) return NULL; /* tandem says TDM_E_MEMORY, and what it was for */
+    char *block = (char *)aligned_alloc(HEADER, (bytes + 2 * HEADER - 1) / HEADER * HEADER);
+    if (block) memcpy(block, &bytes, sizeof(bytes));
+    return block ? block + HEADER : (book(b, 0, bytes), (void *)NULL);
 }
 
 static void give_back(void *user, void *pointer) {
     size_t bytes;
     if (!pointer) return;
     memcpy(&bytes, (char *)pointer - HEADER, sizeof(bytes));
-    atomic_fetch_sub(&((budget *)user)->used, bytes);
+    book((budget *)user, 0, bytes);
     free((char *)pointer - HEADER);
 }
-
-/* ---- time ---- */
 
 static int64_t now_us(void) {
     struct timespec t;
@@ -71,12 +70,13 @@ int main(int argc, char **argv) {
     static ring_data data;
     static float y[POINTS][2];
     static budget memory;
+    const struct timespec own_work = {0, OWN_WORK_US * 1000}; /* of the device, in each period */
     const tdm_host host = {sizeof(host), take, give_back, NULL, TDM_LOG_ERROR, &memory};
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     tdm_config *config = NULL;
     tdm_run *run = NULL;
     tdm_run_state state = TDM_RUN_STATE_INIT;
-    ring_draw(&data, 0.0f);
+    pthread_mutex_init(&memory.lock, NULL), ring_draw(&data, 0.0f);
     const tdm_source train = ring_source(&data);
     memory.limit = (argc > 1 ? (size_t)atol(argv[1]) : 1024) << 10;
     options.host = &host, options.train = &train;
@@ -85,14 +85,14 @@ int main(int argc, char **argv) {
     if (status == TDM_OK) status = tdm_run_get_state(run, &state);
     for (int64_t left = state.steps_total, longest = 0, made = 0; status == TDM_OK && left > 0; left -= made) {
         const int64_t deadline = now_us() + PERIOD_US;
-        nanosleep(&(struct timespec){0, OWN_WORK_US * 1000}, NULL); /* the device's own work */
+        nanosleep(&own_work, NULL);
         made = learn_until(run, deadline, left, &longest);
         if (made < 0) status = tdm_error_last()->status;
     }
     if (status == TDM_OK) status = tdm_run_predict(run, data.x[0], POINTS, y[0]);
     if (status == TDM_OK) printf("right about %.0f %%\n", 100 * ring_accuracy(&data, y));
     if (status != TDM_OK) fprintf(stderr, "device: %s\n", tdm_error_message());
-    fprintf(stderr, "%zu of %zu KiB at the peak\n", atomic_load(&memory.peak) >> 10, memory.limit >> 10);
+    fprintf(stderr, "%zu of %zu KiB at the peak\n", memory.peak >> 10, memory.limit >> 10);
     tdm_run_close(run);
     tdm_config_free(config);
     return status;

@@ -22,7 +22,7 @@ static int read_point(void *user, int64_t index, float *x, void *label) {
 }
 
 static int on_event(const tdm_event *event, void *user) {
-    double *smooth = user; /* single batches are noisy */
+    double *smooth = (double *)user; /* single batches are noisy */
     if (event->kind != TDM_EVENT_STEP) return 0;
     *smooth += 0.02 * (event->loss - *smooth);
     if (event->step % 200 == 0) printf("step %4lld  loss %.2f\n", (long long)event->step, *smooth);
@@ -30,14 +30,14 @@ static int on_event(const tdm_event *event, void *user) {
 }
 
 static tdm_status build_net(tdm_graph **graph) {
+    static const int64_t plane[] = {2};
+    static const tdm_attr hidden = {"out", "64", {NULL, 0, 0}}, sides = {"out", "2", {NULL, 0, 0}};
     tdm_value v;
     tdm_status status = tdm_graph_new(graph, NULL);
-    if (status == TDM_OK) status = tdm_graph_input(*graph, 1, (const int64_t[]){2}, &v);
-    if (status == TDM_OK)
-        status = tdm_graph_add(*graph, "linear", "fc1", &v, 1, (tdm_attr[]){{"out", "64", {0}}}, 1, &v);
+    if (status == TDM_OK) status = tdm_graph_input(*graph, 1, plane, &v);
+    if (status == TDM_OK) status = tdm_graph_add(*graph, "linear", "fc1", &v, 1, &hidden, 1, &v);
     if (status == TDM_OK) status = tdm_graph_add(*graph, "relu", NULL, &v, 1, NULL, 0, &v);
-    if (status == TDM_OK)
-        status = tdm_graph_add(*graph, "linear", "fc2", &v, 1, (tdm_attr[]){{"out", "2", {0}}}, 1, &v);
+    if (status == TDM_OK) status = tdm_graph_add(*graph, "linear", "fc2", &v, 1, &sides, 1, &v);
     if (status == TDM_OK) status = tdm_graph_finish(*graph, v);
     return status;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Every public header alone, as strict C11, C17 and C++17, in a program that asks for no extensions; and a C++ program
-# that takes the address of every public function and links the shared library.
+# Every public header alone, as strict C11, C17 and C++17, in a program that asks for no extensions; the samples
+# of programs, as C11 and C++17; and a C++ program that takes the address of every public function and links the shared
+# library.
 #   headers.sh C-COMPILER C++-COMPILER SOURCE-FOLDER LIBRARY-FOLDER
 set -euo pipefail
 cc=$1 cxx=$2 source=$3 libraries=$4
@@ -24,6 +25,13 @@ for header in $headers; do
     done
     [ -z "$cxx" ] || printf '#include <%s>\nint main() { return 0; }\n' "$header" |
         try "$header as C++17" "$cxx" -x c++ -std=c++17 -pedantic
+done
+
+# The samples are for programs in both languages.
+for name in embed service device desktop; do
+    sample=$source/samples/embed_c/$name.c
+    try "$name.c as C11" "$cc" -x c -std=c11 -pedantic -I"${sample%/*}" <"$sample"
+    [ -z "$cxx" ] || try "$name.c as C++17" "$cxx" -x c++ -std=c++17 -pedantic -I"${sample%/*}" <"$sample"
 done
 
 if [ -n "$cxx" ]; then

@@ -1,11 +1,13 @@
 /* tandem/graph.h - build a model from C. The YAML reader uses the same calls for the `model:` section.
  *
+ *   const int64_t shape[] = {784};
+ *   const tdm_attr hidden = {"out", "128", {NULL, 0, 0}}, classes = {"out", "10", {NULL, 0, 0}};
  *   tdm_graph *g; tdm_value x, h, y;
  *   tdm_graph_new(&g, NULL);
- *   tdm_graph_input(g, 1, (int64_t[]){784}, &x);
- *   tdm_graph_add(g, "linear", "fc1", &x, 1, (tdm_attr[]){{"out", "128"}}, 1, &h);
+ *   tdm_graph_input(g, 1, shape, &x);
+ *   tdm_graph_add(g, "linear", "fc1", &x, 1, &hidden, 1, &h);
  *   tdm_graph_add(g, "relu", NULL, &h, 1, NULL, 0, &h);
- *   tdm_graph_add(g, "linear", "fc2", &h, 1, (tdm_attr[]){{"out", "10"}}, 1, &y);
+ *   tdm_graph_add(g, "linear", "fc2", &h, 1, &classes, 1, &y);
  *   tdm_graph_finish(g, y);
  *
  * Shapes leave out the batch dimension. Names, attributes and shapes that are passed in are copied.
