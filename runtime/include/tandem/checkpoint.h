@@ -2,7 +2,12 @@
  *
  * `path` is a step directory, a checkpoints directory, a run directory (its newest usable checkpoint), or a
  * .safetensors, .pt or .pth file. A file of PyTorch is read by a process without rights (fork, seccomp). host NULL:
- * tdm_host_default(). Free the returned texts with tdm_free. json: non-zero for JSON, 0 for text. A checkpoint that is missing or damaged is TDM_E_CHECKPOINT. */
+ * tdm_host_default(). Free the returned texts with tdm_free. json: non-zero for JSON, 0 for text.
+ *
+ * Threads: nothing is kept between calls; any number of threads may call.
+ *
+ * Errors: a checkpoint that is missing or damaged is TDM_E_CHECKPOINT, storage that fails TDM_E_IO, a path or a pointer
+ * for the result that is NULL TDM_E_USAGE. */
 #ifndef TANDEM_CHECKPOINT_H
 #define TANDEM_CHECKPOINT_H
 

@@ -1,6 +1,9 @@
 /* tandem/config.h - the YAML file: read, override, check, print, explain. `tandem schema` and `tandem explain` describe
- * the format, from the same table that reads it. Nothing here needs a device or opens data files. Free returned texts
- * with tdm_free. */
+ * the format, from the same table that reads it. Nothing here needs a device; only the starters read data. Free
+ * returned texts with tdm_free.
+ *
+ * Threads: one thread at a time uses a tdm_config; any number of threads may use different ones. Functions that take none
+ * keep nothing between calls: any thread. */
 #ifndef TANDEM_CONFIG_H
 #define TANDEM_CONFIG_H
 

@@ -1,4 +1,7 @@
-/* tandem/data.h - check data sets, and make small ones. */
+/* tandem/data.h - check data sets, and make small ones.
+ *
+ * Threads: nothing is kept between calls; any number of threads may call. Functions passed in are called on the calling
+ * thread, one call at a time. */
 #ifndef TANDEM_DATA_H
 #define TANDEM_DATA_H
 

@@ -1,4 +1,6 @@
-/* tandem/doctor.h - a report on this machine: system, processor, memory and limits, modules, GPUs. */
+/* tandem/doctor.h - a report on this machine: system, processor, memory and limits, modules, GPUs.
+ *
+ * Threads: any number of threads may call. The report loads the modules that it tells about, which stay loaded. */
 #ifndef TANDEM_DOCTOR_H
 #define TANDEM_DOCTOR_H
 
