@@ -40,8 +40,8 @@ typedef struct ddp {
     tdm_replica *replica;
     tdm_pipeline *pipeline;
     tdm_reducer *reducer;
-    float *zero_grad; /* the gradient of a rank without rows, for a device to copy; NULL: not needed */
-    bool splits;      /* between backward and update the host reduces or checks gradients: a step is two captures */
+    float *minus_zeros;  /* the gradients of a rank without rows, for a device to copy; NULL: not needed */
+    bool has_two_pieces; /* between backward and update the host reduces or checks gradients: a step is two captures */
 } ddp;
 
 /* A step while it is submitted. */
@@ -77,15 +77,15 @@ static void fill_with_minus_zero(float *grad, size_t count) {
 }
 
 /* With parallel.ddp.join a rank may have no rows. */
-static tdm_status open_zero_grad(ddp *d) {
+static tdm_status open_minus_zeros(ddp *d) {
     const tdm_mode_params *params = &d->base.params;
     const size_t count = params->plan->trained_floats;
     void *memory = NULL;
     if (d->world == 1 || !params->job->parallel.ddp.join || tdm__device_on_host(params->device)) return TDM_OK;
     TDM_TRY(params->device->allocate_host(d->replica->device, &memory, count * sizeof(float),
                                           "the zero gradient of a rank without rows"));
-    d->zero_grad = memory;
-    fill_with_minus_zero(d->zero_grad, count);
+    d->minus_zeros = memory;
+    fill_with_minus_zero(d->minus_zeros, count);
     return TDM_OK;
 }
 
@@ -96,10 +96,10 @@ static tdm_status ddp_open(tdm_mode *mode) {
     mode->replica_count = 1;
     TDM_TRY(open_reducer(d));
     TDM_TRY(tdm__pipeline_open(&d->pipeline, &mode->params, d->replica, 1));
-    TDM_TRY(open_zero_grad(d));
-    d->splits = wants_check(d) || d->reducer->ops->is_after_backward;
-    if (!d->splits) mode->depth = tdm__pipeline_depth(d->pipeline);
-    mode->gradients = d->reducer->backend;
+    TDM_TRY(open_minus_zeros(d));
+    d->has_two_pieces = wants_check(d) || d->reducer->ops->is_after_backward;
+    if (!d->has_two_pieces) mode->depth = tdm__pipeline_depth(d->pipeline);
+    mode->gradient_backend = d->reducer->backend;
     mode->powersgd = d->reducer->powersgd;
     mode->phases = tdm__pipeline_phases(d->pipeline) | 1u << TDM_PHASE_COMM_EXPOSED;
     /* Queued collectives are timed only while the step waits for them. The part that overlaps backward is not
@@ -112,7 +112,7 @@ static void ddp_close(tdm_mode *mode) {
     ddp *d = (ddp *)mode;
     tdm__pipeline_close(d->pipeline);
     tdm__reducer_close(d->reducer);
-    if (d->zero_grad != NULL) mode->params.device->release_host(d->replica->device, d->zero_grad);
+    if (d->minus_zeros != NULL) mode->params.device->release_host(d->replica->device, d->minus_zeros);
     tdm__close_replica(d->replica);
 }
 
@@ -149,8 +149,8 @@ static void stage_failed(void *user) {
 static tdm_status clear_stage(const ddp *d, const tdm_replica *stage) {
     tdm_device *device = stage->device;
     const size_t floats = tdm__replica_trained(stage);
-    if (d->zero_grad != NULL)
-        return device->ops->queues->copy(device, NULL, stage->arena.grad, d->zero_grad, floats * sizeof(float));
+    if (d->minus_zeros != NULL)
+        return device->ops->queues->copy(device, NULL, stage->arena.grad, d->minus_zeros, floats * sizeof(float));
     fill_with_minus_zero(stage->arena.grad, floats);
     return TDM_OK;
 }
@@ -336,7 +336,7 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
     TDM_TRY(denominator_of(d, batch, &result->times, &result->denominator));
     tdm_values values = tdm__optim_all_values(update, result->denominator);
     TDM_TRY(tdm__pipeline_begin(d->pipeline, batch->shard, 1, &values));
-    if (d->splits)
+    if (d->has_two_pieces)
         TDM_TRY(run_split(&step, key, &result->times));
     else
         TDM_TRY(tdm__replica_run(d->replica, key, whole_step, &step));
@@ -356,7 +356,7 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     int64_t at = tdm__now_ns();
     TDM_TRY(add_results(d, outcome, result));
     result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
-    /* So far COMM is the part that backward hid; the exposed part is added here. */
+    /* Until here COMM has only the part that backward hid. */
     result->times.ms[TDM_PHASE_COMM] += result->times.ms[TDM_PHASE_COMM_EXPOSED];
     return TDM_OK;
 }

@@ -57,8 +57,8 @@ tdm_status tdm__reducer_open_alone(tdm_reducer **out, const tdm_mode_params *par
 /* The others are collective. After a failure, close *out unless it is NULL. tdm__reducer_open_cpu also opens this
  * rank's replica, whose gradient arena is the reducer's memory. */
 tdm_status tdm__reducer_open_cpu(tdm_reducer **out, tdm_replica **replica, const tdm_mode_params *params);
-/* *out is NULL if the communicator cannot be had and the job may run without it: `backend: auto` with two ranks on one
- * GPU, for example. */
+/* *out is NULL if the communicator cannot be opened and the job may run without it, as `backend: auto` with two ranks on
+ * one GPU. */
 tdm_status tdm__reducer_open_device(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params);
 tdm_status tdm__reducer_open_host(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params);
 void tdm__reducer_close(tdm_reducer *reducer); /* NULL is fine */

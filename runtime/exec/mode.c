@@ -12,7 +12,7 @@ tdm_status tdm__mode_open(tdm_mode **out, const tdm_mode_ops *ops, const tdm_mod
     mode->ops = ops;
     mode->params = *params;
     mode->depth = 1;
-    mode->gradients = "here";
+    mode->gradient_backend = "here";
     mode->scatter = TDM_SCATTER_STRIDED;
     tdm_error error;
     if (ops->open(mode) == TDM_OK) {

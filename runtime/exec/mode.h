@@ -117,7 +117,7 @@ struct tdm_mode {
     tdm_replica **replica; /* of this process; the first holds the unwrapped module (in ddp: this rank's) */
     int replica_count;
     int depth;                     /* steps that may be in flight: 1 (unless set) to TDM_MODE_DEPTH */
-    const char *gradients;         /* the backend that reduces them: "shm", "nccl"; "here" (unless set): this process */
+    const char *gradient_backend;  /* the backend that reduces them: "shm", "nccl"; "here" (unless set): this process */
     unsigned phases;               /* that a step has: bits of tdm_phase */
     int scatter;                   /* tdm_scatter; strided, unless set */
     bool is_verified;              /* this process's replicas are to stay equal; ranks always are */

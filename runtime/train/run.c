@@ -310,7 +310,7 @@ static tdm_status print_summary(tdm_run *run, char **out) {
     tdm__text_printf(
         &text,
         "mode %s\ndevice %s\ngradients %s\nreplicas %d\nper_device %lld\nglobal_batch %lld\nparameters %lld\nmemory_bytes %zu\n",
-        run->mode->ops->name, run->compute.device->name, run->mode->gradients, run->replicas,
+        run->mode->ops->name, run->compute.device->name, run->mode->gradient_backend, run->replicas,
         (long long)run->per_device, (long long)(run->per_device * run->replicas),
         (long long)tdm_graph_param_count(run->graph), root->memory_bytes);
     tdm__text_printf(&text,
