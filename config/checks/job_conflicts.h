@@ -1,4 +1,4 @@
-/* Settings that must not say something together, whoever wrote them: a file, whose check quotes both lines, or a program,
+/* Settings that contradict each other, whoever wrote them: a file, whose check quotes both lines, or a program,
  * which fills a tdm_job. */
 #ifndef TDM_CONFIG_JOB_CONFLICTS_H
 #define TDM_CONFIG_JOB_CONFLICTS_H

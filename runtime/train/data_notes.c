@@ -122,7 +122,7 @@ tdm_status tdm_run_target(const tdm_run *run, tdm_target *out) {
     return TDM_OK;
 }
 
-/* Every evaluation counts them as unknown: that is told once. */
+/* Every evaluation counts them as unknown; the log says so once. */
 void tdm__run_warn_of_unseen(const tdm_run *run) {
     const tdm_dataset *eval = run->eval;
     if (eval == NULL || eval->unseen_count == 0 || run->options.predicts || run->rank != 0) return;

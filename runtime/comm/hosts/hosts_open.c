@@ -205,7 +205,7 @@ static tdm_status connect_all(opening *o) {
     return tdm__hub_await_all(o->hub, m->timeout_ms);
 }
 
-/* What went wrong while connecting is told by the hub, if a rank is gone. A connection that is refused may be known before
+/* If a rank is gone, the hub says what went wrong while connecting. A connection that is refused may be known before
  * its rank is. */
 static tdm_status explain(opening *o, tdm_status status) {
     tdm_error error;

@@ -411,8 +411,8 @@ uint32_t least_alignment() {
 }
 
 /* What a query for operands that are aligned to less than 16 is answered, where that is no success. */
-cublasStatus_t odd_status(const cublasLtMatmulPreferenceOpaque &wish) {
-    for (uint32_t one : wish.alignment) {
+cublasStatus_t odd_status(const cublasLtMatmulPreferenceOpaque &preference) {
+    for (uint32_t one : preference.alignment) {
         if (one < 16) return static_cast<cublasStatus_t>(fake::number_in("CUBLASLT_EMULATED_ODD_STATUS", 0));
     }
     return CUBLAS_STATUS_SUCCESS;
@@ -435,19 +435,19 @@ bool drops_nan(const cublasLtMatmulAlgo_t *algo, uint64_t rows) {
 }
 
 /* Best first: one that adds in place (0), one that adds in a workspace (1), one that needs nothing (2). */
-std::vector<cublasLtMatmulHeuristicResult_t> candidates(const cublasLtMatmulPreferenceOpaque &wish,
+std::vector<cublasLtMatmulHeuristicResult_t> candidates(const cublasLtMatmulPreferenceOpaque &preference,
                                                         const cublasLtMatrixLayoutOpaque &d) {
     static const uint32_t schemes[] = {CUBLASLT_REDUCTION_SCHEME_INPLACE, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
                                        CUBLASLT_REDUCTION_SCHEME_NONE};
     std::vector<cublasLtMatmulHeuristicResult_t> found;
     uint32_t alignment = 16;
-    for (uint32_t one : wish.alignment) alignment = one < alignment ? one : alignment;
+    for (uint32_t one : preference.alignment) alignment = one < alignment ? one : alignment;
     if (alignment < least_alignment()) return found;
     for (size_t number = 0; number < sizeof schemes / sizeof schemes[0]; number++) {
         const uint32_t scheme = schemes[number];
         const uint64_t workspace = scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE ? 64 + 4 * d.rows * d.columns : 0;
-        if (scheme != CUBLASLT_REDUCTION_SCHEME_NONE && (wish.schemes & scheme) == 0) continue;
-        if (workspace > wish.workspace) continue;
+        if (scheme != CUBLASLT_REDUCTION_SCHEME_NONE && (preference.schemes & scheme) == 0) continue;
+        if (workspace > preference.workspace) continue;
         cublasLtMatmulHeuristicResult_t result = {};
         result.algo.data[word_magic] = magic;
         result.algo.data[word_alignment] = alignment;

@@ -1,7 +1,8 @@
 /* tandem/sys/transport.h - carries messages between ranks on several hosts. For writers of backends (gloo, mpi).
  *
  * A transport moves bytes and computes nothing: tandem makes its collectives from messages, so that sums have the same
- * order over every transport. Who has died or left is told by tandem's own connections between the ranks.
+ * order over every transport. tandem's own connections between the ranks tell who has
+ * died or left.
  *
  * Threads: several threads may call `exchange` at once, with different tags; any thread may call `abort`. */
 #ifndef TANDEM_SYS_TRANSPORT_H
@@ -50,7 +51,7 @@ typedef struct tdm_transport_ops {
      * `lost` is the peer with which a message failed; -1: that is not known. */
     tdm_status (*exchange)(tdm_transport *transport, const tdm_message *message, int count, int *lost);
     /* Begins messages, none from any, that a later `exchange` names again, with the same memory, and finishes. Their memory
-     * is the transport's until that has returned. A failure is told by the next `exchange`. NULL: the transport has no use
+     * is the transport's until that has returned. The next `exchange` reports a failure. NULL: the transport has no use
      * for it, and `exchange` does all. */
     void (*begin)(tdm_transport *transport, const tdm_message *message, int count);
     /* Drops what was begun with this tag and not finished, after a failure: its memory is the caller's again. NULL as
