@@ -1,7 +1,7 @@
 /* bench_op.c - `tandem bench op`: measures forward and backward of one layer.
  *
  * A layer with parameters comes before the measured one, because no gradient is computed for a model's input. Its times
- * are measured separately and subtracted. */
+ * are measured with a second model, in turn with the first, and subtracted: a machine's speed changes meanwhile. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +18,18 @@ typedef struct op_case {
     int64_t dim[6];
     int ndim;
     int64_t batch, threads, warmup, iterations;
-    int ref;                   /* the index among the choices of --kernels */
-    samples forward, backward; /* of the graph being measured */
-    int64_t seen;
+    int ref; /* the index among the choices of --kernels */
     char kernel[64];
 } op_case;
+
+/* One of the two models: the layer before, and the same with the op behind it. */
+typedef struct side {
+    tdm_graph *graph;
+    tdm_run *run;
+    int64_t skip; /* steps that do not count */
+    samples forward, backward;
+} side;
+enum { ROUNDS = 5 };
 
 static bool parse_shape(op_case *c, const char *text) {
     c->ndim = 0;
@@ -46,10 +53,10 @@ static tdm_status build(const op_case *c, bool with_op, tdm_graph **out) {
 }
 
 static int on_event(const tdm_event *event, void *user) {
-    op_case *c = user;
-    if (event->kind != TDM_EVENT_STEP || c->seen++ < c->warmup) return 0;
-    samples_add(&c->forward, event->ms.forward);
-    samples_add(&c->backward, event->ms.backward);
+    side *s = user;
+    if (event->kind != TDM_EVENT_STEP || s->skip-- > 0) return 0;
+    samples_add(&s->forward, event->ms.forward);
+    samples_add(&s->backward, event->ms.backward);
     return 0;
 }
 
@@ -69,15 +76,10 @@ static void find_kernel(op_case *c, tdm_run *run) {
     }
 }
 
-static tdm_status measure(op_case *c, bool with_op, double *forward, double *backward) {
+static tdm_status side_open(side *s, const op_case *c, bool with_op) {
     tdm_job job;
-    tdm_graph *graph = NULL;
-    tdm_run *run = NULL;
-    samples_free(&c->forward);
-    samples_free(&c->backward);
-    c->seen = 0;
     tdm_status status = tdm_job_init(&job);
-    if (status == TDM_OK) status = build(c, with_op, &graph);
+    if (status == TDM_OK) status = build(c, with_op, &s->graph);
     if (status != TDM_OK) return status;
     job.name = "bench";
     job.data.train = (tdm_data_spec){
@@ -87,7 +89,7 @@ static tdm_status measure(op_case *c, bool with_op, double *forward, double *bac
     job.optimizer.type = TDM_SGD;
     job.optimizer.lr = 0;
     job.train.epochs = TDM_INT_NULL;
-    job.train.steps = c->warmup + c->iterations;
+    job.train.steps = ROUNDS * c->warmup + c->iterations;
     job.train.per_device = c->batch;
     job.train.global_batch = TDM_INT_NULL;
     job.parallel.mode = TDM_MODE_SINGLE;
@@ -96,24 +98,65 @@ static tdm_status measure(op_case *c, bool with_op, double *forward, double *bac
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     options.host = &c->t->host;
     options.on_event = on_event;
-    options.user = c;
-    status = tdm_run_open(&run, &job, graph, &options);
-    if (status == TDM_OK && with_op) find_kernel(c, run);
-    if (status == TDM_OK) status = tdm_run_step(run, job.train.steps);
-    *forward = samples_quantile(&c->forward, 0.5);
-    *backward = samples_quantile(&c->backward, 0.5);
-    tdm_run_close(run);
-    tdm_graph_free(graph);
+    options.user = s;
+    return tdm_run_open(&s->run, &job, s->graph, &options);
+}
+
+/* Each round warms up anew: the other model's steps have taken the caches. */
+static tdm_status side_round(side *s, const op_case *c, int64_t counted) {
+    samples_free(&s->forward);
+    samples_free(&s->backward);
+    s->skip = c->warmup;
+    return tdm_run_step(s->run, c->warmup + counted);
+}
+
+static void side_close(side *s) {
+    tdm_run_close(s->run);
+    tdm_graph_free(s->graph);
+    samples_free(&s->forward);
+    samples_free(&s->backward);
+}
+
+static double difference(samples *with, samples *before) {
+    return samples_quantile(with, 0.5) - samples_quantile(before, 0.5);
+}
+
+/* The medians, over the rounds, of the differences of the two models' medians. */
+static tdm_status measure_rounds(op_case *c, side *before, side *with, samples *forward, samples *backward) {
+    const int64_t rounds = c->iterations < ROUNDS ? c->iterations : ROUNDS;
+    for (int64_t i = 0; i < rounds; i++) {
+        const int64_t counted = c->iterations * (i + 1) / rounds - c->iterations * i / rounds;
+        tdm_status status = side_round(before, c, counted);
+        if (status == TDM_OK) status = side_round(with, c, counted);
+        if (status != TDM_OK) return status;
+        samples_add(forward, difference(&with->forward, &before->forward));
+        samples_add(backward, difference(&with->backward, &before->backward));
+    }
+    return TDM_OK;
+}
+
+static tdm_status measure(op_case *c, double *forward, double *backward) {
+    side before = {NULL}, with = {NULL};
+    samples forwards = {NULL, 0, 0}, backwards = {NULL, 0, 0};
+    tdm_status status = side_open(&before, c, false);
+    if (status == TDM_OK) status = side_open(&with, c, true);
+    if (status == TDM_OK) find_kernel(c, with.run);
+    if (status == TDM_OK) status = measure_rounds(c, &before, &with, &forwards, &backwards);
+    if (status == TDM_OK) {
+        *forward = fmax(0, samples_quantile(&forwards, 0.5));
+        *backward = fmax(0, samples_quantile(&backwards, 0.5));
+    }
+    samples_free(&forwards);
+    samples_free(&backwards);
+    side_close(&with);
+    side_close(&before);
     return status;
 }
 
 static int measure_and_print(op_case *c) {
-    double forward, backward, forward_before, backward_before;
-    tdm_status status = measure(c, false, &forward_before, &backward_before);
-    if (status == TDM_OK) status = measure(c, true, &forward, &backward);
+    double forward = 0, backward = 0;
+    const tdm_status status = measure(c, &forward, &backward);
     if (status != TDM_OK) return tell_error(status);
-    forward = fmax(0, forward - forward_before);
-    backward = fmax(0, backward - backward_before);
     if (args_flag(c->t, "--json")) {
         json_print(json_pack("{s:s, s:s, s:I, s:I, s:f, s:f}", "op", c->kind, "kernel", c->kernel, "batch",
                              (json_int_t)c->batch, "threads", (json_int_t)c->threads, "forward_ms", forward,
@@ -155,7 +198,5 @@ int bench_op(tool *t) {
     int code = measure_and_print(&c);
     text_list_free(&c.texts);
     free(c.attrs);
-    samples_free(&c.forward);
-    samples_free(&c.backward);
     return code;
 }
