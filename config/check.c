@@ -278,7 +278,7 @@ static void check_path(tdm_config *config, const tdm_data_spec *spec, const char
 }
 
 static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
-    static const char *const input_keys[] = {"images", "x", "files", "file", "path", NULL};
+    static const char *const input_keys[] = {"images", "x", "inputs", "files", "file", "path", NULL};
     static const char *const target_keys[] = {"labels", "y", "label", NULL};
     const char *format_key = tdm__fault_key(&config->faults, section, "format");
     if (!tdm__check_is_written(config, format_key)) return;
@@ -287,6 +287,7 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
     spec->targets_at = first_origin(config, section, target_keys);
     if (spec->format == TDM_DATA_CIFAR10) fill_cifar(config, spec, section, is_eval);
     check_path(config, spec, section);
+    tdm__check_arrays(config, spec, section);
     if (spec->holdout > 0.0 && spec->split == TDM_SPLIT_AUTO) spec->split = is_eval ? TDM_SPLIT_TEST : TDM_SPLIT_TRAIN;
     if (spec->range.count != 2) return;
     const char *range_key = tdm__fault_key(&config->faults, section, "range");
@@ -318,8 +319,8 @@ static bool are_apart(const tdm_ints *a, const tdm_ints *b) {
 /* True if both sections read the same samples before they are split. */
 static bool is_same_data(const tdm_data_spec *a, const tdm_data_spec *b) {
     return a->format == b->format && !tdm__data_is_made(a->format) && is_same_text(a->images, b->images) &&
-           is_same_text(a->x, b->x) && are_same_files(&a->files, &b->files) && is_same_text(a->path, b->path) &&
-           is_same_text(a->file, b->file) && !are_apart(&a->range, &b->range);
+           is_same_text(a->x, b->x) && are_same_files(&a->files, &b->files) && are_same_files(&a->inputs, &b->inputs) &&
+           is_same_text(a->path, b->path) && is_same_text(a->file, b->file) && !are_apart(&a->range, &b->range);
 }
 
 /* Both sections split the same data: if they split it in two ways, some samples would be in both parts. */
@@ -367,6 +368,7 @@ static void check_conflicts(tdm_config *config) {
 
 tdm_status tdm__check_settings(tdm_config *config) {
     tdm_job *job = &config->settings.job;
+    tdm__inputs_choose(config);
     check_name(config);
     fill_run_dir(config);
     check_pairs(config);

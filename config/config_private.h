@@ -74,8 +74,10 @@ struct tdm_config {
     bool is_bad[TDM_SECTION_COUNT][TDM_ROWS_MAX];           /* the written value was refused */
     tdm_position section_at[TDM_SECTION_COUNT];             /* position of its key; text NULL: not written */
     bool section_is_bad[TDM_SECTION_COUNT];
-    const tdm_yaml_node *layers_node, *blocks_node;
-    tdm_expanded *expanded; /* the layers, blocks replaced by theirs */
+    const tdm_yaml_node *layers_node, *blocks_node, *inputs_node;
+    bool inputs_are_bad;            /* their shapes are unknown after a fault */
+    int input_uses[TDM_SHAPES_MAX]; /* by layers, of each of model.inputs */
+    tdm_expanded *expanded;         /* the layers, blocks replaced by theirs */
     int expanded_count;
     bool has_block_fault; /* a use of a block has a fault: there is no graph */
     tdm_layer *layers;
@@ -127,6 +129,20 @@ tdm_status tdm__check_cuts(tdm_config *config);
 static inline const char *tdm__layer_key(tdm_config *config, int index, const char *key) {
     return TDM_WORDS(config, "model.layers[%d]%s%s", index, key[0] != '\0' ? "." : "", key);
 }
+/* layers/refused.c: turns the engine's error record into a fault at the position of the layer, or of the attribute that it names. */
+tdm_status tdm__engine_fault(tdm_config *config, tdm_status status, tdm_position at, const char *key, const char *hint);
+/* layers/inputs.c: exactly one of model.input and model.inputs */
+void tdm__inputs_choose(tdm_config *config);
+/* Opens config->graph with the model's inputs; it stays NULL after some faults */
+tdm_status tdm__inputs_open(tdm_config *config);
+int tdm__inputs_find(const tdm_config *config, const char *id);   /* by the id for layers; -1: there is none */
+tdm_value tdm__inputs_value(const tdm_config *config, int index); /* -1 while unknown */
+const char *tdm__inputs_words(tdm_config *config, int index);     /* "the input 'image'" */
+const char *tdm__inputs_list(tdm_config *config);                 /* their names */
+void tdm__inputs_check_name(tdm_config *config, int index); /* does a layer, or its output, have that of an input? */
+tdm_value tdm__inputs_first(tdm_config *config, tdm_layer *layer);
+void tdm__inputs_check_uses(tdm_config *config);
+void tdm__inputs_check_transform(tdm_config *config);
 /* layers/layer.c: reads one layer */
 tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *item, tdm_layer *layer);
 /* layers/custom.c: the op of a layer `custom`, from its module. False after a fault. */

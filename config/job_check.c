@@ -38,6 +38,14 @@ static bool is_printable(const tdm_field *row, const void *value, tdm_text *why)
                          numbers->count);
         return false;
     }
+    if (row->kind == TDM_FIELD_MAP) {
+        const tdm_texts *texts = value;
+        bool good = texts->count >= 0 && texts->count <= TDM_LIST_MAX && texts->count % 2 == 0;
+        for (int i = 0; good && i < texts->count; i++) good = texts->item[i] != NULL;
+        if (!good)
+            tdm__text_printf(why, "must have pairs of texts, at most %d, got %d texts", TDM_LIST_MAX / 2, texts->count);
+        return good;
+    }
     if (row->kind == TDM_FIELD_INTS) count = ((const tdm_ints *)value)->count;
     if (row->kind == TDM_FIELD_FLOATS) count = ((const tdm_floats *)value)->count;
     if (row->kind == TDM_FIELD_PATHS || row->kind == TDM_FIELD_TEXTS) count = ((const tdm_texts *)value)->count;

@@ -46,6 +46,7 @@ static tdm_status check_taken(tdm_config *config, int index) {
                       "the id '%s' is taken", layer->head.id);
         layer->head.id = NULL;
     }
+    tdm__inputs_check_name(config, index);
     if (layer->is_named) TDM_TRY(tdm__names_add(&config->layer_names, &config->work, layer->name, index));
     if (layer->head.id != NULL) TDM_TRY(tdm__names_add(&config->layer_ids, &config->work, layer->head.id, index));
     if (layer->head.id != NULL && (strcmp(layer->head.id, "input") == 0 || layer->head.id[0] == '\0'))
@@ -56,10 +57,14 @@ static tdm_status check_taken(tdm_config *config, int index) {
 }
 
 static void unknown_id(tdm_config *config, int index, const char *id, tdm_position at) {
-    const char *ids[64];
+    const tdm_shapes *inputs = &config->settings.model.inputs;
+    const char *ids[64 + TDM_SHAPES_MAX];
     int count = 0;
     const char *hint = NULL;
     if (tdm__fault_skip(&config->faults)) return;
+    if (inputs->count > 0 && strcmp(id, "input") == 0)
+        hint = TDM_WORDS(config, "the model's inputs have names: %s", tdm__inputs_list(config));
+    for (int k = 0; k < inputs->count; k++) ids[count++] = inputs->item[k].name;
     for (int i = 0; i < config->layer_count; i++) {
         const tdm_layer *layer = &config->layers[i];
         if (layer->head.id != NULL && i < index && count < 64) ids[count++] = layer->head.id;
@@ -70,27 +75,37 @@ static void unknown_id(tdm_config *config, int index, const char *id, tdm_positi
             hint = TDM_WORDS(config, "that is a name; write `id: %s` at %s as well", id, layer_words(config, layer));
     }
     if (hint == NULL) hint = tdm__hint_nearest(config, id, ids, count);
+    if (hint[0] == '\0' && inputs->count > 0)
+        hint = TDM_WORDS(config, "write `id: ...` at the layer whose output you mean; the model's inputs are %s",
+                         tdm__inputs_list(config));
     if (hint[0] == '\0') hint = "write `id: ...` at the layer whose output you mean; `input` is the model's input";
     TDM_FAULT(config, REFERENCE, at, tdm__layer_key(config, index, "input"), hint, "no layer above has the id '%s'",
               id);
 }
 
 /* The values that the layer takes; -1 for a value that is unknown after a fault. */
-static int resolve_inputs(tdm_config *config, int index, tdm_value input, tdm_value *values, int *sources) {
+static int resolve_inputs(tdm_config *config, int index, tdm_value *values, int *sources) {
     tdm_layer *layer = &config->layers[index];
+    if (layer->head.input.count == 0 && index == 0) {
+        values[0] = tdm__inputs_first(config, layer);
+        sources[0] = -1;
+        return 1;
+    }
     if (layer->head.input.count == 0) {
         sources[0] = index - 1;
-        values[0] = index > 0 ? config->layers[index - 1].value : input;
-        if (index > 0) config->layers[index - 1].uses++;
+        values[0] = config->layers[index - 1].value;
+        config->layers[index - 1].uses++;
         return 1;
     }
     for (int k = 0; k < layer->head.input.count; k++) {
         const char *id = layer->head.input.item[k];
         values[k] = -1;
         sources[k] = -2;
-        if (strcmp(id, "input") == 0) {
-            values[k] = input;
+        const int input = tdm__inputs_find(config, id);
+        if (input >= 0) {
+            values[k] = tdm__inputs_value(config, input);
             sources[k] = -1;
+            config->input_uses[input]++;
             continue;
         }
         const int source = tdm__names_find(&config->layer_ids, id);
@@ -107,19 +122,6 @@ static int resolve_inputs(tdm_config *config, int index, tdm_value input, tdm_va
 }
 
 /* ---- shapes ---- */
-
-/* Turns the engine's error record into a fault at the position of the layer, or of the attribute that it names. */
-static tdm_status add_engine_fault(tdm_config *config, tdm_status status, tdm_position at, const char *key,
-                                   const char *hint) {
-    if (status != TDM_E_CONFIG && status != TDM_E_UNSUPPORTED) return status;
-    const tdm_error *error = tdm_error_last();
-    if (error->line > 0 && at.text != NULL && at.text->order == 0) {
-        at.line = error->line;
-        at.column = error->column;
-    }
-    TDM_FAULT(config, SHAPE, at, key, hint, "%s", error->message);
-    return TDM_OK;
-}
 
 static tdm_status add_node(tdm_config *config, tdm_layer *layer, const tdm_value *values, int count, bool without_in) {
     tdm_attr attrs[TDM_LAYER_ATTRS_MAX];
@@ -142,17 +144,18 @@ static tdm_status add_node(tdm_config *config, tdm_layer *layer, const tdm_value
 static const char *input_words(tdm_config *config, const tdm_value *values, const int *sources, int count) {
     const char *text = "";
     for (int k = 0; k < count; k++) {
-        const char *from = sources[k] < 0 ? "the model's input" : layer_words(config, &config->layers[sources[k]]);
+        const char *from =
+            sources[k] < 0 ? tdm__inputs_words(config, values[k]) : layer_words(config, &config->layers[sources[k]]);
         text = TDM_WORDS(config, "%s%s%s gives %s", text, k > 0 ? ", " : "", from, shape_text(config, values[k]));
     }
     return text;
 }
 
-static tdm_status build_layer(tdm_config *config, int index, tdm_value input) {
+static tdm_status build_layer(tdm_config *config, int index) {
     tdm_layer *layer = &config->layers[index];
     tdm_value values[TDM_MAX_INPUTS];
     int sources[TDM_MAX_INPUTS];
-    int count = resolve_inputs(config, index, input, values, sources);
+    int count = resolve_inputs(config, index, values, sources);
     layer->value = -1;
     bool is_known = !layer->is_broken && config->graph != NULL;
     for (int k = 0; k < count; k++) is_known = is_known && values[k] >= 0;
@@ -178,8 +181,8 @@ static tdm_status build_layer(tdm_config *config, int index, tdm_value input) {
         }
     }
     tdm__error_restore(&first, NULL);
-    return add_engine_fault(config, status, at, tdm__layer_key(config, index, key),
-                            input_words(config, values, sources, count));
+    return tdm__engine_fault(config, status, at, tdm__layer_key(config, index, key),
+                             input_words(config, values, sources, count));
 }
 
 /* ---- the whole model ---- */
@@ -246,26 +249,11 @@ static tdm_status check_output(tdm_config *config) {
     tdm_status status =
         tdm__loss_take_output(loss, &config->settings.job.loss, config->graph, last->value, &origin, &classes);
     if (status != TDM_OK)
-        return add_engine_fault(config, status, last->at, tdm__layer_key(config, config->layer_count - 1, ""),
-                                TDM_WORDS(config, "the model's output is the output of %s: %s",
-                                          layer_words(config, last), shape_text(config, last->value)));
+        return tdm__engine_fault(config, status, last->at, tdm__layer_key(config, config->layer_count - 1, ""),
+                                 TDM_WORDS(config, "the model's output is the output of %s: %s",
+                                           layer_words(config, last), shape_text(config, last->value)));
     if (loss->target == TDM_TARGET_CLASS) check_classes(config, classes);
     return TDM_OK;
-}
-
-static void check_channels(tdm_config *config) {
-    const tdm_ints *input = &config->settings.model.input;
-    const tdm_floats *mean = &config->settings.job.data.transform.mean;
-    if (mean->count < 2 || input->count == 0) return;
-    int64_t channels = input->count >= 2 ? input->item[0] : 1;
-    if (mean->count == channels) return;
-    tdm_position at = tdm__config_position(config, "data.transform.mean"),
-                 other = tdm__config_position(config, "model.input");
-    TDM_FAULT(config, CONFLICT, at, "data.transform.mean",
-              TDM_WORDS(config, "%s says `%s`", tdm__position_words(&config->faults, other),
-                        tdm__position_line(&config->faults, other)),
-              "normalize must have 1 mean or one for each of the %lld channels, got %d", (long long)channels,
-              mean->count);
 }
 
 /* True if model.layers is a list that can be read. Otherwise false, with a fault. */
@@ -289,22 +277,6 @@ static bool find_layers(tdm_config *config) {
         TDM_FAULT(config, VALUE, node->at, "model.layers", "", "model.layers must have 1 to %d layers, got %d",
                   TDM_LAYERS_MAX, node->count);
     return false;
-}
-
-static tdm_status open_graph(tdm_config *config, tdm_value *input) {
-    const tdm_ints *shape = &config->settings.model.input;
-    tdm_position at = tdm__config_position(config, "model.input");
-    *input = -1;
-    if (tdm__config_is_bad(config, "model.input")) return TDM_OK;
-    if (shape->count == 0) {
-        TDM_FAULT(config, MISSING, config->section_at[tdm__section_find("model")], "model.input",
-                  "write input: [channels, height, width], or a number of features",
-                  "the key `model.input` is missing");
-        return TDM_OK;
-    }
-    TDM_TRY(tdm_graph_new(&config->graph, config->host));
-    tdm_status status = tdm_graph_input(config->graph, shape->count, shape->item, input);
-    return status == TDM_OK ? TDM_OK : add_engine_fault(config, status, at, "model.input", "");
 }
 
 static void check_pattern(tdm_config *config, const tdm_texts *patterns, tdm_position at, const char *key) {
@@ -353,8 +325,7 @@ static tdm_status read_layers(tdm_config *config) {
 }
 
 static tdm_status build_layers(tdm_config *config) {
-    tdm_value input;
-    TDM_TRY(open_graph(config, &input));
+    TDM_TRY(tdm__inputs_open(config));
     int before = config->faults.total;
     TDM_TRY(tdm__layers_expand(config));
     if (config->has_block_fault) return TDM_OK;
@@ -363,16 +334,17 @@ static tdm_status build_layers(tdm_config *config) {
     for (int i = 0; i < config->layer_count; i++) {
         tdm__expanded_enter(config, &config->expanded[i]);
         TDM_TRY(check_taken(config, i));
-        TDM_TRY(build_layer(config, i, input));
+        TDM_TRY(build_layer(config, i));
     }
     tdm__expanded_enter(config, NULL);
     check_uses(config);
+    tdm__inputs_check_uses(config);
     tdm__check_missing_stages(config);
     const tdm_layer *last = &config->layers[config->layer_count - 1];
     if (last->value >= 0 && !config->is_bad[tdm__section_find("loss")][0]) TDM_TRY(check_output(config));
     if (config->faults.total != before || last->value < 0) return TDM_OK;
     tdm_status status = tdm_graph_finish(config->graph, last->value);
-    if (status != TDM_OK) return add_engine_fault(config, status, last->at, "model.layers", "");
+    if (status != TDM_OK) return tdm__engine_fault(config, status, last->at, "model.layers", "");
     if (config->faults.total == 0) TDM_TRY(tdm__check_cuts(config));
     if (config->faults.total == 0) check_patterns(config);
     if (config->faults.total == 0) tdm__check_rows(config);
@@ -416,7 +388,7 @@ static bool is_absent(const tdm_yaml_node *node) {
 
 tdm_status tdm__model_build(tdm_config *config) {
     tdm__settings_take_model(&config->settings);
-    check_channels(config);
+    tdm__inputs_check_transform(config);
     if (tdm__config_is_bad(config, "model.builtin")) return config->faults.status; /* nobody knows the layers */
     if (config->settings.model.builtin != TDM_BUILTIN_none) {
         const tdm_yaml_node *other = is_absent(config->layers_node) ? config->blocks_node : config->layers_node;

@@ -74,6 +74,7 @@ static void read_member(tdm_config *config, int index, const tdm_yaml_node *node
     int row = tdm__section_row(section, node->key), part = 0;
     if (row >= 0) {
         const tdm_field *field = &section->rows[row];
+        if (field->kind == TDM_FIELD_SHAPES) config->inputs_node = node;
         if (type_is_known && !tdm__section_has(section, field, &config->settings))
             refuse_other_type(config, index, node);
         else

@@ -16,8 +16,27 @@ bool tdm__config_lacks_memory(tdm_config *config, const tdm_text *why) {
 
 static bool is_path(int section, const tdm_field *row, const char *text) {
     if (row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS) return true;
+    if ((row->flags & TDM_FIELD_OF_PATHS) != 0) return text[0] != '\0';
     return strcmp(tdm__sections[section].path, "checkpoint") == 0 && strcmp(row->key, "resume") == 0 &&
            strcmp(text, "auto") != 0 && strcmp(text, "never") != 0 && text[0] != '\0';
+}
+
+static bool is_list_of_scalars(const tdm_yaml_node *node) {
+    if (node->kind != TDM_YAML_LIST) return false;
+    for (const tdm_yaml_node *item = node->first; item != NULL; item = item->next)
+        if (item->kind != TDM_YAML_SCALAR) return false;
+    return true;
+}
+
+/* "[3, 32, 32]"; NULL without memory. */
+static const char *flow_of(tdm_config *config, const tdm_yaml_node *node) {
+    const char *text = NULL;
+    tdm_text flow;
+    tdm__text_init(&flow, config->host);
+    tdm__yaml_flow(node, &flow);
+    if (flow.failed || tdm__zone_text(&config->work, &text, flow.data) != TDM_OK) config->faults.status = TDM_E_MEMORY;
+    tdm__text_deinit(&flow);
+    return text;
 }
 
 /* The scalars of a node, with ${...} replaced and paths made absolute; of a list at most `most` and one more. False
@@ -30,12 +49,15 @@ static bool read_items(tdm_config *config, int section, const tdm_field *row, co
     for (; item != NULL && index <= most; item = is_list ? item->next : NULL, index++) {
         if (item->is_reported) return false;
         if (is_map && index < most) items[index++] = item->key;
-        if (item->kind != TDM_YAML_SCALAR || (is_list && tdm__yaml_is_null(item))) {
+        const char *text = item->text;
+        if (row->kind == TDM_FIELD_SHAPES && is_list_of_scalars(item)) {
+            text = flow_of(config, item);
+        } else if (item->kind != TDM_YAML_SCALAR || (is_list && tdm__yaml_is_null(item))) {
             TDM_FAULT(config, VALUE, item->at, key, "", "%s: item %d must be a single value, got %s", key, index + 1,
                       tdm__yaml_words(&config->faults, item));
             return false;
         }
-        const char *text = tdm__substitute(config, item->text, item->at, key);
+        if (text != NULL) text = tdm__substitute(config, text, item->at, key);
         if (text != NULL && is_path(section, row, text)) text = tdm__path_resolve(config, text, item->at, key);
         if (text == NULL) return false;
         items[index] = text;
@@ -71,7 +93,7 @@ void tdm__schema_read_row(tdm_config *config, int section, int row_index, const 
     tdm_written written = {.is_null = true, .item = items};
     if (node->is_reported) {
         /* nothing to read */
-    } else if (node->kind == TDM_YAML_MAP && row->kind != TDM_FIELD_MAP) {
+    } else if (node->kind == TDM_YAML_MAP && !tdm__field_is_map(row)) {
         tdm__field_describe(row, &why, false);
         TDM_FAULT(config, VALUE, node->at, key, "", "%s: expected %s, got a mapping", key,
                   why.data == NULL ? "" : why.data);

@@ -11,6 +11,7 @@
 /* The keys of the model section other than the layers. */
 typedef struct tdm_model_head {
     tdm_ints input;
+    tdm_shapes inputs;
     const char *weights;
     int builtin; /* of config/builtin.c; 0: none */
     int64_t classes;

@@ -19,18 +19,18 @@ typedef struct transform_item {
 
 static void add_normalize(tdm_config *config, int section, const transform_item *item) {
     const tdm_section *table = &tdm__sections[section];
-    int mean = tdm__section_row(table, "mean"), stdev = tdm__section_row(table, "std");
+    const int mean = tdm__section_row(table, "mean"), stdev = tdm__section_row(table, "std");
     if (item->value == NULL || item->value->kind != TDM_YAML_MAP) {
         TDM_FAULT(config, VALUE, item->at, key, "write normalize: {mean: [0.5], std: [0.5]}",
                   "data.transform: normalize needs mean and std");
         return;
     }
     for (const tdm_yaml_node *node = item->value->first; node != NULL; node = node->next) {
-        int row = strcmp(node->key, "mean") == 0 ? mean : strcmp(node->key, "std") == 0 ? stdev : -1;
+        const int row = strcmp(node->key, "to_float") != 0 ? tdm__section_row(table, node->key) : -1;
         if (row >= 0 && !node->is_repeated) {
             tdm__schema_read_row(config, section, row, node, true);
         } else if (!node->is_repeated) {
-            TDM_FAULT(config, UNKNOWN_KEY, node->key_at, key, "the keys of normalize are mean and std",
+            TDM_FAULT(config, UNKNOWN_KEY, node->key_at, key, "the keys of normalize are mean, std and inputs",
                       "unknown key '%s' in normalize", node->key);
         }
     }

@@ -40,7 +40,7 @@ static size_t dp_gathered_bytes(const tdm_plan *plan, const tdm_job *job, int re
  * buffers. */
 static int64_t dp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
     int64_t arena = (int64_t)(plan->trained_floats * sizeof(float));
-    int64_t bytes = rows * 4 * tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
+    int64_t bytes = rows * 4 * tdm__shape_count(&plan->graph->sample);
     if (gathers(job)) bytes += 2 * (int64_t)tdm__dp_output_bytes(plan, rows);
     return bytes + tdm__exchange_bytes(plan, job, replicas) +
            (replicas - 1) *

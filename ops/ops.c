@@ -17,6 +17,7 @@ const tdm_kernel *const tdm_builtin_kernels[] = {
 #undef TDM_OP
 
 const tdm_op_def *const tdm_builtin_layout_op = &tdm__reorder_op;
+const tdm_op_def *const tdm_builtin_input_op = &tdm__slice_op;
 
 #define TDM_LOSS(name) &tdm__##name##_loss,
 const tdm_loss_def *const tdm_builtin_losses[] = {

@@ -191,8 +191,9 @@ int job_open_predicting(tool *t, tdm_config **out);
 int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config **out);
 /* The overrides and flags of the command line, then `extra`. */
 tdm_status job_override(const tool *t, const char *const *extra, tdm_config *config);
-void job_freed(tdm_config **config);                 /* for FREED_BY */
-tdm_data_use job_data_use(const tdm_config *config); /* what the model of a checked file needs from its samples */
+void job_freed(tdm_config **config); /* for FREED_BY */
+/* What the model of a checked file needs from its samples. Its inputs, if they have names, are put into `inputs`. */
+tdm_data_use job_data_use(const tdm_config *config, tdm_input_info inputs[TDM_SHAPES_MAX]);
 /* The override key="path", quoted so that any path is safe. */
 char *job_path_override(const char *key, const char *path);
 const char *job_mode_name(int mode);

@@ -5,7 +5,8 @@
 #include "config/blocks/blocks.h"
 #include "runtime/base/status.h"
 
-enum { MODEL_INPUT = -1, UNKNOWN = -2 }; /* values that are not the output of config->expanded[...] */
+/* Values that are not the output of config->expanded[...]; FIRST_INPUT - k is input k of model.inputs. */
+enum { MODEL_INPUT = -1, UNKNOWN = -2, FIRST_INPUT = -3, LEAST_VALUE = FIRST_INPUT - TDM_SHAPES_MAX };
 
 typedef struct expansion {
     tdm_config *config;
@@ -13,7 +14,7 @@ typedef struct expansion {
     int block_count;
     int values;    /* made so far */
     int current;   /* the output that a layer without `input` takes */
-    tdm_names ids; /* to values, plus 1 */
+    tdm_names ids; /* to values, from LEAST_VALUE on */
 } expansion;
 
 /* One use of a block, or model.layers. */
@@ -53,7 +54,9 @@ static const char *full_name(expansion *e, const scope *s, const char *name) {
 
 /* The id of a value; one that has none gets one. */
 static const char *id_of(expansion *e, int value) {
-    if (value == MODEL_INPUT) return "input";
+    const tdm_shapes *inputs = &e->config->settings.model.inputs;
+    if (value <= FIRST_INPUT) return inputs->item[FIRST_INPUT - value].name;
+    if (value == MODEL_INPUT) return inputs->count == 1 ? inputs->item[0].name : "input";
     tdm_expanded *expanded = &e->config->expanded[value];
     if (expanded->id == NULL)
         expanded->id = expanded->ends != NULL ? expanded->ends : TDM_WORDS(e->config, "output.%d", value);
@@ -63,14 +66,17 @@ static const char *id_of(expansion *e, int value) {
 static int value_of(expansion *e, const scope *s, const char *id) {
     if (strcmp(id, "input") == 0) return s->input;
     const int number = tdm__names_find(&e->ids, full_name(e, s, id));
-    return number < 0 ? UNKNOWN : number - 1;
+    if (number >= 0) return number + LEAST_VALUE;
+    /* Blocks know what they take as `input` alone. */
+    const int input = s->block == NULL ? tdm__inputs_find(e->config, id) : -1;
+    return input >= 0 ? FIRST_INPUT - input : UNKNOWN;
 }
 
 /* `id` is another name of the value. A second layer of the same id is refused in model.c. */
 static tdm_status bind(expansion *e, const scope *s, const tdm_yaml_node *id, int value) {
     if (id == NULL || id->kind != TDM_YAML_SCALAR || value == UNKNOWN) return TDM_OK;
     const char *full = full_name(e, s, id->text);
-    if (tdm__names_find(&e->ids, full) < 0) return tdm__names_add(&e->ids, &e->config->work, full, value + 1);
+    if (tdm__names_find(&e->ids, full) < 0) return tdm__names_add(&e->ids, &e->config->work, full, value - LEAST_VALUE);
     return TDM_OK;
 }
 

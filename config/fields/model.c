@@ -11,6 +11,11 @@ const tdm_field tdm__model_rows[] = {
     {FIELD(INTS, tdm_model_head, input, "null"), RANGE(1, 2147483647), ITEMS(1, 5), FLAGS(NULLABLE),
      HELP("shape of one sample without the batch: [channels, height, width], or a number of features",
           "单个样本的形状（不含批次维）：[通道, 高, 宽]，或特征数")},
+    {FIELD(SHAPES, tdm_model_head, inputs, "null"), RANGE(1, 2147483647), ITEMS(1, TDM_SHAPES_MAX), FLAGS(NULLABLE),
+     HELP("several inputs instead of `input`, each with a name for the `input` of layers and a shape: {image: [3, 32, "
+          "32], facts: 7}; a sample is one row, their numbers in this order",
+          "代替 input 的多个输入，各有供层的 input 引用的名字和形状：{image: [3, 32, 32], facts: 7}；"
+          "一个样本是一行，按此顺序排列各输入的数值")},
     {FIELD(ENUM, tdm_model_head, builtin, "none"), .names = builtin_names, FLAGS(NULLABLE),
      HELP(
          "a network of torchvision (or the classic lenet5), with its names of parameters and first weights, instead of "
@@ -52,8 +57,9 @@ const tdm_field tdm__layer_rows[] = {
      HELP("name of the layer's output, for `input` of later layers", "输出的名字，供后面层的 input 引用")},
     {FIELD(PATHS, tdm_layer_head, input, "null"), ITEMS(1, 8), .flags = TDM_FIELD_NULLABLE,
      HELP(
-         "id of the output that the layer takes, or a list of ids; null: the layer before; `input` is the model's input",
-         "所取输出的 id，可为一个或列表；null 表示上一层；input 表示模型输入")},
+         "id of the output that the layer takes, or a list of ids; null: the layer before; `input` is the model's input, "
+         "model.inputs have their names",
+         "所取输出的 id，可为一个或列表；null 表示上一层；input 表示模型输入，model.inputs 用各自的名字")},
     {FIELD(INT, tdm_layer_head, stage, "null"), RANGE(0, 63), .flags = TDM_FIELD_NULLABLE,
      HELP("which of parallel.stages the layer runs in, from 0; null: that of the layer before",
           "运行在 parallel.stages 的哪一段，从 0 起；null 表示与上一层相同")},

@@ -12,18 +12,24 @@
 
 /* ---- layers ---- */
 
-/* A value, as `id` and `input` name it. */
+enum { VALUE_ID = 24 };
+/* A value, as `id` and `input` name it. With a point behind it where an input has the name. */
 static void put_value(const tdm_graph *graph, tdm_value value, tdm_text *out) {
-    if (value == graph->input)
-        tdm__text_puts(out, "input");
-    else
-        tdm__text_printf(out, "v%d", (int)value);
+    char id[VALUE_ID];
+    if (tdm__graph_is_input(graph, value)) {
+        tdm__text_puts(out, graph->inputs[value].name != NULL ? graph->inputs[value].name : "input");
+        return;
+    }
+    snprintf(id, sizeof(id), "v%d", (int)value);
+    tdm__text_puts(out, id);
+    if (tdm__graph_find_input(graph, id) >= 0) tdm__text_puts(out, ".");
 }
 
 /* Does the layer take the output of the one before it, or, the first, the model's input? Then it need not say so. */
 static bool follows(const tdm_graph *graph, size_t index) {
     const tdm_graph_node *node = &graph->nodes[index];
-    return node->input_count == 1 && node->input[0] == (index > 0 ? graph->nodes[index - 1].output : graph->input);
+    if (node->input_count != 1 || (index == 0 && graph->input_count > 1)) return false;
+    return node->input[0] == (index > 0 ? graph->nodes[index - 1].output : 0);
 }
 
 /* named[i]: a layer that does not follow layer i takes its output. */
@@ -88,14 +94,28 @@ static tdm_status check_names(const tdm_graph *graph) {
     return TDM_OK;
 }
 
+static void put_shape(const tdm_shape *shape, tdm_text *out) {
+    for (int i = 0; i < shape->ndim; i++) tdm__text_printf(out, "%s%lld", i > 0 ? ", " : "[", (long long)shape->dim[i]);
+    tdm__text_puts(out, "]");
+}
+
+static void put_model_inputs(const tdm_graph *graph, tdm_text *out) {
+    const bool has_names = graph->inputs[0].name != NULL;
+    tdm__text_puts(out, has_names ? "  inputs: {" : "  input: ");
+    for (int k = 0; k < graph->input_count; k++) {
+        if (has_names) tdm__text_printf(out, "%s%s: ", k > 0 ? ", " : "", graph->inputs[k].name);
+        put_shape(&graph->values[k].shape, out);
+    }
+    tdm__text_puts(out, has_names ? "}\n" : "\n");
+}
+
 static tdm_status put_model(const tdm_graph *graph, tdm_text *out) {
-    const tdm_shape *input = &graph->values[graph->input].shape;
     bool *named = NULL;
     TDM_TRY(tdm__new(graph->host, &named, graph->node_count, sizeof(*named), "model text"));
     find_named(graph, named);
-    tdm__text_puts(out, "model:\n  input: [");
-    for (int i = 0; i < input->ndim; i++) tdm__text_printf(out, "%s%lld", i > 0 ? ", " : "", (long long)input->dim[i]);
-    tdm__text_puts(out, "]\n  layers:\n");
+    tdm__text_puts(out, "model:\n");
+    put_model_inputs(graph, out);
+    tdm__text_puts(out, "  layers:\n");
     for (size_t i = 0; i < graph->node_count; i++) put_layer(graph, i, named[i], out);
     tdm__delete(graph->host, named);
     return TDM_OK;

@@ -158,6 +158,15 @@ static void print_layers(printer *to) {
 
 /* ---- sections ---- */
 
+/* Of inputs, which need no quotes in YAML. */
+static void print_names(const tdm_texts *names, bool json, tdm_text *out) {
+    const char *mark = json ? "\"" : "";
+    tdm__text_printf(out, ", %sinputs%s: [", mark, mark);
+    for (int i = 0; i < names->count; i++)
+        tdm__text_printf(out, "%s%s%s%s", i > 0 ? ", " : "", mark, names->item[i], mark);
+    tdm__text_puts(out, "]");
+}
+
 void tdm__print_transform(const tdm_transform_spec *transform, bool json, tdm_text *out) {
     const tdm_field *rows = tdm__sections[tdm__section_find("data.transform")].rows;
     const char *mark = json ? "\"" : "", *comma = "";
@@ -175,6 +184,7 @@ void tdm__print_transform(const tdm_transform_spec *transform, bool json, tdm_te
         tdm__field_print(tdm__field_find(rows, "mean"), transform, out);
         tdm__text_printf(out, ", %sstd%s: ", mark, mark);
         tdm__field_print(tdm__field_find(rows, "std"), transform, out);
+        if (transform->inputs.count > 0) print_names(&transform->inputs, json, out);
         tdm__text_puts(out, "}}");
     }
     tdm__text_puts(out, "]");

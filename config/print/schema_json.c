@@ -75,6 +75,11 @@ static void put_type(tdm_json_out *to, const tdm_field *row) {
         tdm__json_put(to, "}");
     } else if (row->kind == TDM_FIELD_MAP) {
         tdm__json_put(to, "{ type:object additionalProperties:{ type:string }}");
+    } else if (row->kind == TDM_FIELD_SHAPES) {
+        tdm__json_put(to, "{ type:object minProperties:%d maxProperties:%d", row->min_items, row->max_items);
+        tdm__json_put(to, "additionalProperties:{ anyOf:[");
+        put_list(to, row, "integer", 1, TDM_SHAPE_DIMS);
+        tdm__json_put(to, "]}}");
     } else if (row->kind == TDM_FIELD_PAIR) {
         put_list(to, row, item_type[row->kind], 2, 2);
     } else if (tdm__field_is_list(row)) {
@@ -159,6 +164,7 @@ static void put_transform(tdm_json_out *to, const char *key, const tdm_section *
     tdm__json_put(to, "type:object required:[ mean std ] additionalProperties:false properties:{\n");
     put_row(to, tdm__field_find(section->rows, "mean"), chinese);
     put_row(to, tdm__field_find(section->rows, "std"), chinese);
+    put_row(to, tdm__field_find(section->rows, "inputs"), chinese);
     tdm__json_put(to, "}}}}]}}");
 }
 

@@ -4,6 +4,7 @@
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
+#include "runtime/base/status.h"
 
 static const tdm_field fields[] = {
     {FIELD(INT, tdm_slice_attrs, start, NULL), RANGE(0, 9007199254740992.0), FLAGS(REQUIRED | MAIN),
@@ -33,6 +34,14 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     const int64_t end = attrs->start + layer->output.dim[0], axis = 1;
     TDM_ONNX_NODE(to, "Slice", layer->y, layer->x[0], to->calls->indices(to, 1, &attrs->start),
                   to->calls->indices(to, 1, &end), to->calls->indices(to, 1, &axis));
+    return TDM_OK;
+}
+
+tdm_status tdm_builtin_input_attrs(tdm_zone *zone, int64_t first, int64_t count, const void **out) {
+    tdm_slice_attrs *attrs;
+    TDM_TRY(tdm__zone_new(zone, &attrs, 1, sizeof(*attrs)));
+    *attrs = (tdm_slice_attrs){first, first + count};
+    *out = attrs;
     return TDM_OK;
 }
 

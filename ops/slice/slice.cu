@@ -12,11 +12,13 @@ struct spans {
     int64_t before; /* in front of those of y */
 };
 
+/* The shape of y may be another one of as many numbers, as in slice_ref.c. */
 spans spans_of(const tdm_kernel_desc *desc) {
-    int64_t points = 1;
-    for (int i = 2; i < desc->y.ndim; i++) points *= desc->y.dim[i];
+    int64_t x = 1, y = 1;
+    for (int i = 1; i < desc->x[0].ndim; i++) x *= desc->x[0].dim[i];
+    for (int i = 1; i < desc->y.ndim; i++) y *= desc->y.dim[i];
     const int64_t start = ((const tdm_slice_attrs *)desc->attrs)->start;
-    return {divider_of(desc->x[0].dim[1] * points), divider_of(desc->y.dim[1] * points), start * points};
+    return {divider_of(x), divider_of(y), start * (x / desc->x[0].dim[1])};
 }
 
 template <class Number> struct take {

@@ -10,14 +10,13 @@ typedef struct spans {
     int64_t x, y, before;
 } spans;
 
+/* The shape of y may be another one of as many numbers: that of an input, which the planner takes out of a sample. */
 static spans spans_of(const tdm_kernel_desc *desc) {
     const tdm_slice_attrs *attrs = desc->attrs;
-    spans s = {desc->x[0].dim[1], desc->y.dim[1], attrs->start};
-    for (int i = 2; i < desc->y.ndim; i++) {
-        s.x *= desc->y.dim[i];
-        s.y *= desc->y.dim[i];
-        s.before *= desc->y.dim[i];
-    }
+    spans s = {1, 1, 0};
+    for (int i = 1; i < desc->x[0].ndim; i++) s.x *= desc->x[0].dim[i];
+    for (int i = 1; i < desc->y.ndim; i++) s.y *= desc->y.dim[i];
+    s.before = attrs->start * (s.x / desc->x[0].dim[1]);
     return s;
 }
 

@@ -35,6 +35,25 @@ typedef struct tdm_data_index {
 } tdm_data_index;
 enum { TDM_DATA_INDICES = 64 };
 
+/* The model's inputs, where they have names. Of several a sample is one row, the numbers of all in this order. */
+typedef struct tdm_data_input {
+    const char *name; /* borrowed */
+    tdm_shape shape;
+    size_t first, count; /* its numbers in the row */
+} tdm_data_input;
+typedef struct tdm_data_inputs {
+    int count;
+    tdm_data_input item[TDM_SHAPES_MAX];
+} tdm_data_inputs;
+/* The index of the input with the name; -1: none. */
+int tdm__data_input_find(const tdm_data_inputs *inputs, const char *name);
+/* "image, facts" */
+enum { TDM_INPUTS_TEXT = 256 };
+const char *tdm__data_inputs_print(char out[TDM_INPUTS_TEXT], const tdm_data_inputs *inputs);
+/* Is there an array for each of them? `what` begins the message. */
+tdm_status tdm__data_arrays_check(const char *what, const tdm_input_array *arrays, int count,
+                                  const tdm_data_inputs *inputs);
+
 /* What the model and the loss expect. Formats without a shape of their own make samples of this shape. */
 typedef struct tdm_data_wanted {
     tdm_shape input;
@@ -52,6 +71,7 @@ typedef struct tdm_data_wanted {
     const tdm_data_index *index;         /* borrowed */
     int index_count;
     bool evaluates; /* data.eval: the samples that `holdout` keeps back; transforms draw nothing */
+    tdm_data_inputs inputs;
 } tdm_data_wanted;
 
 /* Its headers and sizes are checked at open, before the first step. Immutable; may be read from any thread. */
@@ -92,12 +112,13 @@ typedef struct tdm_dataset_ops {
     bool (*is_left_out)(const tdm_dataset *dataset, int64_t index);
     void (*close)(tdm_dataset *dataset); /* NULL: nothing but its blocks is to be released */
 } tdm_dataset_ops;
-enum { TDM_DATASET_BLOCKS = 8 };
+enum { TDM_DATASET_BLOCKS = 8 + TDM_SHAPES_MAX };
 struct tdm_dataset {
     const tdm_dataset_ops *ops;
     const tdm_host *host;
     int64_t count;
-    tdm_shape x_shape; /* of one sample */
+    tdm_shape x_shape;      /* of one sample */
+    tdm_data_inputs inputs; /* of the model that it is for */
     /* If `steps` is not NULL, samples are pictures of raw_shape (channels, height, width; pictures in files have their
      * own sizes) that go through these steps. */
     const tdm_transform_spec *steps;
@@ -148,6 +169,7 @@ tdm_status tdm__dataset_read(const tdm_dataset *dataset, int64_t index, void *x,
 bool tdm__data_is_made(int format);
 
 /* Bytes of one sample: x as the dataset has it; the target, a multiple of 4. */
+size_t tdm__dataset_numbers(const tdm_dataset *dataset); /* of x; 0: it has no shape yet */
 size_t tdm__dataset_x_bytes(const tdm_dataset *dataset);
 size_t tdm__dataset_target_bytes(const tdm_dataset *dataset);
 /* Hashes some samples, evenly spread from the first to the last. Not for an embedder's source, which may draw new

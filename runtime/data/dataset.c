@@ -30,10 +30,13 @@ void tdm__dataset_close(tdm_dataset *dataset) {
     tdm__delete(dataset->host, dataset);
 }
 
-size_t tdm__dataset_x_bytes(const tdm_dataset *dataset) {
+size_t tdm__dataset_numbers(const tdm_dataset *dataset) {
     size_t elements;
-    if (!tdm__shape_elements(&dataset->x_shape, &elements)) return 0;
-    return elements * (dataset->x_is_bytes ? 1 : sizeof(float));
+    return tdm__shape_elements(&dataset->x_shape, &elements) ? elements : 0;
+}
+
+size_t tdm__dataset_x_bytes(const tdm_dataset *dataset) {
+    return tdm__dataset_numbers(dataset) * (dataset->x_is_bytes ? 1 : sizeof(float));
 }
 
 size_t tdm__dataset_target_bytes(const tdm_dataset *dataset) {
@@ -54,9 +57,7 @@ static tdm_shape without_ones(const tdm_shape *shape) {
     return result;
 }
 
-/* Can samples of shape `found` be used as `wanted`? Yes if only dimensions of 1 differ, or if one of them is flat. Any
- * other change of shape would mix up rows and columns. */
-static bool fits_shape(const tdm_shape *found, const tdm_shape *wanted) {
+bool tdm__shape_fits(const tdm_shape *found, const tdm_shape *wanted) {
     size_t found_elements, wanted_elements;
     if (!tdm__shape_elements(found, &found_elements) || !tdm__shape_elements(wanted, &wanted_elements)) return false;
     if (found_elements != wanted_elements) return false;
@@ -71,12 +72,18 @@ static bool fits_shape(const tdm_shape *found, const tdm_shape *wanted) {
 
 static tdm_status set_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                             const tdm_shape *found, const char *source) {
-    char found_text[TDM_DIMS_TEXT], wanted_text[TDM_DIMS_TEXT];
+    char found_text[TDM_DIMS_TEXT], wanted_text[TDM_DIMS_TEXT], names[TDM_INPUTS_TEXT];
     if (wanted->input.ndim == 0) {
         dataset->x_shape = *found;
         return TDM_OK;
     }
-    if (!fits_shape(found, &wanted->input))
+    if (!tdm__shape_fits(found, &wanted->input) && wanted->inputs.count > 1)
+        TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA,
+                    "%s: the model has %d inputs (%s), and a sample must be one row of their %lld numbers, found %s; "
+                    "format npy takes a file for each input (`inputs`)",
+                    source, wanted->inputs.count, tdm__data_inputs_print(names, &wanted->inputs),
+                    (long long)wanted->input.dim[0], tdm__dims_print(found_text, found));
+    if (!tdm__shape_fits(found, &wanted->input))
         TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "%s: the model needs samples of shape %s (model.input), found %s",
                     source, tdm__dims_print(wanted_text, &wanted->input), tdm__dims_print(found_text, found));
     dataset->x_shape = wanted->input;

@@ -46,6 +46,7 @@ tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_
                     ops->name, (long long)wanted->target_width);
     tdm_dataset *dataset;
     TDM_TRY(tdm__dataset_new(&dataset, host, ops));
+    dataset->inputs = wanted->inputs;
     TDM_TRY_ELSE(tdm__error_at(ops->open(dataset, spec, wanted), &spec->origin), tdm__dataset_close(dataset));
     TDM_TRY_ELSE(check_steps(dataset, spec, wanted), tdm__dataset_close(dataset));
     *out = dataset;

@@ -44,6 +44,10 @@ uint64_t tdm__data_seed(const tdm_data_spec *spec, const tdm_data_wanted *wanted
 /* *out is the number of elements of one sample. False if it overflows or a dimension is below 1. */
 bool tdm__shape_elements(const tdm_shape *shape, size_t *out);
 
+/* Can samples of shape `found` be used as `wanted`? Yes if only dimensions of 1 differ, or if one of them is flat. Any
+ * other change of shape would mix up rows and columns. */
+bool tdm__shape_fits(const tdm_shape *found, const tdm_shape *wanted);
+
 enum { TDM_DIMS_TEXT = 160 };
 /* Prints "[1, 28, 28]" into `out`. Returns `out`. */
 const char *tdm__dims_print(char out[TDM_DIMS_TEXT], const tdm_shape *shape);

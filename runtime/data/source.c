@@ -12,6 +12,8 @@ typedef struct own_dataset {
     tdm_data_wanted wanted;
     size_t width;                 /* numbers of a sample */
     size_t x_bytes, target_bytes; /* of a sample */
+    tdm_input_array *inputs;      /* [source.input_count]; NULL: samples are in one array */
+    bool to_float;                /* of `inputs` */
 } own_dataset;
 
 static tdm_status check_label(const own_dataset *own, int64_t index, const void *target) {
@@ -72,9 +74,21 @@ static const tdm_dataset_ops rows_ops = {
 
 /* ---- arrays ---- */
 
+/* A sample of an array for each input. */
+static void gather(const own_dataset *own, size_t index, float *x) {
+    for (int k = 0; k < own->source.input_count; k++) {
+        const size_t count = own->base.inputs.item[k].count;
+        tdm__transform_to_floats(&own->inputs[k], own->to_float, index * count, count, x);
+        x += count;
+    }
+}
+
 static tdm_status array_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
     const own_dataset *own = (const own_dataset *)reader->dataset;
-    if (x != NULL) memcpy(x, (const char *)own->source.x + (size_t)index * own->x_bytes, own->x_bytes);
+    if (x != NULL && own->inputs != NULL)
+        gather(own, (size_t)index, x);
+    else if (x != NULL)
+        memcpy(x, (const char *)own->source.x + (size_t)index * own->x_bytes, own->x_bytes);
     memcpy(target, (const char *)own->source.targets + (size_t)index * own->target_bytes, own->target_bytes);
     return check_label(own, index, target);
 }
@@ -85,8 +99,11 @@ static const tdm_dataset_ops array_ops = {.name = "source", .bytes = sizeof(own_
 static tdm_status check_arrays(const own_dataset *own) {
     const tdm_source *source = &own->source;
     size_t bytes;
-    if (source->targets == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_source.targets is NULL, and tdm_source.x is an array");
-    if (source->width == 0) TDM_FAIL(TDM_E_USAGE, "tdm_source.width is 0; arrays need the numbers of a sample");
+    if (source->targets == NULL)
+        TDM_FAIL(TDM_E_USAGE, "tdm_source.targets is NULL, and tdm_source.%s",
+                 own->inputs != NULL ? "inputs are arrays" : "x is an array");
+    if (source->width == 0 && own->inputs == NULL)
+        TDM_FAIL(TDM_E_USAGE, "tdm_source.width is 0; arrays need the numbers of a sample");
     if (!tdm__mul_fits((size_t)source->count, own->x_bytes, &bytes) ||
         !tdm__mul_fits((size_t)source->count, own->target_bytes, &bytes))
         TDM_FAIL(TDM_E_USAGE, "tdm_source.count: no array has %lld samples of %zu bytes", (long long)source->count,
@@ -105,10 +122,23 @@ static tdm_status take(tdm_source *to, const tdm_source *from) {
     return tdm__sized_take("tdm_source", to, sizeof(*to), from, oldest);
 }
 
+static tdm_status check_inputs(const tdm_source *source, const tdm_data_inputs *inputs) {
+    if (source->inputs == NULL) return TDM_OK;
+    if (source->x != NULL) TDM_FAIL(TDM_E_USAGE, "tdm_source has both `x` and `inputs`; leave out one");
+    TDM_TRY(tdm__data_arrays_check("tdm_source", source->inputs, source->input_count, inputs));
+    for (int k = 1; k < source->input_count; k++) {
+        if ((source->inputs[k].input == TDM_INPUT_READY) != (source->inputs[0].input == TDM_INPUT_READY))
+            TDM_FAIL(TDM_E_USAGE, "tdm_source.inputs: all of them are TDM_INPUT_READY, or none is");
+    }
+    return TDM_OK;
+}
+
 static tdm_status check(const tdm_source *source, const tdm_data_wanted *wanted) {
     size_t elements;
-    if (source->x == NULL && source->read_rows == NULL && source->read == NULL)
-        TDM_FAIL(TDM_E_USAGE, "tdm_source needs an array `x`, or a function `read_rows` or `read`; all are NULL");
+    if (source->x == NULL && source->inputs == NULL && source->read_rows == NULL && source->read == NULL)
+        TDM_FAIL(TDM_E_USAGE,
+                 "tdm_source needs an array `x` or `inputs`, or a function `read_rows` or `read`; all are NULL");
+    TDM_TRY(check_inputs(source, &wanted->inputs));
     if (source->count < 1)
         TDM_FAIL(TDM_E_USAGE, "tdm_source.count must be at least 1, got %lld", (long long)source->count);
     if (!tdm__is_input(source->input))
@@ -128,10 +158,13 @@ static tdm_status check(const tdm_source *source, const tdm_data_wanted *wanted)
 static void describe(own_dataset *own, const tdm_data_wanted *wanted) {
     tdm_dataset *base = &own->base;
     own->wanted = *wanted;
+    own->to_float = wanted->transform != NULL && wanted->transform->to_float;
+    base->inputs = wanted->inputs;
     base->count = own->source.count;
     base->x_shape = wanted->input;
-    base->x_is_bytes = own->source.input == TDM_INPUT_BYTES;
-    base->x_is_ready = own->source.input == TDM_INPUT_READY;
+    const int kind = own->inputs != NULL ? own->inputs[0].input : own->source.input;
+    base->x_is_bytes = own->inputs == NULL && kind == TDM_INPUT_BYTES;
+    base->x_is_ready = kind == TDM_INPUT_READY;
     base->target_kind = wanted->target_kind;
     base->target_width = wanted->target_kind == TDM_TARGET_VALUES ? wanted->target_width : 0;
     base->classes = wanted->classes;
@@ -141,22 +174,29 @@ static void describe(own_dataset *own, const tdm_data_wanted *wanted) {
     own->target_bytes = tdm__dataset_target_bytes(base);
 }
 
+static tdm_status open_source(own_dataset *own, const tdm_source *source, const tdm_data_wanted *wanted,
+                              bool has_arrays) {
+    own->source = *source;
+    if (source->inputs != NULL) {
+        const size_t count = (size_t)source->input_count;
+        TDM_TRY(tdm__dataset_take(&own->base, &own->inputs, count, sizeof(*own->inputs), "inputs"));
+        memcpy(own->inputs, source->inputs, count * sizeof(*own->inputs));
+    }
+    describe(own, wanted);
+    if (!has_arrays) return TDM_OK;
+    tdm__dataset_set_resident(&own->base, SIZE_MAX);
+    return check_arrays(own);
+}
+
 tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, const tdm_source *source,
                                     const tdm_data_wanted *wanted) {
     tdm_source taken;
     *out = NULL;
     TDM_TRY(take(&taken, source));
     TDM_TRY(check(&taken, wanted));
-    TDM_TRY(tdm__dataset_new(out, host,
-                             taken.x != NULL           ? &array_ops
-                             : taken.read_rows != NULL ? &rows_ops
-                                                       : &callback_ops));
-    own_dataset *own = (own_dataset *)*out;
-    own->source = taken;
-    describe(own, wanted);
-    if (taken.x == NULL) return TDM_OK;
-    tdm__dataset_set_resident(*out, SIZE_MAX);
-    const tdm_status status = check_arrays(own);
+    const bool has_arrays = taken.x != NULL || taken.inputs != NULL;
+    TDM_TRY(tdm__dataset_new(out, host, has_arrays ? &array_ops : taken.read_rows != NULL ? &rows_ops : &callback_ops));
+    const tdm_status status = open_source((own_dataset *)*out, &taken, wanted, has_arrays);
     if (status == TDM_OK) return TDM_OK;
     tdm__dataset_close(*out);
     *out = NULL;

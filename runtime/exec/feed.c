@@ -10,7 +10,7 @@
 /* What every ingest of this replica has in common. */
 static tdm_ingest new_ingest(const tdm_replica *replica) {
     const tdm_plan *plan = replica->plan;
-    const tdm_shape *sample = &plan->graph->values[plan->graph->input].shape;
+    const tdm_shape *sample = &plan->graph->sample;
     const tdm_plan_value *batch = &plan->values[plan->input];
     return (tdm_ingest){.channels = sample->dim[0],
                         .points = tdm__shape_count(sample) / sample->dim[0],
@@ -158,7 +158,7 @@ tdm_status tdm__samples_open(tdm_replica *replica) {
     size_t rows = (size_t)plan->options.rows;
     if (tdm__replica_in_host(replica)) return TDM_OK;
     s->sample_at = tdm__round_up(rows * sizeof(int64_t), TDM_ALIGN);
-    s->sample_bytes = (size_t)tdm__shape_count(&plan->graph->values[plan->graph->input].shape) * sizeof(float);
+    s->sample_bytes = (size_t)tdm__shape_count(&plan->graph->sample) * sizeof(float);
     size_t bytes = s->sample_at + rows * s->sample_bytes;
     void *host = NULL;
     TDM_TRY(device->ops->allocate_host(device, &host, bytes, "samples to evaluate"));

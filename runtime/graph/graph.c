@@ -17,10 +17,6 @@ struct tdm_graph_owners {
 };
 
 enum { MAX_NAME = 200, MAX_NODES = 10000 }; /* with at most 5 tensors each, the limit of a checkpoint */
-/* The most elements of a value or parameter in one row: 2^40 floats are 4 TiB, and leave room for batches in 64 bits.
- */
-static const int64_t max_count = INT64_C(1) << 40;
-
 tdm_status tdm_graph_new(tdm_graph **out, const tdm_host *host) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_new: out is NULL");
     *out = NULL;
@@ -28,7 +24,7 @@ tdm_status tdm_graph_new(tdm_graph **out, const tdm_host *host) {
     tdm_graph *graph = NULL;
     TDM_TRY(tdm__new(host, &graph, 1, sizeof(*graph), "graph"));
     graph->host = host;
-    graph->input = graph->output = -1;
+    graph->output = -1;
     tdm__zone_init(&graph->zone, host);
     const tdm_status status = tdm__zone_new(&graph->zone, &graph->owners, 1, sizeof(*graph->owners));
     if (status != TDM_OK) {
@@ -62,47 +58,15 @@ void tdm__graph_leave(const tdm_graph *graph) {
     if (graph != NULL) tdm_graph_free(graph->owners->graph);
 }
 
-static bool shape_is_sane(const tdm_shape *shape) {
-    int64_t count = 1;
-    for (int i = 0; i < shape->ndim; i++) {
-        if (shape->dim[i] < 1 || shape->dim[i] > max_count / count) return false;
-        count *= shape->dim[i];
-    }
-    return true;
-}
-
 tdm_status tdm__op_infer(const tdm_op_def *op, tdm_infer *infer) {
     TDM_TRY(op->infer(infer));
-    if (!shape_is_sane(&infer->output))
+    if (!tdm__shape_is_sane(&infer->output))
         TDM_FAIL_AT(&infer->origin, TDM_E_CONFIG, "%s: its output %s has more elements than any machine can hold",
                     infer->layer, tdm__shape_text(&infer->output).text);
     for (int i = 0; i < infer->param_count; i++)
-        if (!shape_is_sane(&infer->param[i].shape))
+        if (!tdm__shape_is_sane(&infer->param[i].shape))
             TDM_FAIL_AT(&infer->origin, TDM_E_CONFIG, "%s: its %s %s has more elements than any machine can hold",
                         infer->layer, infer->param[i].suffix, tdm__shape_text(&infer->param[i].shape).text);
-    return TDM_OK;
-}
-
-static tdm_status add_value(tdm_graph *graph, const tdm_shape *shape, int producer, tdm_value *out) {
-    TDM_TRY(tdm__grow(graph->host, &graph->values, &graph->value_room, graph->value_count + 1, sizeof(*graph->values),
-                      "graph values"));
-    graph->values[graph->value_count] = (tdm_graph_value){.shape = *shape, .producer = producer};
-    *out = (tdm_value)graph->value_count++;
-    return TDM_OK;
-}
-
-tdm_status tdm_graph_input(tdm_graph *graph, int ndim, const int64_t *dim, tdm_value *out) {
-    if (graph == NULL || dim == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_input: a pointer is NULL");
-    if (graph->finished || graph->value_count != 0)
-        TDM_FAIL(TDM_E_USAGE, "tdm_graph_input: the input comes once, before any layer");
-    if (ndim < 1 || ndim >= TDM_MAX_DIMS)
-        TDM_FAIL(TDM_E_CONFIG, "model.input must have 1 to %d dimensions, got %d", TDM_MAX_DIMS - 1, ndim);
-    tdm_shape shape = {.ndim = ndim};
-    for (int i = 0; i < ndim; i++) shape.dim[i] = dim[i];
-    if (!shape_is_sane(&shape))
-        TDM_FAIL(TDM_E_CONFIG, "model.input must have dimensions of at least 1 and at most 2^40 elements");
-    TDM_TRY(add_value(graph, &shape, -1, out));
-    graph->input = *out;
     return TDM_OK;
 }
 
@@ -213,6 +177,8 @@ static tdm_status check_name(const tdm_graph *graph, const char *name, const tdm
     if (!tdm__text_is_utf8(name, length, NULL)) TDM_FAIL_AT(origin, TDM_E_CONFIG, "a layer name is not valid UTF-8");
     if (tdm__names_find(&graph->names, name) >= 0)
         TDM_FAIL_AT(origin, TDM_E_CONFIG, "two layers are called '%s'; names must differ", name);
+    if (tdm__graph_find_input(graph, name) >= 0)
+        TDM_FAIL_AT(origin, TDM_E_CONFIG, "a layer and an input are called '%s'; names must differ", name);
     return TDM_OK;
 }
 
@@ -226,7 +192,7 @@ static tdm_status append(tdm_graph *graph, tdm_graph_node *node, const tdm_infer
                         &graph->param_room));
     TDM_TRY(add_tensors(graph, node->name, infer->buffer, infer->buffer_count, index, &graph->buffers,
                         &graph->buffer_count, &graph->buffer_room));
-    TDM_TRY(add_value(graph, &infer->output, index, &node->output));
+    TDM_TRY(tdm__graph_add_value(graph, &infer->output, index, &node->output));
     TDM_TRY(tdm__names_add(&graph->names, &graph->zone, node->name, index));
     for (int i = 0; i < node->input_count; i++) graph->values[node->input[i]].consumer_count++;
     graph->nodes[graph->node_count++] = *node;
@@ -249,7 +215,8 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
                             tdm_value *out) {
     TDM_TRY(check_arguments(graph, op_name, inputs, attrs, attr_count, out));
     if (graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: the graph is finished");
-    if (graph->input < 0) TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: call tdm_graph_input first");
+    if (graph->input_count == 0)
+        TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: call tdm_graph_input or tdm_graph_add_input first");
     if (graph->node_count >= MAX_NODES) TDM_FAIL(TDM_E_CONFIG, "a model has at most %d layers", MAX_NODES);
     const tdm_op_def *op = tdm__graph_op(graph, op_name);
     if (op == NULL) return unknown_op(op_name, origin);
@@ -346,6 +313,7 @@ tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output) {
     if (graph->param_count == 0) TDM_FAIL(TDM_E_CONFIG, "the model has no parameters to train");
     if (graph->values[output].consumer_count != 0)
         TDM_FAIL(TDM_E_CONFIG, "another layer uses the model's output; the output must be the last value");
+    TDM_TRY(tdm__graph_check_inputs(graph));
     TDM_TRY(check_tensors(graph));
     graph->output = output;
     graph->finished = true;
@@ -379,6 +347,7 @@ bool tdm__graph_next_indices(const tdm_graph *graph, size_t *at, tdm_graph_indic
         if (node->picks) out->first += node->picks_first;
         value = node->input[0];
     }
+    out->first += graph->inputs[value].first;
     out->count = count;
     return true;
 }

@@ -10,12 +10,20 @@
 #include <tandem/sys/rewrite.h>
 
 #include "runtime/base/text/names.h"
+#include "runtime/base/text/text.h"
 
 typedef struct tdm_graph_value {
     tdm_shape shape; /* without the batch dimension */
-    int producer;    /* node index; -1: the input */
+    int producer;    /* node index; -1: an input */
     int consumer_count;
 } tdm_graph_value;
+
+/* An input: a range of a sample, which is one row of numbers. Input k is value k. */
+typedef struct tdm_named_input {
+    const char *name; /* NULL: the only one, of tdm_graph_input */
+    int64_t first, count;
+} tdm_named_input;
+enum { TDM_GRAPH_INPUTS = 32 };
 
 typedef struct tdm_graph_param {
     const char *name; /* "features.0.weight" */
@@ -62,9 +70,24 @@ struct tdm_graph {
     tdm_names names; /* of the nodes */
     tdm_graph_module *modules;
     size_t module_count, module_room;
-    tdm_value input, output;
+    tdm_named_input inputs[TDM_GRAPH_INPUTS];
+    int input_count;
+    tdm_shape sample; /* that of the only input; of several: a row of the numbers of all, one input after the other */
+    tdm_value output;
     bool finished;
 };
+
+/* ---- inputs (inputs.c) ---- */
+static inline bool tdm__graph_is_input(const tdm_graph *graph, tdm_value value) {
+    return value >= 0 && value < graph->input_count;
+}
+int tdm__graph_find_input(const tdm_graph *graph, const char *name); /* -1: none */
+/* May an input be called so? Letters, digits and _, at most 64, no digit first; in files `input` means the input of a
+ * model that has one, and ONNX files have the output `output`. */
+bool tdm__graph_is_input_name(const char *name);
+/* "image 3x32x32, facts 7" */
+void tdm__graph_print_inputs(const tdm_graph *graph, tdm_text *out);
+tdm_status tdm__graph_check_inputs(const tdm_graph *graph); /* does a layer take each of them? */
 
 /* ---- ops (ops.c) ---- */
 /* tandem's op of this name, or that of one of the graph's modules; NULL: none. */
@@ -86,6 +109,9 @@ extern const tdm_loss_def *const tdm_builtin_losses[];
 extern const tdm_optim_def *const tdm_builtin_optims[]; /* indexed by job.optimizer.type */
 /* Not a layer: the plan inserts it between kernels that need different layouts. */
 extern const tdm_op_def *const tdm_builtin_layout_op;
+/* Takes one of several inputs out of a sample; the plan inserts it. Its attributes, in the zone: the range. */
+extern const tdm_op_def *const tdm_builtin_input_op;
+tdm_status tdm_builtin_input_attrs(tdm_zone *zone, int64_t first, int64_t count, const void **out);
 extern const tdm_rewrite tdm_builtin_rewrites[]; /* ends with a NULL name */
 /* Built-in CPU kernels ("ref"), and the flat loops for the best instruction set of this machine. */
 extern const tdm_kernel *const tdm_builtin_kernels[];
@@ -127,10 +153,16 @@ int tdm__job_replicas(const tdm_job *job);
 /* A copy of the job, with all that it points to, in the zone. The job is checked. */
 tdm_status tdm__job_copy(tdm_zone *zone, const tdm_job **out, const tdm_job *job);
 
+/* One more value, which node `producer` makes, -1: an input (inputs.c). */
+tdm_status tdm__graph_add_value(tdm_graph *graph, const tdm_shape *shape, int producer, tdm_value *out);
 /* One more owner of a finished graph, who ends it with tdm_graph_free. Any thread. */
 const tdm_graph *tdm__graph_keep(const tdm_graph *graph);
 void tdm__graph_leave(const tdm_graph *graph); /* the same as tdm_graph_free; NULL is fine */
 
+/* The most elements of a value or parameter in one row: 2^40 floats are 4 TiB, and leave room for batches in 64 bits.
+ */
+#define TDM_GRAPH_COUNT_MAX (INT64_C(1) << 40)
+bool tdm__shape_is_sane(const tdm_shape *shape); /* dimensions of at least 1, and not more elements than that */
 int64_t tdm__shape_count(const tdm_shape *shape);
 bool tdm__shape_equal(const tdm_shape *a, const tdm_shape *b);
 void tdm__shape_print(char *out, size_t bytes, const tdm_shape *shape); /* "64x32x32" */

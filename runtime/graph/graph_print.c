@@ -31,16 +31,23 @@ static void print_node(const tdm_graph *graph, const tdm_graph_node *node, size_
     tdm__text_puts(text, "\n");
 }
 
+/* "v0 3x32x32", or with a name "v1 facts 7" */
+static void print_input(const tdm_graph *graph, int index, tdm_text *text) {
+    const char *const name = graph->inputs[index].name;
+    tdm__text_printf(text, "%s v%d %s%s%s", index > 0 ? "," : "", index, name != NULL ? name : "",
+                     name != NULL ? " " : "", tdm__shape_text(&graph->values[index].shape).text);
+}
+
 tdm_status tdm_graph_print(const tdm_graph *graph, char **out) {
     if (graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_print: a pointer is NULL");
     tdm_text text;
     tdm__text_init(&text, graph->host);
-    char shape[64] = "";
-    if (graph->input >= 0) tdm__shape_print(shape, sizeof(shape), &graph->values[graph->input].shape);
     double flops = 0;
     for (size_t i = 0; i < graph->node_count; i++) flops += graph->nodes[i].flops;
-    tdm__text_printf(&text, "graph  input v0 %s  layers %zu  parameters %lld  forward %.3f MFLOP a sample\n", shape,
-                     graph->node_count, (long long)tdm_graph_param_count(graph), flops * 1e-6);
+    tdm__text_puts(&text, graph->input_count > 1 ? "graph  inputs" : "graph  input");
+    for (int k = 0; k < graph->input_count; k++) print_input(graph, k, &text);
+    tdm__text_printf(&text, "  layers %zu  parameters %lld  forward %.3f MFLOP a sample\n", graph->node_count,
+                     (long long)tdm_graph_param_count(graph), flops * 1e-6);
     tdm__text_printf(&text, "%3s  %-18s %-20s %-10s %-6s %-14s %10s %9s  %s\n", "#", "kind", "name", "reads", "makes",
                      "shape", "parameters", "MFLOP", "attributes");
     for (size_t i = 0; i < graph->node_count; i++) print_node(graph, &graph->nodes[i], i, &text);

@@ -9,6 +9,15 @@ int64_t tdm__shape_count(const tdm_shape *shape) {
     return count;
 }
 
+bool tdm__shape_is_sane(const tdm_shape *shape) {
+    int64_t count = 1;
+    for (int i = 0; i < shape->ndim; i++) {
+        if (shape->dim[i] < 1 || shape->dim[i] > TDM_GRAPH_COUNT_MAX / count) return false;
+        count *= shape->dim[i];
+    }
+    return true;
+}
+
 bool tdm__shape_equal(const tdm_shape *a, const tdm_shape *b) {
     if (a->ndim != b->ndim) return false;
     for (int i = 0; i < a->ndim; i++) {

@@ -116,7 +116,7 @@ void tdm_model_close(tdm_model *model) {
 tdm_status tdm_model_get_info(const tdm_model *model, tdm_model_info *out) {
     if (model == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_get_info: a pointer is NULL");
     TDM_TRY(tdm__sized_check("tdm_model_get_info: tdm_model_info", out, TDM_SIZED_ANY, sizeof(*out)));
-    const tdm_shape *input = &model->graph->values[model->graph->input].shape;
+    const tdm_shape *input = &model->graph->sample;
     tdm_model_info info = {.input_ndim = input->ndim,
                            .input_width = tdm__shape_count(input),
                            .output_width = tdm_graph_output_width(model->graph),
@@ -133,6 +133,15 @@ tdm_status tdm_model_get_info(const tdm_model *model, tdm_model_info *out) {
     memcpy(info.input, input->dim, (size_t)input->ndim * sizeof(*info.input));
     tdm__sized_give(out, &info);
     return TDM_OK;
+}
+
+int tdm_model_input_count(const tdm_model *model) {
+    return model != NULL ? tdm_graph_input_count(model->graph) : 0;
+}
+
+tdm_status tdm_model_get_input(const tdm_model *model, int index, tdm_input_info *out) {
+    if (model == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_get_input: model is NULL");
+    return tdm_graph_get_input(model->graph, index, out);
 }
 
 const char *tdm_model_property(const tdm_model *model, const char *key) {

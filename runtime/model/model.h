@@ -59,6 +59,7 @@ struct tdm_model {
     tdm_job job;
     const tdm_graph *graph; /* the config's */
     tdm_classes classes;
+    tdm_data_inputs inputs;
     tdm_transform transform;
 
     tdm_compute compute;

@@ -7,6 +7,7 @@
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 #include "runtime/model/model.h"
+#include "runtime/train/run.h"
 
 tdm_status tdm__model_fault(const tdm_model *model, tdm_status status) {
     if (status != TDM_E_CONFIG && status != TDM_E_UNSUPPORTED) return status;
@@ -69,8 +70,10 @@ static tdm_status read_classes(tdm_model *model) {
 
 static tdm_status read_transform(tdm_model *model) {
     const tdm_transform_spec *spec = &model->job.data.transform;
-    const tdm_shape *input = &model->graph->values[model->graph->input].shape;
-    return tdm__model_fault(model, tdm__transform_init_given(&model->transform, model->host, spec, input));
+    const tdm_shape *sample = &model->graph->sample;
+    tdm__data_inputs_of(model->graph, &model->inputs);
+    return tdm__model_fault(model,
+                            tdm__transform_init_given(&model->transform, model->host, spec, sample, &model->inputs));
 }
 
 tdm_status tdm__model_read(tdm_model *model) {

@@ -9,12 +9,18 @@
 typedef struct piece_call {
     tdm_input input;
     const char *x;
+    const tdm_input_array *arrays; /* instead of x: all samples, of which this piece has those from `first` on */
+    int64_t first;
     float *y;
     int64_t rows;
 } piece_call;
 
 static tdm_status run(const tdm_model *model, const piece_call *call, tdm_workspace *w) {
-    const float *x = tdm__transform_given(&model->transform, call->input, call->x, call->rows, w->ready);
+    const float *x = w->ready;
+    if (call->arrays != NULL)
+        tdm__transform_arrays(&model->transform, &model->inputs, call->arrays, call->first, call->rows, w->ready);
+    else
+        x = tdm__transform_given(&model->transform, call->input, call->x, call->rows, w->ready);
     tdm_shard shard = {.rows = call->rows, .x = x, .position = w->position};
     const float *output;
     tdm_rows rows;
@@ -61,6 +67,22 @@ tdm_status tdm_model_predict(tdm_model *model, int input, const void *x, int64_t
     return TDM_OK;
 }
 
+tdm_status tdm_model_predict_inputs(tdm_model *model, const tdm_input_array *inputs, int count, int64_t rows,
+                                    float *y) {
+    if (model == NULL || inputs == NULL || y == NULL || rows < 0)
+        TDM_FAIL(TDM_E_USAGE, "tdm_model_predict_inputs: a pointer is NULL or rows is negative");
+    TDM_TRY(tdm__data_arrays_check("tdm_model_predict_inputs", inputs, count, &model->inputs));
+    const int64_t outputs = tdm_graph_output_width(model->graph);
+    for (int64_t first = 0; first < rows;) {
+        const int piece = piece_of(rows - first);
+        const piece_call call = {
+            .arrays = inputs, .first = first, .y = y + first * outputs, .rows = INT64_C(1) << piece};
+        TDM_TRY(predict_piece(model, piece, &call));
+        first += call.rows;
+    }
+    return TDM_OK;
+}
+
 /* ---- pictures ---- */
 
 static tdm_status take_desk(tdm_model *model, tdm_picture_desk **out) {
@@ -70,8 +92,8 @@ static tdm_status take_desk(tdm_model *model, tdm_picture_desk **out) {
     pthread_mutex_unlock(&model->lock);
     if (desk != NULL) return TDM_OK;
     TDM_TRY(tdm__new(model->host, &desk, 1, sizeof(*desk), "picture"));
-    TDM_TRY_ELSE(tdm__picture_input_open(&desk->input, model->host, &model->job.data.transform,
-                                         &model->graph->values[model->graph->input].shape, model->options.module_path),
+    TDM_TRY_ELSE(tdm__picture_input_open(&desk->input, model->host, &model->job.data.transform, &model->graph->sample,
+                                         &model->inputs, model->options.module_path),
                  tdm__delete(model->host, desk));
     *out = desk;
     return TDM_OK;

@@ -1,4 +1,5 @@
-/* Turns graph nodes into plan nodes, one to one. Later passes choose kernels, layouts, and what runs together. */
+/* Turns graph nodes into plan nodes, one to one; in front of them, where the graph has several inputs, stands a node
+ * for each. Later passes choose kernels, layouts, and what runs together. */
 #include <stdio.h>
 
 #include "runtime/base/status.h"
@@ -10,7 +11,7 @@ static tdm_shape with_rows(const tdm_shape *sample, int64_t rows) {
     return shape;
 }
 
-/* The graph's values keep their numbers: both the graph and this pass add the input first, then each node's output. */
+/* The graph's values keep their numbers: both the graph and this pass add the inputs first, then each node's output. */
 static tdm_status lower_value(tdm_build *build, tdm_value graph_value, bool needs_gradient) {
     const tdm_plan *plan = build->plan;
     const tdm_shape shape = with_rows(&build->graph->values[graph_value].shape, plan->options.rows);
@@ -71,13 +72,60 @@ static tdm_status lower_node(tdm_build *build, int graph_node) {
     return TDM_OK;
 }
 
+/* ---- inputs ---- */
+
+/* In a batch the numbers of an input do not lie together, so that a node copies them out of its rows. */
+static tdm_status lower_input(tdm_build *build, int input) {
+    int index;
+    TDM_TRY(lower_value(build, input, false));
+    if (build->graph->input_count == 1) return TDM_OK;
+    TDM_TRY(tdm__build_node(build, &index, build->graph->inputs[input].name, -1, tdm_builtin_input_op));
+    build->of_value[input].producer = index;
+    build->plan->nodes[index].y = input;
+    return TDM_OK;
+}
+
+static tdm_status describe_input(tdm_build *build, int input) {
+    tdm_plan *plan = build->plan;
+    tdm_plan_node *node = &plan->nodes[input];
+    const tdm_named_input *from = &build->graph->inputs[input];
+    const void *attrs;
+    TDM_TRY(tdm_builtin_input_attrs(&plan->zone, from->first, from->count, &attrs));
+    tdm__build_set_x(build, input, 0, plan->input);
+    node->desc = (tdm_kernel_desc){.op = node->op->name,
+                                   .attrs = attrs,
+                                   .input_count = 1,
+                                   .x = {plan->values[plan->input].shape},
+                                   .y = plan->values[node->y].shape,
+                                   .training = plan->options.training,
+                                   .threads = plan->options.threads,
+                                   .precision = plan->options.precision,
+                                   .fast = plan->options.fast,
+                                   .replicas = 1};
+    return TDM_OK;
+}
+
+/* The batch is the only input, or a value of its own: the last one, because it is none of the graph's. */
+static tdm_status lower_batch(tdm_build *build) {
+    tdm_plan *plan = build->plan;
+    const tdm_graph *graph = build->graph;
+    plan->input = 0;
+    if (graph->input_count > 1) {
+        const tdm_shape rows = with_rows(&graph->sample, plan->options.rows);
+        TDM_TRY(tdm__build_value(build, &plan->input, "batch", &rows, TDM_LAYOUT_PLAIN,
+                                 (size_t)tdm__shape_count(&rows) * plan->element_bytes));
+        for (int k = 0; k < graph->input_count; k++) TDM_TRY(describe_input(build, k));
+    }
+    plan->values[plan->input].kind = TDM_PLACE_EXTERNAL;
+    return TDM_OK;
+}
+
 tdm_status tdm__build_lower(tdm_build *build) {
     const tdm_graph *graph = build->graph;
     tdm_plan *plan = build->plan;
-    TDM_TRY(lower_value(build, graph->input, false));
-    plan->input = graph->input;
-    plan->values[plan->input].kind = TDM_PLACE_EXTERNAL;
+    for (int k = 0; k < graph->input_count; k++) TDM_TRY(lower_input(build, k));
     for (int i = 0; i < (int)graph->node_count; i++) TDM_TRY(lower_node(build, i));
+    TDM_TRY(lower_batch(build));
     plan->output = graph->output;
     plan->output_width = tdm__shape_count(&graph->values[graph->output].shape);
     return TDM_OK;

@@ -55,7 +55,7 @@ typedef struct tdm_param_form {
 
 typedef struct tdm_plan_node {
     char name[48];            /* of the layer; of an inserted reorder: its op's */
-    int graph_node;           /* -1 for an inserted reorder or transfer */
+    int graph_node;           /* -1 for an inserted reorder or transfer, and for one of several inputs */
     int stage;                /* that runs it */
     bool transfers;           /* no op: y, in the next stage, is a copy of x; backward: dx is a copy of dy */
     const tdm_op_def *op;     /* of the layer, or of the first of those that run together */

@@ -16,9 +16,9 @@ bool tdm__next_line(const char **at, tdm_line *out) {
 }
 
 static void add_layers(const tdm_graph *graph, tdm_text *text) {
-    char shape[64];
-    tdm__shape_print(shape, sizeof(shape), &graph->values[graph->input].shape);
-    tdm__text_printf(text, "model.input: %s\n", shape);
+    tdm__text_puts(text, graph->inputs[0].name != NULL ? "model.inputs: " : "model.input: ");
+    tdm__graph_print_inputs(graph, text);
+    tdm__text_puts(text, "\n");
     for (size_t i = 0; i < graph->node_count; i++) {
         const tdm_graph_node *node = &graph->nodes[i];
         tdm__text_printf(text, "model.layers[%zu]: %s %s", i, node->op->name, node->name);

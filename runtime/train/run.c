@@ -89,7 +89,7 @@ int64_t tdm_run_output_width(const tdm_run *run) {
 }
 
 int64_t tdm_run_input_width(const tdm_run *run) {
-    return run != NULL ? tdm__shape_count(&run->graph->values[run->graph->input].shape) : 0;
+    return run != NULL ? tdm__shape_count(&run->graph->sample) : 0;
 }
 
 int64_t tdm_run_eval_batch(const tdm_run *run) {

@@ -166,6 +166,8 @@ const tdm_tensor_file *tdm__run_weights_of(const tdm_run *run, const tdm_ckpt *c
 enum { TDM_DATA_FOUND = 96 };
 void tdm__data_print(const tdm_dataset *dataset, char out[TDM_DATA_FOUND]);
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted);
+/* The graph's inputs, where they have names; those stay the graph's. */
+void tdm__data_inputs_of(const tdm_graph *graph, tdm_data_inputs *out);
 /* The job's loss, and what it and the model expect of samples. */
 tdm_status tdm__data_wanted_of(const tdm_job *job, const tdm_graph *graph, const char *module_path,
                                const tdm_loss_def **loss, tdm_data_wanted *wanted);

@@ -4,6 +4,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/data/transforms/mixing.h"
+#include "runtime/data/transform.h"
 #include "runtime/data/transforms/transforms.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/loss_use.h"
@@ -16,6 +17,15 @@ void tdm__data_print(const tdm_dataset *dataset, char out[TDM_DATA_FOUND]) {
              dataset->x_is_bytes ? "bytes" : "floats");
 }
 
+void tdm__data_inputs_of(const tdm_graph *graph, tdm_data_inputs *out) {
+    *out = (tdm_data_inputs){.count = graph->inputs[0].name != NULL ? graph->input_count : 0};
+    for (int k = 0; k < out->count; k++)
+        out->item[k] = (tdm_data_input){.name = graph->inputs[k].name,
+                                        .shape = graph->values[k].shape,
+                                        .first = (size_t)graph->inputs[k].first,
+                                        .count = (size_t)graph->inputs[k].count};
+}
+
 tdm_status tdm__data_wanted_of(const tdm_job *job, const tdm_graph *graph, const char *module_path,
                                const tdm_loss_def **loss, tdm_data_wanted *wanted) {
     const tdm_graph_value *output = &graph->values[graph->output];
@@ -23,7 +33,7 @@ tdm_status tdm__data_wanted_of(const tdm_job *job, const tdm_graph *graph, const
     int64_t classes = 0;
     *loss = tdm_builtin_losses[job->loss.type];
     TDM_TRY(tdm__loss_take_output(*loss, &job->loss, graph, graph->output, origin, &classes));
-    *wanted = (tdm_data_wanted){.input = graph->values[graph->input].shape,
+    *wanted = (tdm_data_wanted){.input = graph->sample,
                                 .target_kind = (*loss)->target,
                                 .loss_of_values = tdm__loss_use(*loss)->of_values,
                                 .classes = classes,
@@ -33,7 +43,17 @@ tdm_status tdm__data_wanted_of(const tdm_job *job, const tdm_graph *graph, const
                                 .ignore_index = job->loss.ignore_index,
                                 .transform = &job->data.transform,
                                 .module_path = module_path};
+    tdm__data_inputs_of(graph, &wanted->inputs);
     return TDM_OK;
+}
+
+/* normalize leaves these numbers alone, where it can. */
+static tdm_status check_index(const tdm_run *run, const tdm_data_inputs *inputs, const tdm_data_index *index) {
+    if (!tdm__transform_normalizes(&run->job->data.transform, inputs, (size_t)index->first)) return TDM_OK;
+    TDM_FAIL(TDM_E_CONFIG,
+             "data.transform: normalize would change the numbers that %s looks up; leave their input out of its "
+             "`inputs`",
+             index->layer);
 }
 
 /* Which numbers of a sample layers look something up by. */
@@ -47,6 +67,7 @@ static tdm_status take_indices(tdm_run *run, tdm_data_wanted *wanted) {
         *to = (tdm_data_index){.first = from.first, .count = from.count, .below = from.node->index_below};
         TDM_TRY(tdm__zone_printf(&run->zone, &to->layer, "%s '%s'", from.node->op->name, from.node->name));
         if (from.count > 0) wanted->index_count++;
+        if (from.count > 0 && wanted->inputs.count > 1) TDM_TRY(check_index(run, &wanted->inputs, to));
     }
     return TDM_OK;
 }
@@ -130,8 +151,10 @@ static tdm_status choose_form(const tdm_run *run, const tdm_device *device, tdm_
     int wanted_mode = run->job->data.resident;
     *form = TDM_ROWS_FLOATS;
     if (device->ops->arenas->ingest == NULL) return TDM_OK;
-    if (!mixes(run)) *form = TDM_ROWS_RAW;
-    const bool can_stay = dataset->resident_bytes > 0 && !mixes(run);
+    /* A device treats the bytes of a sample as those of one picture. */
+    const bool stays_floats = mixes(run) || (dataset->x_is_bytes && run->graph->input_count > 1);
+    if (!stays_floats) *form = TDM_ROWS_RAW;
+    const bool can_stay = dataset->resident_bytes > 0 && !stays_floats;
     if (wanted_mode == TDM_RESIDENT_ALWAYS && !can_stay)
         TDM_WARN(run->host, "data",
                  "data.resident: these samples cannot be kept on the device, they come with each batch");

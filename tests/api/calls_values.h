@@ -214,6 +214,7 @@ TAKE_SIZED(tdm_unseen_category, tdm_unseen_category_p, TDM_UNSEEN_CATEGORY_INIT)
 TAKE_SIZED(tdm_target, tdm_target_p, TDM_TARGET_INIT)
 TAKE_SIZED(tdm_scores, tdm_scores_p, TDM_SCORES_INIT)
 TAKE_SIZED(tdm_model_info, tdm_model_info_p, TDM_MODEL_INFO_INIT)
+TAKE_SIZED(tdm_input_info, tdm_input_info_p, TDM_INPUT_INFO_INIT)
 TAKE_SIZED(tdm_checkpoint_difference, tdm_checkpoint_difference_p, SIZED_ONLY(tdm_checkpoint_difference))
 TAKE_SIZED(tdm_burnin_total, tdm_burnin_total_p, TDM_BURNIN_TOTAL_INIT)
 TAKE_SIZED(tdm_burnin_device, tdm_burnin_device_p, TDM_BURNIN_DEVICE_INIT)
@@ -260,6 +261,13 @@ static const tdm_attr *take_c_tdm_attr_p(bent *b, int i, const char *name) {
     (void)name;
     for (int k = 0; k < CALL_ITEMS; k++) attrs[k] = (tdm_attr){"out", "2", {0}};
     return pick(b, i, 2) == 1 ? NULL : attrs;
+}
+
+static const tdm_input_array *take_c_tdm_input_array_p(bent *b, int i, const char *name) {
+    static tdm_input_array arrays[CALL_ITEMS];
+    (void)name;
+    for (int k = 0; k < CALL_ITEMS; k++) arrays[k] = (tdm_input_array){b->zeros, TDM_INPUT_FLOATS};
+    return pick(b, i, 2) == 1 ? NULL : arrays;
 }
 
 static tdm_span take_tdm_span(bent *b, int i, const char *name) {

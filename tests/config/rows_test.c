@@ -125,8 +125,12 @@ static void good_value(const tdm_section *section, const tdm_field *row, char *o
         snprintf(out, bytes, "[/a, /b]");
     else if (row->kind == TDM_FIELD_TEXTS)
         snprintf(out, bytes, "[\"*\"]");
+    else if (row->kind == TDM_FIELD_MAP && (row->flags & TDM_FIELD_OF_PATHS) != 0)
+        snprintf(out, bytes, "{\"x\": \"/a\"}");
     else if (row->kind == TDM_FIELD_MAP)
         snprintf(out, bytes, "{\"module.\": \"\"}");
+    else if (row->kind == TDM_FIELD_SHAPES)
+        snprintf(out, bytes, "{\"x\": [4]}");
     else
         snprintf(out, bytes, "/some/text");
 }
@@ -140,6 +144,7 @@ static const char *bad_value(const tdm_field *row) {
     case TDM_FIELD_TEXTS:
         return "{a: b}";
     case TDM_FIELD_MAP:
+    case TDM_FIELD_SHAPES:
         return "[a, b]";
     case TDM_FIELD_BOOL:
     case TDM_FIELD_INT:
@@ -158,6 +163,8 @@ static const char *bad_value(const tdm_field *row) {
 }
 
 static bool is_skipped(const tdm_section *section, const tdm_field *row) {
+    /* Those of data name inputs of the model, and its input has no name: tests/config/bad/inputs.yaml. */
+    if (strcmp(row->key, "inputs") == 0 && strcmp(section->path, "model") != 0) return true;
     /* to_float is an item, not a key; builtin has no good value in this build; path becomes files. */
     static const char *const become_layers[] = {"classes", "small_input", "zero_init_residual"};
     for (size_t i = 0; i < sizeof become_layers / sizeof *become_layers; i++)

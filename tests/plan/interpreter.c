@@ -215,7 +215,11 @@ static void backward(interpreter *run, int index, const plan_pass *pass) {
 
 void interpreter_run(interpreter *run, const plan_pass *pass) {
     const tdm_graph *graph = run->graph;
-    memcpy(run->value[graph->input], pass->x, (size_t)(pass->rows * value_count(run, graph->input)) * sizeof(float));
+    const int64_t width = tdm__shape_count(&graph->sample);
+    for (int k = 0; k < graph->input_count; k++)
+        for (int64_t row = 0; row < pass->rows; row++)
+            memcpy(run->value[k] + row * graph->inputs[k].count, pass->x + row * width + graph->inputs[k].first,
+                   (size_t)graph->inputs[k].count * sizeof(float));
     for (int i = 0; i < (int)graph->node_count; i++) forward(run, i, pass);
     if (!pass->training) return;
     memset(run->has_gradient, 0, graph->value_count * sizeof(bool));

@@ -120,7 +120,7 @@ static float *draw_floats(int64_t count, uint64_t *state) {
 void batch_open(batch *b, const tdm_graph *graph, int64_t rows, bool training, uint64_t seed) {
     uint64_t state = seed;
     *b = (batch){.values = {.step = seed, .loss_seed = 1}};
-    b->x = draw_floats(rows * tdm__shape_count(&graph->values[graph->input].shape), &state);
+    b->x = draw_floats(rows * tdm__shape_count(&graph->sample), &state);
     b->d_output = draw_floats(rows * tdm_graph_output_width(graph), &state);
     b->position = calloc((size_t)rows, sizeof(*b->position));
     if (b->position == NULL) abort();

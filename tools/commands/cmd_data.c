@@ -17,7 +17,8 @@ static int check(tool *t) {
     int code = job_open(t, NULL, &config);
     if (code != TDM_OK) return code;
     const tdm_data_section *data = &tdm_config_job(config)->data;
-    tdm_data_use use = job_data_use(config);
+    tdm_input_info inputs[TDM_SHAPES_MAX];
+    tdm_data_use use = job_data_use(config, inputs);
     code = check_split(t, "train", &data->train, &use);
     const char *sheet = args_flag(t, "--sheet");
     if (code == TDM_OK && sheet) {

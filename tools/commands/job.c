@@ -139,11 +139,27 @@ int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config *
     return code;
 }
 
-tdm_data_use job_data_use(const tdm_config *config) {
+/* Of several inputs a sample is a row. */
+static void take_inputs(const tdm_graph *graph, tdm_input_info *inputs, tdm_data_use *use) {
+    const int count = tdm_graph_input_count(graph);
+    for (int k = 0; k < count; k++) {
+        inputs[k] = (tdm_input_info)TDM_INPUT_INFO_INIT;
+        (void)tdm_graph_get_input(graph, k, &inputs[k]);
+    }
+    use->ndim = tdm_graph_shape(graph, 0, use->input);
+    if (!inputs[0].name) return;
+    use->inputs = inputs;
+    use->input_count = count;
+    if (count == 1) return;
+    use->ndim = 1;
+    use->input[0] = inputs[count - 1].first + inputs[count - 1].count;
+}
+
+tdm_data_use job_data_use(const tdm_config *config, tdm_input_info inputs[TDM_SHAPES_MAX]) {
     const tdm_job *job = tdm_config_job(config);
     const tdm_graph *graph = tdm_config_graph(config);
     tdm_data_use use = {.size = sizeof use, .seed = job->seed, .rng_profile = job->rng_profile};
-    use.ndim = tdm_graph_shape(graph, 0, use.input);
+    take_inputs(graph, inputs, &use);
     use.float_targets = !tdm_job_has_labels(job);
     *(use.float_targets ? &use.target_width : &use.classes) = tdm_graph_output_width(graph);
     use.has_ignore_index = !use.float_targets;

@@ -100,7 +100,8 @@ static tdm_status show_all(shots *s, const tdm_config *config) {
     json_array_foreach(s->worst, i, item) {
         if (count < MOST) index[count++] = json_integer_value(json_object_get(item, "index"));
     }
-    tdm_data_use use = job_data_use(config);
+    tdm_input_info inputs[TDM_SHAPES_MAX];
+    tdm_data_use use = job_data_use(config, inputs);
     use.evaluates = true;
     if (use.ndim != 3) use.ndim = 0; /* as the files have them */
     return tdm_data_thumbnails(NULL, &job->data.eval, &use, index, count, SIDE, show, s);

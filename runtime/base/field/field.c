@@ -373,6 +373,7 @@ static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm
     case TDM_FIELD_TEXTS:
     case TDM_FIELD_MAP:
     case TDM_FIELD_NUMBERS:
+    case TDM_FIELD_SHAPES:
     case TDM_FIELD_KIND_COUNT:
         break;
     }
@@ -399,7 +400,8 @@ bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *writt
         tdm__field_set_null(row, value);
         return true;
     }
-    if (row->kind == TDM_FIELD_MAP && !written->is_map) return refuse_shape(row, "another value", why);
+    if (tdm__field_is_map(row) && !written->is_map) return refuse_shape(row, "another value", why);
+    if (row->kind == TDM_FIELD_SHAPES) return tdm__field_read_shapes(row, value, written, zone, why);
     if (row->kind == TDM_FIELD_PAIR) return read_pair(row, value, written, why);
     if (row->kind == TDM_FIELD_NUMBERS) return read_numbers(row, value, written, zone, why);
     if (tdm__field_is_list(row)) return read_list(row, value, written, zone, why);

@@ -25,6 +25,10 @@ typedef struct tdm_written {
 const tdm_field *tdm__field_find(const tdm_field *rows, const char *key);
 const tdm_field *tdm__field_main(const tdm_field *rows);
 
+/* Is the setting written as a mapping? */
+static inline bool tdm__field_is_map(const tdm_field *row) {
+    return row->kind == TDM_FIELD_MAP || row->kind == TDM_FIELD_SHAPES;
+}
 /* Sets the field in `object` (the struct that row->offset refers to). If the type or range is wrong, returns false and
  * appends one clause to `why`: "must be an integer of at least 1, got 'three'". Texts and numbers are copied into the zone. */
 bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *value, tdm_zone *zone, tdm_text *why);

@@ -1,4 +1,5 @@
-/* A setting written as one text, as on the command line and in tables: a scalar, a quoted scalar or a [flow, list]. */
+/* A setting written as one text, as on the command line and in tables: a scalar, a quoted scalar, a [flow, list]
+ * or a {flow: mapping}. */
 #include <string.h>
 
 #include "runtime/base/field/field_range.h"
@@ -46,22 +47,37 @@ static const char *read_scalar(const char *at, const char *stop, char *to, bool 
     return end;
 }
 
-/* Reads [a, b, c]; `text` begins at the bracket. A comma may follow the last item. False if malformed, or if there are
- * more than `most`. */
-static bool read_list(const char *text, char *room, const char **items, int most, int *count) {
+/* Reads an item that is itself a list, up to its bracket. NULL if malformed. */
+static const char *read_inner_list(const char *at, char *to) {
+    const size_t length = strcspn(at, "]");
+    if (at[length] == '\0') return NULL;
+    memcpy(to, at, length + 1);
+    to[length + 1] = '\0';
+    at += length + 1;
+    return at + strspn(at, blank);
+}
+
+/* Reads [a, b, c], or {a: b, c: [1, 2]} as a, b, c, [1, 2]; `text` begins at the bracket. A comma may follow the last
+ * item. False if malformed, or if there are more than `most`. */
+static bool read_items(const char *text, char *room, const char **items, int most, int *count) {
     const char *at = text + 1;
+    const bool is_map = *text == '{';
     *count = 0;
     for (;;) {
-        bool quoted;
+        bool quoted = false;
+        const bool is_key = is_map && *count % 2 == 0;
         at += strspn(at, blank);
-        if (*at == ']') break;
-        at = read_scalar(at, ",[]", room, &quoted);
+        if (*at == (is_map ? '}' : ']') && (!is_map || is_key)) break;
+        if (is_map && !is_key && *at == '[')
+            at = read_inner_list(at, room);
+        else
+            at = read_scalar(at, is_key ? ":" : is_map ? ",{}" : ",[]", room, &quoted);
         if (at == NULL || (!quoted && room[0] == '\0') || *count == most) return false;
         items[(*count)++] = room;
         room += strlen(room) + 1;
-        if (*at == ',')
+        if (*at == (is_key ? ':' : ','))
             at++;
-        else if (*at != ']')
+        else if (is_key || *at != (is_map ? '}' : ']'))
             return false;
     }
     at++;
@@ -82,11 +98,13 @@ static bool set_text(const tdm_field *row, void *object, const char *text, char 
     tdm_written written = {.item = items, .count = 1};
     const char *start = text + strspn(text, blank);
     bool good;
-    if (*start == '[') {
+    if (*start == '[' || (*start == '{' && tdm__field_is_map(row))) {
         written.is_list = true;
-        good = read_list(start, room, items, most, &written.count);
+        written.is_map = *start == '{';
+        good = read_items(start, room, items, most, &written.count);
         if (!good)
-            tdm__text_printf(why, "must be a list such as [a, b] of at most %d items, got '%s'",
+            tdm__text_printf(why, "must be a %s of at most %d items, got '%s'",
+                             written.is_map ? "mapping such as {a: b}" : "list such as [a, b]",
                              tdm__field_is_list(row) ? tdm__field_max_items(row) : TDM_LIST_MAX, text);
     } else {
         bool quoted;

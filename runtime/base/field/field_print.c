@@ -163,6 +163,12 @@ void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out) {
     case TDM_FIELD_MAP:
         print_map(value, out);
         break;
+    case TDM_FIELD_SHAPES:
+        if (((const tdm_shapes *)value)->count == 0 && (row->flags & TDM_FIELD_NULLABLE) != 0)
+            tdm__text_puts(out, "null");
+        else
+            tdm__field_print_shapes(value, out);
+        break;
     case TDM_FIELD_INTERVAL:
         print_interval(value, out);
         break;

@@ -25,6 +25,10 @@ void tdm__field_set_zero(const tdm_field *row, void *value);
 void tdm__field_set_null(const tdm_field *row, void *value);
 int tdm__field_max_items(const tdm_field *row);
 bool tdm__field_is_list(const tdm_field *row);
+/* field_shapes.c */
+bool tdm__field_read_shapes(const tdm_field *row, tdm_shapes *shapes, const tdm_written *written, tdm_zone *zone,
+                            tdm_text *why);
+void tdm__field_print_shapes(const tdm_shapes *shapes, tdm_text *out);
 extern const char tdm__field_no_memory[];          /* the clause for: out of memory */
 bool tdm__field_lacks_memory(const tdm_text *why); /* did setting fail because there was no memory? */
 

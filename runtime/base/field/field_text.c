@@ -160,6 +160,7 @@ const tdm_field_traits tdm__field_traits[TDM_FIELD_KIND_COUNT] = {
     [TDM_FIELD_DURATION] = {sizeof(double), false, true, "a ", "duration such as 500ms, 30s, 10m or 1h30m",
                             "时长，例如 500ms、30s、10m 或 1h30m"},
     [TDM_FIELD_NUMBERS] = {sizeof(tdm_numbers), true, true, "a ", "list of numbers", "数值列表"},
+    [TDM_FIELD_SHAPES] = {sizeof(tdm_shapes), true, true, "a ", "mapping of names to shapes", "名字到形状的映射"},
 };
 
 void tdm__field_describe(const tdm_field *row, tdm_text *out, bool chinese) {

@@ -111,18 +111,93 @@ static tdm_column column_of(const tdm_array *array, const void *block) {
                                                                      : TDM_CELL_F64};
 }
 
-static tdm_status read_x(tdm_table *table, const tdm_array_format *format, const side *s, const tdm_data_spec *spec,
-                         const tdm_data_wanted *wanted) {
+/* *shape: of a sample. */
+static tdm_status read_samples(tdm_table *table, const tdm_array_format *format, const side *s, tdm_column *column,
+                               int64_t *count, tdm_shape *shape) {
     tdm_array array;
     void *block;
-    tdm_shape shape = {0};
+    *shape = (tdm_shape){0};
     TDM_TRY(read_file(&table->base, format, s, &array, &block));
-    table->x = column_of(&array, block);
-    table->base.count = (int64_t)array.dim[0];
-    if (array.ndim == 1 || (format->is_images && array.ndim == 3)) shape.dim[shape.ndim++] = 1;
-    for (int i = 1; i < array.ndim; i++) shape.dim[shape.ndim++] = (int64_t)array.dim[i];
+    *column = column_of(&array, block);
+    *count = (int64_t)array.dim[0];
+    if (array.ndim == 1 || (format->is_images && array.ndim == 3)) shape->dim[shape->ndim++] = 1;
+    for (int i = 1; i < array.ndim; i++) shape->dim[shape->ndim++] = (int64_t)array.dim[i];
+    return TDM_OK;
+}
+
+static tdm_status read_x(tdm_table *table, const tdm_array_format *format, const side *s, const tdm_data_spec *spec,
+                         const tdm_data_wanted *wanted) {
+    tdm_shape shape;
+    TDM_TRY(read_samples(table, format, s, &table->x, &table->base.count, &shape));
     return tdm__dataset_take_shape(&table->base, spec, wanted, &shape, s->path);
 }
+
+/* ---- a file for each input ---- */
+
+/* The file of an input; NULL: none. */
+static const char *file_of(const tdm_texts *files, const char *name) {
+    for (int i = 0; i + 1 < files->count; i += 2)
+        if (strcmp(files->item[i], name) == 0) return files->item[i + 1];
+    return NULL;
+}
+
+static tdm_status read_input(tdm_table *table, const tdm_array_format *format, const tdm_data_spec *spec, int index) {
+    const tdm_data_input *input = &table->base.inputs.item[index];
+    char found[TDM_DIMS_TEXT], expected[TDM_DIMS_TEXT];
+    tdm_shape shape;
+    int64_t count;
+    const side s = {.name = input->name,
+                    .path = file_of(&spec->inputs, input->name),
+                    .at = &spec->inputs_at,
+                    .purpose = "expected numbers",
+                    .types = TDM_CELLS_ALL,
+                    .dims = "[n, ...]",
+                    .least_dims = 1,
+                    .most_dims = TDM_MAX_DIMS + 1};
+    TDM_TRY(read_samples(table, format, &s, &table->inputs[index], &count, &shape));
+    if (!tdm__shape_fits(&shape, &input->shape))
+        TDM_FAIL_AT(s.at, TDM_E_DATA, "%s '%s': the model needs samples of shape %s (model.inputs.%s), found %s",
+                    s.name, s.path, tdm__dims_print(expected, &input->shape), s.name, tdm__dims_print(found, &shape));
+    if (index > 0 && count != table->base.count)
+        TDM_FAIL_AT(s.at, TDM_E_DATA, "%s '%s' holds %lld samples, %s '%s' holds %lld; they must be equal",
+                    table->base.inputs.item[0].name, file_of(&spec->inputs, table->base.inputs.item[0].name),
+                    (long long)table->base.count, s.name, s.path, (long long)count);
+    table->base.count = count;
+    return TDM_OK;
+}
+
+/* A file for each input of the model, and no other. */
+static tdm_status check_names(const tdm_data_spec *spec, const tdm_data_inputs *inputs) {
+    char names[TDM_INPUTS_TEXT];
+    if (inputs->count == 0)
+        TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA,
+                    "inputs: the model's input has no name (model.input); write `x: FILE`, or model.inputs");
+    for (int i = 0; i < spec->inputs.count; i += 2) {
+        if (tdm__data_input_find(inputs, spec->inputs.item[i]) < 0)
+            TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "inputs: the model has no input '%s'; its inputs are %s",
+                        spec->inputs.item[i], tdm__data_inputs_print(names, inputs));
+    }
+    for (int k = 0; k < inputs->count; k++) {
+        if (file_of(&spec->inputs, inputs->item[k].name) == NULL)
+            TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "inputs: there is no file for the model's input '%s'",
+                        inputs->item[k].name);
+    }
+    return TDM_OK;
+}
+
+static tdm_status read_inputs(tdm_table *table, const tdm_array_format *format, const tdm_data_spec *spec,
+                              const tdm_data_wanted *wanted) {
+    const tdm_data_inputs *inputs = &wanted->inputs;
+    TDM_TRY(check_names(spec, inputs));
+    TDM_TRY(tdm__dataset_take(&table->base, &table->inputs, (size_t)inputs->count, sizeof(*table->inputs), "inputs"));
+    table->input_count = inputs->count;
+    table->to_float = wanted->transform != NULL && wanted->transform->to_float;
+    for (int k = 0; k < inputs->count; k++) TDM_TRY(read_input(table, format, spec, k));
+    table->base.x_shape = wanted->input;
+    return TDM_OK;
+}
+
+/* ---- targets ---- */
 
 static tdm_status take_labels(tdm_table *table, const side *s, const tdm_array *array, const unsigned char *bytes) {
     if (array->elements != array->dim[0])
@@ -191,7 +266,9 @@ tdm_status tdm__arrays_open(tdm_dataset *dataset, const tdm_array_format *format
                     .dims = format->is_images ? "[n]" : "[n, ...]",
                     .least_dims = 1,
                     .most_dims = format->is_images ? 1 : TDM_ARRAY_MAX_DIMS};
-    TDM_TRY(read_x(table, format, &samples, spec, wanted));
+    const bool has_inputs = x == NULL && spec->inputs.count > 1;
+    TDM_TRY(has_inputs ? read_inputs(table, format, spec, wanted) : read_x(table, format, &samples, spec, wanted));
+    if (has_inputs) x = spec->inputs.item[1];
     dataset->target_kind = wanted->target_kind;
     TDM_TRY(y == NULL && spec->without_targets ? take_no_targets(table, wanted)
                                                : read_targets(table, format, &targets, x, wanted));

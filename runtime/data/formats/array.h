@@ -26,7 +26,7 @@ typedef struct tdm_array_format {
     tdm_status (*read_header)(tdm_reader *reader, tdm_array *out);
 } tdm_array_format;
 
-/* Opens a dataset over the two files. */
+/* Opens a dataset over the two files; x NULL: over spec->inputs, a file for each input of the model, and y. */
 tdm_status tdm__arrays_open(tdm_dataset *dataset, const tdm_array_format *format, const char *x, const char *y,
                             const tdm_data_spec *spec, const tdm_data_wanted *wanted);
 

@@ -20,11 +20,15 @@ struct tdm_picture_input {
     unsigned char *bytes; /* a sample before it becomes floats */
 };
 
-static tdm_status open_parts(tdm_picture_input *p, const char *module_path) {
-    const tdm_dataset like = {.x_shape = *p->shape, .x_is_bytes = true};
+static tdm_status open_parts(tdm_picture_input *p, const tdm_data_inputs *inputs, const char *module_path) {
+    const tdm_dataset like = {.x_shape = *p->shape, .inputs = *inputs, .x_is_bytes = true};
+    char names[TDM_INPUTS_TEXT];
     size_t count;
     p->transform.host = p->host;
     tdm__canvas_init(&p->canvas, p->host);
+    if (inputs->count > 1)
+        TDM_FAIL(TDM_E_USAGE, "the model has %d inputs (%s), and a picture is only one of them; give arrays",
+                 inputs->count, tdm__data_inputs_print(names, inputs));
     if (p->shape->ndim != 3 || (p->shape->dim[0] != 1 && p->shape->dim[0] != 3) ||
         !tdm__shape_elements(p->shape, &count))
         TDM_FAIL(TDM_E_USAGE, "the model does not take pictures: its input is not [1 or 3, height, width]");
@@ -34,14 +38,14 @@ static tdm_status open_parts(tdm_picture_input *p, const char *module_path) {
 }
 
 tdm_status tdm__picture_input_open(tdm_picture_input **out, const tdm_host *host, const tdm_transform_spec *spec,
-                                   const tdm_shape *shape, const char *module_path) {
+                                   const tdm_shape *shape, const tdm_data_inputs *inputs, const char *module_path) {
     tdm_picture_input *p = NULL;
     *out = NULL;
     TDM_TRY(tdm__new(host, &p, 1, sizeof(*p), "picture"));
     p->host = host;
     p->spec = spec;
     p->shape = shape;
-    TDM_TRY_ELSE(open_parts(p, module_path), tdm__picture_input_close(p));
+    TDM_TRY_ELSE(open_parts(p, inputs, module_path), tdm__picture_input_close(p));
     *out = p;
     return TDM_OK;
 }

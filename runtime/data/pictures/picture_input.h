@@ -7,9 +7,9 @@
 
 typedef struct tdm_picture_input tdm_picture_input;
 
-/* `shape` is that of a sample. It and `spec` are borrowed. TDM_E_USAGE if the model takes no pictures. */
+/* `shape` is that of a sample. It and `spec` are borrowed. TDM_E_USAGE if the model takes no pictures, or more inputs. */
 tdm_status tdm__picture_input_open(tdm_picture_input **out, const tdm_host *host, const tdm_transform_spec *spec,
-                                   const tdm_shape *shape, const char *module_path);
+                                   const tdm_shape *shape, const tdm_data_inputs *inputs, const char *module_path);
 void tdm__picture_input_close(tdm_picture_input *input); /* NULL is fine */
 /* x has a number for each element of `shape`. */
 tdm_status tdm__picture_input_decode(tdm_picture_input *input, const void *bytes, size_t count, float *x);

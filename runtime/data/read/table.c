@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
+#include "runtime/data/transform.h"
 
 /* Bytes are copied as bytes, floats as float32. */
 static void copy_cells(const tdm_column *column, int64_t index, void *out) {
@@ -22,11 +23,28 @@ static void copy_cells(const tdm_column *column, int64_t index, void *out) {
     }
 }
 
+/* Cells as floats. */
+static void copy_floats(const tdm_column *column, int64_t index, bool to_float, float *out) {
+    if (column->cell != TDM_CELL_U8) {
+        copy_cells(column, index, out);
+        return;
+    }
+    const tdm_input_array bytes = {column->first, TDM_INPUT_BYTES};
+    tdm__transform_to_floats(&bytes, to_float, (size_t)index * column->stride, column->width, out);
+}
+
+static void copy_sample(const tdm_table *table, int64_t index, void *x) {
+    float *at = x;
+    if (table->inputs == NULL) copy_cells(&table->x, index, x);
+    for (int k = 0; k < table->input_count; at += table->inputs[k++].width)
+        copy_floats(&table->inputs[k], index, table->to_float, at);
+}
+
 tdm_status tdm__table_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
     const tdm_dataset *dataset = reader->dataset;
     const tdm_table *table = (const tdm_table *)dataset;
     index = tdm__dataset_row(dataset, index);
-    if (x != NULL) copy_cells(&table->x, index, x);
+    if (x != NULL) copy_sample(table, index, x);
     if (dataset->target_kind == TDM_TARGET_CLASS) {
         memcpy(target, &table->labels[index], sizeof(table->labels[index]));
     } else {
@@ -90,13 +108,22 @@ static float number_at(const tdm_column *column, int64_t row, int64_t item) {
     return 0.0f;
 }
 
+/* Number `item` of a sample. */
+static float item_at(const tdm_table *table, int64_t row, int64_t item) {
+    int k = 0;
+    if (table->inputs == NULL) return number_at(&table->x, row, item);
+    while (item >= (int64_t)table->inputs[k].width) item -= (int64_t)table->inputs[k++].width;
+    const float number = number_at(&table->inputs[k], row, item);
+    return table->inputs[k].cell == TDM_CELL_U8 && table->to_float ? number / 255.0f : number;
+}
+
 static tdm_status check_index(const tdm_table *table, const tdm_data_index *index, const tdm_data_spec *spec,
                               const char *source) {
     const tdm_dataset *base = &table->base;
     for (int64_t i = 0; i < base->count; i++) {
         const int64_t row = tdm__dataset_row(base, i);
         for (int64_t k = index->first; k < index->first + index->count; k++) {
-            const float found = number_at(&table->x, row, k);
+            const float found = item_at(table, row, k);
             if (found >= 0.0f && found < (float)index->below && found == truncf(found)) continue;
             TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA,
                         "%s: number %lld of sample %lld is %g, and %s takes whole numbers from 0 to %lld; change its "
@@ -109,9 +136,12 @@ static tdm_status check_index(const tdm_table *table, const tdm_data_index *inde
 
 tdm_status tdm__table_check_indices(const tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                                     const char *source) {
-    if (table->base.steps != NULL || (wanted->transform != NULL && wanted->transform->mean.count > 0)) return TDM_OK;
+    const tdm_transform_spec *transform = wanted->transform;
+    if (table->base.steps != NULL) return TDM_OK;
     for (int i = 0; i < wanted->index_count; i++) {
-        if (wanted->index[i].first + wanted->index[i].count <= (int64_t)table->x.width)
+        if (transform != NULL && tdm__transform_normalizes(transform, &wanted->inputs, (size_t)wanted->index[i].first))
+            continue;
+        if (wanted->index[i].first + wanted->index[i].count <= (int64_t)tdm__dataset_numbers(&table->base))
             TDM_TRY(check_index(table, &wanted->index[i], spec, source));
     }
     return TDM_OK;
@@ -119,7 +149,7 @@ tdm_status tdm__table_check_indices(const tdm_table *table, const tdm_data_spec 
 
 tdm_status tdm__table_finish(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                              const char *source) {
-    table->base.x_is_bytes = table->x.cell == TDM_CELL_U8;
+    table->base.x_is_bytes = table->inputs == NULL && table->x.cell == TDM_CELL_U8;
     TDM_TRY(tdm__dataset_take_part(&table->base, spec, wanted, source));
     if (table->base.target_kind == TDM_TARGET_CLASS) TDM_TRY(check_labels(table, spec, wanted, source));
     tdm__dataset_set_resident(&table->base, SIZE_MAX);

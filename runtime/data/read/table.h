@@ -16,6 +16,9 @@ typedef struct tdm_column {
 typedef struct tdm_table {
     tdm_dataset base;
     tdm_column x;
+    tdm_column *inputs; /* instead of x: of each input of the model; samples are floats. NULL: x */
+    int input_count;
+    bool to_float;     /* of `inputs`: bytes become numbers from 0 to 1 */
     tdm_column values; /* targets, if TDM_TARGET_VALUES */
     int64_t *labels;   /* targets, if TDM_TARGET_CLASS */
     /* For messages about labels, while the table is opened: the line of each row, NULL: it has none; the column. */

@@ -5,6 +5,7 @@
 #ifndef TANDEM_DATA_H
 #define TANDEM_DATA_H
 
+#include <tandem/graph.h>
 #include <tandem/host.h>
 #include <tandem/job.h>
 
@@ -26,6 +27,10 @@ typedef struct tdm_data_use {
     bool evaluates;                      /* the part and the transforms of data.eval */
     /* Of a table: that trained on, whose categories, means and deviations count; NULL: the table's own. */
     const tdm_data_spec *trained_on;
+    /* Of a model whose inputs have names: [input_count], as tdm_graph_get_input fills them; of several, `input` is the
+     * width of their row. */
+    const tdm_input_info *inputs;
+    int input_count;
 } tdm_data_use;
 
 /* Opens the data, reads every sample and reports the number of samples, their shape, how often each label occurs, and

@@ -21,7 +21,7 @@
 TDM_BEGIN_DECLS
 
 typedef struct tdm_graph tdm_graph;
-typedef int32_t tdm_value; /* an output of a layer, or the input */
+typedef int32_t tdm_value; /* an output of a layer, or an input */
 
 typedef struct tdm_attr {
     const char *key, *text; /* {"kernel", "3"}, {"stride", "[2, 1]"}, {"bias", "false"} */
@@ -34,6 +34,25 @@ TDM_API void tdm_graph_free(tdm_graph *graph); /* NULL is allowed */
 /* Declares the shape of one sample, C,H,W or a feature count, and returns the input's value in *out. Call it first, and
  * once per graph. */
 TDM_API tdm_status tdm_graph_input(tdm_graph *graph, int ndim, const int64_t *dim, tdm_value *out);
+/* Instead of that, for a model with several inputs, such as a picture and numbers about it: declares one of them, before
+ * any layer, and returns its value in *out. A sample is then one row, the numbers of all inputs in the order of these
+ * calls. name: 1 to 64 letters, digits and _, no digit first, not `input` or `output`; no layer may have the same. At most 32 inputs; a layer must take each of them (tdm_graph_finish). */
+TDM_API tdm_status tdm_graph_add_input(tdm_graph *graph, const char *name, int ndim, const int64_t *dim,
+                                       tdm_value *out);
+/* What an input is. Set `size` with TDM_INPUT_INFO_INIT. */
+typedef struct tdm_input_info {
+    uint32_t size;
+    const char *name; /* NULL: that of tdm_graph_input. Owned by the graph, the run or the model that was asked */
+    int ndim;
+    int64_t dim[6];
+    int64_t first, count; /* its numbers in the row of a sample: first to first + count - 1 */
+} tdm_input_info;
+#define TDM_INPUT_INFO_INIT \
+    { sizeof(tdm_input_info), NULL, 0, {0, 0, 0, 0, 0, 0}, 0, 0 }
+/* Returns how many inputs there are so far, and fills *out for one of them, counted from 0. TDM_E_USAGE if there is no
+ * such input. */
+TDM_API int tdm_graph_input_count(const tdm_graph *graph);
+TDM_API tdm_status tdm_graph_get_input(const tdm_graph *graph, int index, tdm_input_info *out);
 /* Adds a layer with `op` as listed by `tandem explain layers`, and returns its output in *out. name NULL: the layer is
  * called by its index, as in torch.nn.Sequential. Its parameters are called "<name>.<suffix>". Wrong attributes and
  * shapes are TDM_E_CONFIG, and the message names the layer. */

@@ -68,6 +68,7 @@ typedef struct tdm_data_spec {
     bool standardize, standardize_target; /* csv: numbers, float targets become (number - mean) / deviation */
     bool without_targets; /* for predictions: csv: the column of the label may be missing; npy: y may be NULL; no key of
                              the YAML */
+    tdm_texts inputs;     /* npy, instead of x: the name of an input of the model, its file, the next name, ... */
 } tdm_data_spec;
 
 typedef enum tdm_transform_kind {
@@ -98,6 +99,7 @@ typedef struct tdm_transform_spec {
     tdm_floats mean, stdev; /* normalize; count 0: none, 1: the same for every channel */
     int step_count;         /* for pictures, before to_float */
     tdm_transform_step step[TDM_TRANSFORMS_MAX];
+    tdm_texts inputs; /* normalize, of a model with several inputs: the names of those that it is for */
 } tdm_transform_spec;
 
 /* Whether a GPU keeps the training samples in its memory. auto: yes if they need at most a quarter of the free memory.

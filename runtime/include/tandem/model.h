@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <tandem/graph.h>
 #include <tandem/host.h>
 #include <tandem/source.h>
 #include <tandem/writer.h>
@@ -53,7 +54,8 @@ TDM_API void tdm_model_close(tdm_model *model);
 typedef struct tdm_model_info {
     uint32_t size;
     int input_ndim;
-    int64_t input[6];                  /* shape of a sample: channels, height, width, or a number of features */
+    /* Shape of a sample: channels, height, width, or a number of features; of several inputs the width of their row. */
+    int64_t input[6];
     int64_t input_width, output_width; /* numbers of a sample, and of its outputs */
     int64_t parameters;                /* numbers that were learned */
     int64_t classes;                   /* that have names; 0: none */
@@ -68,6 +70,10 @@ typedef struct tdm_model_info {
 #define TDM_MODEL_INFO_INIT \
     { sizeof(tdm_model_info), 0, {0, 0, 0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0 }
 TDM_API tdm_status tdm_model_get_info(const tdm_model *model, tdm_model_info *out);
+/* Returns how many inputs the model has, and fills *out for one of them: its name, its shape, and where its numbers are
+ * in the row of a sample. TDM_E_USAGE if there is no such input. Any thread. */
+TDM_API int tdm_model_input_count(const tdm_model *model);
+TDM_API tdm_status tdm_model_get_input(const tdm_model *model, int index, tdm_input_info *out);
 /* Returns the name of a class; NULL if it has none. Owned by the model. */
 TDM_API const char *tdm_model_class_name(const tdm_model *model, int64_t index);
 /* Returns the text of one of the file's properties (tandem/checkpoint.h), NULL if it has none; and the key of the
@@ -78,6 +84,10 @@ TDM_API const char *tdm_model_property_key(const tdm_model *model, int index);
 /* Computes y[rows][output_width] from `rows` samples of kind `input` (tdm_input), in evaluation mode. Rows go through the
  * model in pieces of 32, 16, 8, 4, 2 and 1: one sample costs what one sample costs. Any thread. */
 TDM_API tdm_status tdm_model_predict(tdm_model *model, int input, const void *x, int64_t rows, float *y);
+/* The same of a model whose inputs have names, from an array for each: inputs[count], in the order of the inputs, each of
+ * `rows` samples. Any thread. */
+TDM_API tdm_status tdm_model_predict_inputs(tdm_model *model, const tdm_input_array *inputs, int count, int64_t rows,
+                                            float *y);
 /* Reads a picture, JPEG or PNG, from a file or from memory, and makes of it a sample of kind TDM_INPUT_READY:
  * x[input_width]. TDM_E_DATA says what is wrong with the picture; TDM_E_UNSUPPORTED, if there is no module `image`. Any
  * thread. */
@@ -95,8 +105,8 @@ TDM_API tdm_status tdm_model_export_to(const tdm_host *host, const char *from, c
  * meanwhile. Collective in ddp: only rank 0's `to` is written to, and only rank 0 gets a report, or the
  * status of a writer that refuses. Besides, TDM_E_CHECK if the replicas differ. */
 TDM_API tdm_status tdm_run_export_to(struct tdm_run *run, const tdm_writer *to, char **report);
-/* The same as an ONNX file of opset 17, for evaluation: its input `input`, float[batch][shape of a sample], is what the
- * model takes after data.transform, its output `output` is that of tdm_model_predict, and its properties are the texts of
+/* The same as an ONNX file of opset 17, for evaluation: its input `input`, float[batch][shape of a sample], or its inputs
+ * by their names, are what the model takes after data.transform, its output `output` is that of tdm_model_predict, and its properties are the texts of
  * an exported file. TDM_E_UNSUPPORTED names a layer that ONNX does not have with these attributes. */
 TDM_API tdm_status tdm_model_export_onnx(const tdm_host *host, const char *from, const char *to, char **report);
 TDM_API tdm_status tdm_model_export_onnx_to(const tdm_host *host, const char *from, const tdm_writer *to,

@@ -25,6 +25,12 @@ typedef enum tdm_input {
     TDM_INPUT_READY   /* float[rows][width] that the model takes, as after data.transform */
 } tdm_input;
 
+/* Samples of one of a model's inputs (tdm_graph_add_input), where each comes in an array of its own. Never grows. */
+typedef struct tdm_input_array {
+    const void *x; /* [rows][numbers of the input], of the type that `input` says */
+    int input;     /* tdm_input: what data.transform does to these numbers */
+} tdm_input_array;
+
 /* The samples that one call of tdm_source.read_rows reads: those of one device in one step. Everything but `failed` is
  * for reading; the pointers are valid during the call. */
 typedef struct tdm_source_rows {
@@ -38,7 +44,8 @@ typedef struct tdm_source_rows {
     int64_t failed;       /* -1; read_rows may set it to the index that it could not read, for the message */
 } tdm_source_rows;
 
-/* Samples in one of three ways, of which the first that is not NULL counts: arrays, read_rows, read.
+/* Samples in one of three ways, of which the first that is not NULL counts: arrays, read_rows, read. A sample of a model
+ * with several inputs is a row of the numbers of all, in their order; or there is an array for each (`inputs`).
  *
  * Errors: `read` and `read_rows` return 0, or any other number. The step then ends with TDM_E_DATA and a message that
  * names the sample. A run of one process goes on from there: the next tdm_run_step, tdm_run_train or tdm_run_evaluate
@@ -66,9 +73,13 @@ typedef struct tdm_source {
     const void *x; /* [count][width], of the type that `input` says; NULL: no arrays */
     const void *targets;                                 /* int64_t[count], or float[count][outputs] */
     int (*read_rows)(void *user, tdm_source_rows *rows); /* several samples in one call; may be NULL */
+    /* Instead of `x`: [input_count], an array for each of the model's inputs, in their order; `input` does not count.
+     * They are all TDM_INPUT_READY, or none of them is. tdm_run_open copies this array, not the numbers. */
+    const tdm_input_array *inputs;
+    int input_count;
 } tdm_source;
 #define TDM_SOURCE_INIT \
-    { sizeof(tdm_source), 0, 0, NULL, NULL, 0, 0, NULL, NULL, NULL }
+    { sizeof(tdm_source), 0, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, 0 }
 
 TDM_END_DECLS
 #endif

@@ -10,7 +10,8 @@
  *
  * Structs start with `size`; initialise them with the INIT macros. They grow at their end: the library takes the
  * shorter struct of a program that was built with an older header, fills in no more of it than it has, and refuses a
- * longer one (TDM_E_USAGE). tdm_attr, tdm_span, tdm_origin, tdm_link and tdm_scale_bucket have no `size` and never grow;
+ * longer one (TDM_E_USAGE). tdm_attr, tdm_span, tdm_origin, tdm_link, tdm_scale_bucket and tdm_input_array have no `size`
+ * and never grow;
  * tdm_error and tdm_fault are the library's and grow at their end. A tdm_job of another size is refused: a new version may
  * have a member anywhere in its sections, and so in tdm_phase_ms, and programs that use them are compiled anew.
  *
@@ -241,10 +242,18 @@ TDM_API tdm_status tdm_run_predict(tdm_run *run, const float *x, int64_t rows, f
 /* The same for samples of kind `input` (tdm_input in tandem/source.h). Those of tdm_run_eval_sample,
  * tdm_run_read_picture and tdm_run_decode_picture are TDM_INPUT_READY. */
 TDM_API tdm_status tdm_run_predict_as(tdm_run *run, int input, const void *x, int64_t rows, float *y);
+/* The same of a model whose inputs have names, from an array for each: inputs[count], in the order of the inputs, each of
+ * `rows` samples. */
+TDM_API tdm_status tdm_run_predict_inputs(tdm_run *run, const tdm_input_array *inputs, int count, int64_t rows,
+                                          float *y);
 TDM_API int64_t tdm_run_eval_batch(const tdm_run *run); /* rows */
 /* Return how many numbers the model's output and input have per row. */
 TDM_API int64_t tdm_run_output_width(const tdm_run *run);
 TDM_API int64_t tdm_run_input_width(const tdm_run *run);
+/* Returns how many inputs the model has, and fills *out for one of them: its name, its shape, and where its numbers are
+ * in the row of a sample. TDM_E_USAGE if there is no such input. */
+TDM_API int tdm_run_input_count(const tdm_run *run);
+TDM_API tdm_status tdm_run_get_input(const tdm_run *run, int index, tdm_input_info *out);
 /* Returns the number of eval samples; 0 without eval data. */
 TDM_API int64_t tdm_run_eval_count(const tdm_run *run);
 /* Reads one eval sample: x[tdm_run_input_width] after the transform (TDM_INPUT_READY), and its label, -1 if samples have

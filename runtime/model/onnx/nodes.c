@@ -3,7 +3,11 @@
 #include "runtime/model/onnx/onnx.h"
 #include "runtime/model/onnx/wire.h"
 
-const char tdm__onnx_input[] = "input", tdm__onnx_output[] = "output";
+const char tdm__onnx_output[] = "output";
+
+const char *tdm__onnx_input_name(const tdm_graph *graph, int index) {
+    return graph->inputs[index].name != NULL ? graph->inputs[index].name : "input";
+}
 
 /* Fields of NodeProto and AttributeProto. */
 enum { NODE_INPUT = 1, NODE_OUTPUT, NODE_NAME, NODE_OP, NODE_ATTRIBUTE };
@@ -147,8 +151,8 @@ static const tdm_onnx_calls calls = {node, integer, integers, number, word, new_
 
 static tdm_status name_value(tdm_onnx_writer *w, tdm_value value, const char **out) {
     const tdm_graph *graph = w->source->graph;
-    *out = value == graph->input ? tdm__onnx_input : tdm__onnx_output;
-    if (value == graph->input || value == graph->output) return TDM_OK;
+    *out = tdm__graph_is_input(graph, value) ? tdm__onnx_input_name(graph, value) : tdm__onnx_output;
+    if (tdm__graph_is_input(graph, value) || value == graph->output) return TDM_OK;
     return tdm__zone_printf(&w->zone, out, "%s/", graph->nodes[graph->values[value].producer].name);
 }
 

@@ -85,7 +85,8 @@ static void print_graph(parts *p, const tdm_onnx_writer *w) {
     const tdm_graph *graph = w->source->graph;
     tdm__text_add(&p->graph, w->nodes.data != NULL ? w->nodes.data : "", w->nodes.length);
     tdm__wire_text(&p->graph, GRAPH_NAME, w->source->name);
-    add_value(&p->graph, GRAPH_INPUT, tdm__onnx_input, &graph->values[graph->input].shape);
+    for (int k = 0; k < graph->input_count; k++)
+        add_value(&p->graph, GRAPH_INPUT, tdm__onnx_input_name(graph, k), &graph->values[k].shape);
     add_value(&p->graph, GRAPH_OUTPUT, tdm__onnx_output, &graph->values[graph->output].shape);
 }
 

@@ -53,6 +53,8 @@ typedef struct tdm_onnx_writer {
 /* nodes.c: the nodes of all layers, and the numbers that they read. */
 tdm_status tdm__onnx_nodes(tdm_onnx_writer *w);
 
-extern const char tdm__onnx_input[], tdm__onnx_output[]; /* the names of the model's own */
+/* The names of the model's own. */
+extern const char tdm__onnx_output[];
+const char *tdm__onnx_input_name(const tdm_graph *graph, int index);
 
 #endif

@@ -24,7 +24,7 @@ static size_t count_converted(const tdm_plan *plan, int stage) {
  * are. */
 static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts, int stage) {
     size_t rows = (size_t)(plan->options.rows * job->train.accumulate * parts);
-    size_t sample = (size_t)tdm__shape_count(&plan->graph->values[plan->graph->input].shape) * sizeof(float);
+    size_t sample = (size_t)tdm__shape_count(&plan->graph->sample) * sizeof(float);
     if (!plan->options.ingests) return tdm__plan_converts(plan) ? count_converted(plan, stage) : 0;
     return TDM_SLOTS * rows * (plan->input_row_bytes + sample) +
            (size_t)plan->options.rows * (plan->input_row_bytes + sample);

@@ -29,6 +29,7 @@ typedef enum tdm_field_kind {
     TDM_FIELD_INTERVAL, /* tdm_interval: 50 steps | 1 epoch | 30m */
     TDM_FIELD_DURATION, /* double, seconds: 500ms | 30s | 10m | 1h30m */
     TDM_FIELD_NUMBERS,  /* tdm_numbers */
+    TDM_FIELD_SHAPES,   /* tdm_shapes: {image: [3, 32, 32], facts: 7} */
     TDM_FIELD_KIND_COUNT
 } tdm_field_kind;
 
@@ -51,6 +52,18 @@ typedef struct tdm_texts {
     int count;
     const char *item[TDM_LIST_MAX];
 } tdm_texts;
+
+/* Names with a shape each, in the order in which they were written. */
+enum { TDM_SHAPES_MAX = 32, TDM_SHAPE_DIMS = 5 };
+typedef struct tdm_named_shape {
+    const char *name;
+    int ndim;
+    int64_t dim[TDM_SHAPE_DIMS];
+} tdm_named_shape;
+typedef struct tdm_shapes {
+    int count;
+    tdm_named_shape item[TDM_SHAPES_MAX];
+} tdm_shapes;
 
 typedef enum tdm_interval_kind {
     TDM_INTERVAL_NEVER,
@@ -76,7 +89,8 @@ enum {
     TDM_FIELD_KEPT = 32,      /* a run can be continued only with the same value */
     TDM_FIELD_OF_START = 64,  /* says where and how a run begins; a continued run may have another value */
     TDM_FIELD_OPEN_MAX = 128, /* `max` itself is not allowed */
-    TDM_FIELD_NEEDED = 256    /* the types that have the field require it, though it has a default */
+    TDM_FIELD_NEEDED = 256,   /* the types that have the field require it, though it has a default */
+    TDM_FIELD_OF_PATHS = 512  /* the texts of a TDM_FIELD_MAP are paths */
 };
 
 typedef struct tdm_field {
