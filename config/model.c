@@ -398,6 +398,11 @@ tdm_status tdm__model_build(tdm_config *config) {
             return config->faults.status;
         }
         config->blocks_node = NULL;
+        if (config->settings.model.inputs.count > 1) {
+            TDM_FAULT(config, CONFLICT, tdm__config_position(config, "model.inputs"), "model.inputs",
+                      "write `input` with the shape of a picture, or `layers`", "model.builtin has one input");
+            return config->faults.status;
+        }
         TDM_TRY(expand_builtin(config));
     } else {
         check_unused(config);

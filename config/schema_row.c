@@ -53,7 +53,9 @@ static bool read_items(tdm_config *config, int section, const tdm_field *row, co
         if (row->kind == TDM_FIELD_SHAPES && is_list_of_scalars(item)) {
             text = flow_of(config, item);
         } else if (item->kind != TDM_YAML_SCALAR || (is_list && tdm__yaml_is_null(item))) {
-            TDM_FAULT(config, VALUE, item->at, key, "", "%s: item %d must be a single value, got %s", key, index + 1,
+            const char *which = is_map ? TDM_WORDS(config, "'%s'", item->key) : TDM_WORDS(config, "item %d", index + 1);
+            TDM_FAULT(config, VALUE, item->at, key, "", "%s: %s must be %s, got %s", key, which,
+                      row->kind == TDM_FIELD_SHAPES ? "a number or a list of numbers" : "a single value",
                       tdm__yaml_words(&config->faults, item));
             return false;
         }

@@ -90,7 +90,11 @@ static int single_input(expansion *e, const scope *s, const tdm_yaml_node *keys,
     if (value != UNKNOWN) return value;
     config->has_block_fault = true;
     if (input->kind == TDM_YAML_SCALAR)
-        TDM_FAULT(config, REFERENCE, input->at, "input", "write the id of a layer above, or `input`",
+        TDM_FAULT(config, REFERENCE, input->at, "input",
+                  config->settings.model.inputs.count > 0 && s->block == NULL
+                      ? TDM_WORDS(config, "write the id of a layer above, or one of the model's inputs: %s",
+                                  tdm__inputs_list(config))
+                      : "write the id of a layer above, or `input`",
                   "no layer above has the id '%.200s'", input->text);
     else
         TDM_FAULT(config, VALUE, input->at, "input", "write `input: a`", "%s must have one input, not a list", what);

@@ -26,12 +26,15 @@ static void check_names(tdm_config *config, const tdm_texts *files, const char *
             TDM_FAULT(config, REFERENCE, at, key, TDM_WORDS(config, "the inputs are %s", tdm__inputs_list(config)),
                       "%s: the model has no input '%s'", key, files->item[i]);
     }
+    const char *missing = "";
     for (int k = 0; k < inputs->count; k++) {
         const char *const name = inputs->item[k].name;
         if (!has_file(files, name))
-            TDM_FAULT(config, MISSING, at, key, TDM_WORDS(config, "write `%s: FILE`", name),
-                      "%s has no file for the model's input '%s'", key, name);
+            missing = TDM_WORDS(config, "%s%s%s", missing, missing[0] != '\0' ? ", " : "", name);
     }
+    if (missing[0] != '\0')
+        TDM_FAULT(config, REFERENCE, at, key, "each of model.inputs needs a file", "%s: there is no file for %s", key,
+                  missing);
 }
 
 static void check_npy(tdm_config *config, tdm_data_spec *spec, const char *section) {
@@ -40,7 +43,7 @@ static void check_npy(tdm_config *config, tdm_data_spec *spec, const char *secti
     const tdm_position x_at = tdm__config_position(config, x_key), inputs_at = tdm__config_position(config, inputs_key);
     if (tdm__config_is_bad(config, x_key) || tdm__config_is_bad(config, inputs_key)) return;
     if (spec->x == NULL && spec->inputs.count == 0) {
-        TDM_FAULT(config, MISSING, config->section_at[tdm__section_find(section)], x_key,
+        TDM_FAULT(config, EXCLUSIVE, config->section_at[tdm__section_find(section)], x_key,
                   "write `x: FILE`, or `inputs` with a file for each of model.inputs",
                   "%s: format npy needs the key `x` or `inputs`", section);
     } else if (spec->x != NULL && spec->inputs.count > 0 && x_at.text->order == inputs_at.text->order) {

@@ -68,9 +68,22 @@ void tdm__inputs_choose(tdm_config *config) {
     config->inputs_are_bad = !choose(config);
 }
 
+static void refuse_name(tdm_config *config, int index) {
+    config->inputs_are_bad = true;
+    config->input_uses[index]++; /* one fault is enough */
+    TDM_FAULT(config, REFERENCE, position_of(config, index), key_of(config, index), "write a name such as image or x1",
+              "an input's name must have 1 to %d letters, digits and _, not begin with a digit, and not be input or "
+              "output, got '%.80s'",
+              TDM_INPUT_NAME_MAX, named(config)->item[index].name);
+}
+
 static tdm_status add_one(tdm_config *config, int index) {
     const tdm_named_shape *input = &named(config)->item[index];
     tdm_value value;
+    if (!tdm__graph_is_input_name(input->name)) {
+        refuse_name(config, index);
+        return TDM_OK;
+    }
     const tdm_status status = tdm_graph_add_input(config->graph, input->name, input->ndim, input->dim, &value);
     if (status == TDM_OK) return TDM_OK;
     config->inputs_are_bad = true;
@@ -130,7 +143,7 @@ tdm_value tdm__inputs_first(tdm_config *config, tdm_layer *layer) {
 }
 
 void tdm__inputs_check_uses(tdm_config *config) {
-    for (int k = 0; k < named(config)->count; k++) {
+    for (int k = 0; config->graph != NULL && k < named(config)->count; k++) {
         if (config->input_uses[k] > 0 || tdm__fault_skip(&config->faults)) continue;
         const char *const name = named(config)->item[k].name;
         TDM_FAULT(config, REFERENCE, position_of(config, k), key_of(config, k),
@@ -155,7 +168,7 @@ static void check_named(tdm_config *config) {
     static const char key[] = "data.transform.inputs";
     const tdm_transform_spec *transform = &config->settings.job.data.transform;
     if (transform->inputs.count == 0 && named(config)->count > 1 && !tdm__config_is_bad(config, key))
-        TDM_FAULT(config, MISSING, tdm__config_position(config, "data.transform.mean"), key,
+        TDM_FAULT(config, CONFLICT, tdm__config_position(config, "data.transform.mean"), key,
                   TDM_WORDS(config, "write normalize: {inputs: [%s], ...}", named(config)->item[0].name),
                   "normalize must say which of the model's inputs it is for: %s", tdm__inputs_list(config));
     for (int i = 0; i < transform->inputs.count; i++) {

@@ -76,7 +76,7 @@ static void put_type(tdm_json_out *to, const tdm_field *row) {
     } else if (row->kind == TDM_FIELD_MAP) {
         tdm__json_put(to, "{ type:object additionalProperties:{ type:string }}");
     } else if (row->kind == TDM_FIELD_SHAPES) {
-        tdm__json_put(to, "{ type:object minProperties:%d maxProperties:%d", row->min_items, row->max_items);
+        tdm__json_put(to, "{ type:object maxProperties:%d", row->max_items);
         tdm__json_put(to, "additionalProperties:{ anyOf:[");
         put_list(to, row, "integer", 1, TDM_SHAPE_DIMS);
         tdm__json_put(to, "]}}");

@@ -84,6 +84,7 @@ static inline bool tdm__graph_is_input(const tdm_graph *graph, tdm_value value) 
 int tdm__graph_find_input(const tdm_graph *graph, const char *name); /* -1: none */
 /* May an input be called so? Letters, digits and _, at most 64, no digit first; in files `input` means the input of a
  * model that has one, and ONNX files have the output `output`. */
+enum { TDM_INPUT_NAME_MAX = 64 };
 bool tdm__graph_is_input_name(const char *name);
 /* "image 3x32x32, facts 7" */
 void tdm__graph_print_inputs(const tdm_graph *graph, tdm_text *out);

@@ -7,8 +7,6 @@
 #include "runtime/base/text/text.h"
 #include "runtime/graph/graph.h"
 
-enum { NAME_MAX = 64 };
-
 int tdm__graph_find_input(const tdm_graph *graph, const char *name) {
     for (int k = 0; k < graph->input_count; k++)
         if (graph->inputs[k].name != NULL && strcmp(graph->inputs[k].name, name) == 0) return k;
@@ -18,7 +16,7 @@ int tdm__graph_find_input(const tdm_graph *graph, const char *name) {
 bool tdm__graph_is_input_name(const char *name) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
     const size_t length = strspn(name, letters);
-    return length > 0 && length <= NAME_MAX && name[length] == '\0' && (name[0] < '0' || name[0] > '9') &&
+    return length > 0 && length <= TDM_INPUT_NAME_MAX && name[length] == '\0' && (name[0] < '0' || name[0] > '9') &&
            strcmp(name, "input") != 0 && strcmp(name, "output") != 0;
 }
 
@@ -79,7 +77,7 @@ tdm_status tdm_graph_add_input(tdm_graph *graph, const char *name, int ndim, con
         TDM_FAIL(TDM_E_CONFIG,
                  "model.inputs: the name of an input must have 1 to %d letters, digits and _, not begin with a digit, "
                  "and not be `input` or `output`, got '%.80s'",
-                 NAME_MAX, name);
+                 TDM_INPUT_NAME_MAX, name);
     if (tdm__graph_find_input(graph, name) >= 0)
         TDM_FAIL(TDM_E_CONFIG, "model.inputs: two inputs are called '%s'; names must differ", name);
     return take_input(graph, name, ndim, dim, out);

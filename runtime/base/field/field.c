@@ -7,10 +7,8 @@
 
 #include "runtime/base/field/field_range.h"
 
-const char tdm__field_no_memory[] = "could not be kept: out of memory";
-
 bool tdm__field_lacks_memory(const tdm_text *why) {
-    const size_t length = sizeof(tdm__field_no_memory) - 1;
+    const size_t length = strlen(tdm__field_no_memory);
     return why->failed || why->data == NULL ||
            (why->length >= length && strcmp(why->data + why->length - length, tdm__field_no_memory) == 0);
 }

@@ -3,19 +3,37 @@
 
 #include "runtime/base/field/field_range.h"
 
-/* One shape, as the rows of lists of integers read it. */
-static bool read_shape(const tdm_field *row, const char *text, tdm_named_shape *out, tdm_zone *zone, tdm_text *why) {
-    const tdm_field ints = {.key = row->key,
-                            .kind = TDM_FIELD_INTS,
-                            .min = row->min,
-                            .max = row->max,
-                            .min_items = 1,
-                            .max_items = TDM_SHAPE_DIMS};
-    tdm_ints dims;
-    if (!tdm__field_set_text(&ints, &dims, text, zone, why)) return false;
-    out->ndim = dims.count;
-    memcpy(out->dim, dims.item, (size_t)dims.count * sizeof(*out->dim));
-    return true;
+enum { DIGITS = 24 }; /* more than any integer has */
+
+/* One dimension, up to a comma or a bracket; *at moves behind it. */
+static bool read_dim(const tdm_field *row, const char **at, int64_t *out, tdm_text *why) {
+    char digits[DIGITS];
+    *at += strspn(*at, " ");
+    const size_t length = strcspn(*at, ",]");
+    size_t used = length;
+    while (used > 0 && (*at)[used - 1] == ' ') used--;
+    const size_t kept = used < DIGITS ? used : DIGITS - 1;
+    memcpy(digits, *at, kept);
+    digits[kept] = '\0';
+    *at += length;
+    if (kept == used && tdm__parse_int(digits, out) && (double)*out >= row->min && (double)*out <= row->max)
+        return true;
+    tdm__text_printf(why, "must have dimensions from %.0f to %.0f, got '%s'", row->min, row->max, digits);
+    return false;
+}
+
+/* "[3, 32, 32]", or "7" for one dimension. */
+static bool read_shape(const tdm_field *row, const char *text, tdm_named_shape *out, tdm_text *why) {
+    const char *at = text + (text[0] == '[');
+    while (out->ndim < TDM_SHAPE_DIMS && *at != ']' && *at != '\0') {
+        if (!read_dim(row, &at, &out->dim[out->ndim], why)) return false;
+        out->ndim++;
+        if (*at != ',') break;
+        at++;
+    }
+    if (out->ndim > 0 && (*at == '\0' || (text[0] == '[' && strcmp(at, "]") == 0))) return true;
+    tdm__text_printf(why, "must have 1 to %d dimensions, got '%.80s'", TDM_SHAPE_DIMS, text);
+    return false;
 }
 
 bool tdm__field_read_shapes(const tdm_field *row, tdm_shapes *shapes, const tdm_written *written, tdm_zone *zone,
@@ -36,7 +54,7 @@ bool tdm__field_read_shapes(const tdm_field *row, tdm_shapes *shapes, const tdm_
         good = tdm__zone_text(zone, &shape->name, name) == TDM_OK;
         if (!good) tdm__text_puts(why, tdm__field_no_memory);
         if (!good) break;
-        good = read_shape(row, written->item[2 * shapes->count + 1], shape, zone, &clause);
+        good = read_shape(row, written->item[2 * shapes->count + 1], shape, &clause);
         if (!good) tdm__text_printf(why, "'%s' %s", name, clause.data == NULL ? "is wrong" : clause.data);
     }
     why->failed = why->failed || clause.failed;

@@ -4,6 +4,8 @@
 
 #include "runtime/base/field/field_range.h"
 
+const char tdm__field_no_memory[] = "could not be kept: out of memory";
+
 tdm_range tdm__field_range(const tdm_field *row) {
     tdm_range range = {.min = row->min, .max = row->max};
     if (row->min == 0.0 && row->max == 0.0) {
