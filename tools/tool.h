@@ -42,6 +42,8 @@ struct tool {
     int word_count;
     const char **override; /* "key.path=value", in the order given */
     int override_count;
+    const char **input; /* of `predict`, "image=a.npy": an array for an input of the model */
+    int input_count;
     const char *flag_value[TOOL_FLAGS_MAX]; /* parallel to verb->flags; "" for a switch that was given */
     bool quiet, verbose, help;
     bool is_kept;                 /* the results on stdout are also in files */

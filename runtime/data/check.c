@@ -12,7 +12,9 @@
 
 enum { LABELS_COUNTED = 1 << 16, LABELS_SHOWN = 100, EMPTY_SHOWN = 20, SAMPLES_NAMED = 10 };
 
+/* Numbers of a sample that lie together and have one mean. */
 typedef struct channel_sums {
+    size_t count;
     double sum, squares;
 } channel_sums;
 
@@ -34,32 +36,49 @@ typedef struct survey {
         broken_count; /* samples with a number that is not finite: the first ones; how many */
 } survey;
 
+static size_t channels_of(const tdm_shape *shape) {
+    const int64_t *dim = shape->dim;
+    const bool is_series = shape->ndim == 2 && dim[0] <= dim[1] && dim[0] <= TDM_LIST_MAX; /* channels first */
+    return shape->ndim >= 3 || is_series ? (size_t)dim[0] : 1;
+}
+
+static void set_channels(survey *s) {
+    const tdm_data_inputs *inputs = &s->dataset->inputs;
+    channel_sums *at = s->sums;
+    for (size_t i = 0; inputs->count < 2 && i < s->channels; i++) s->sums[i].count = s->elements / s->channels;
+    for (int k = 0; inputs->count > 1 && k < inputs->count; k++) {
+        const size_t channels = channels_of(&inputs->item[k].shape);
+        for (size_t i = 0; i < channels; i++, at++) at->count = inputs->item[k].count / channels;
+    }
+}
+
 static tdm_status new_buffers(survey *s) {
     const tdm_dataset *dataset = s->dataset;
     if (!tdm__shape_elements(&dataset->x_shape, &s->elements))
         TDM_FAIL(TDM_E_INTERNAL, "data check: the dataset has no shape");
-    const int64_t *dim = dataset->x_shape.dim;
-    const bool is_series =
-        dataset->x_shape.ndim == 2 && dim[0] <= dim[1] && dim[0] <= TDM_LIST_MAX; /* channels first */
-    s->channels = dataset->x_shape.ndim >= 3 || is_series ? (size_t)dim[0] : 1;
+    const tdm_data_inputs *inputs = &dataset->inputs;
+    s->channels = inputs->count > 1 ? 0 : channels_of(&dataset->x_shape);
+    for (int k = 0; inputs->count > 1 && k < inputs->count; k++) s->channels += channels_of(&inputs->item[k].shape);
     s->labels = dataset->classes < LABELS_COUNTED ? dataset->classes : LABELS_COUNTED;
     bool is_class = dataset->target_kind == TDM_TARGET_CLASS;
     size_t width = is_class ? 2 : (size_t)dataset->target_width; /* an int64_t is as wide as two floats */
     TDM_TRY(tdm__zone_new(&s->memory, &s->x, s->elements, dataset->x_is_bytes ? 1 : sizeof(float)));
     TDM_TRY(tdm__zone_new(&s->memory, &s->target, width, sizeof(float)));
     TDM_TRY(tdm__zone_new(&s->memory, &s->sums, s->channels, sizeof(*s->sums)));
+    set_channels(s);
     return tdm__zone_new(&s->memory, &s->label_count, (size_t)s->labels, sizeof(int64_t));
 }
 
 static bool add_x(survey *s) {
-    size_t plane = s->elements / s->channels;
+    channel_sums *channel = s->sums;
     bool finite = true;
-    for (size_t i = 0; i < s->elements; i++) {
+    for (size_t i = 0, left = channel->count; i < s->elements; i++, left--) {
+        if (left == 0) left = (++channel)->count;
         double value =
             s->dataset->x_is_bytes ? ((const unsigned char *)s->x)[i] / 255.0 : (double)((const float *)s->x)[i];
         finite = finite && isfinite(value);
-        s->sums[i / plane].sum += value;
-        s->sums[i / plane].squares += value * value;
+        channel->sum += value;
+        channel->squares += value * value;
     }
     return finite;
 }
@@ -117,30 +136,52 @@ static void print_empty(const survey *s, tdm_text *text) {
 }
 
 /* As YAML, to be copied into data.transform. */
-static void print_normalize(const survey *s, tdm_text *text) {
-    double count = (double)(s->dataset->count - s->unreadable) * (double)(s->elements / s->channels);
-    if (count == 0.0) return;
+static void print_channels(const survey *s, const channel_sums *channel, size_t channels, const char *input,
+                           tdm_text *text) {
+    const double samples = (double)(s->dataset->count - s->unreadable);
     tdm__text_puts(text, "normalize   {mean: [");
-    for (size_t i = 0; i < s->channels; i++)
-        tdm__text_printf(text, "%s%.4f", i == 0 ? "" : ", ", s->sums[i].sum / count);
+    for (size_t i = 0; i < channels; i++)
+        tdm__text_printf(text, "%s%.4f", i == 0 ? "" : ", ", channel[i].sum / (samples * (double)channel[i].count));
     tdm__text_puts(text, "], std: [");
-    for (size_t i = 0; i < s->channels; i++) {
-        double mean = s->sums[i].sum / count, variance = s->sums[i].squares / count - mean * mean;
+    for (size_t i = 0; i < channels; i++) {
+        const double count = samples * (double)channel[i].count, mean = channel[i].sum / count,
+                     variance = channel[i].squares / count - mean * mean;
         tdm__text_printf(text, "%s%.4f", i == 0 ? "" : ", ", sqrt(variance > 0.0 ? variance : 0.0));
     }
-    tdm__text_puts(text, "]}\n");
+    tdm__text_printf(text, "]%s%s}\n", input != NULL ? ", inputs: " : "", input != NULL ? input : "");
+}
+
+static void print_normalize(const survey *s, tdm_text *text) {
+    const tdm_data_inputs *inputs = &s->dataset->inputs;
+    const channel_sums *channel = s->sums;
+    if (s->dataset->count == s->unreadable) return;
+    if (inputs->count < 2) print_channels(s, channel, s->channels, NULL, text);
+    for (int k = 0; inputs->count > 1 && k < inputs->count; k++) {
+        const size_t channels = channels_of(&inputs->item[k].shape);
+        print_channels(s, channel, channels, inputs->item[k].name, text);
+        channel += channels;
+    }
+}
+
+static void print_shape(const survey *s, tdm_text *text) {
+    const tdm_data_inputs *inputs = &s->dataset->inputs;
+    char shape[TDM_DIMS_TEXT];
+    for (int k = 0; inputs->count > 1 && k < inputs->count; k++)
+        tdm__text_printf(text, "%s %s %s", k == 0 ? "inputs     " : ",", inputs->item[k].name,
+                         tdm__dims_print(shape, &inputs->item[k].shape));
+    if (inputs->count > 1) tdm__text_puts(text, "\n");
+    tdm__text_printf(text, "shape       %s, %s\n", tdm__dims_print(shape, &s->dataset->x_shape),
+                     s->dataset->x_is_bytes ? "bytes" : "floats");
 }
 
 static tdm_status print_report(survey *s, char **report) {
-    char shape[TDM_DIMS_TEXT];
     tdm_text text;
     tdm__text_init(&text, s->memory.host);
     tdm__text_printf(&text, "samples     %lld\n", (long long)(s->dataset->count - s->unreadable));
     if (s->unreadable > 0)
         tdm__text_printf(&text, "unreadable  %lld more%s\n", (long long)s->unreadable,
                          s->skips ? ", which training leaves out" : "");
-    tdm__text_printf(&text, "shape       %s, %s\n", tdm__dims_print(shape, &s->dataset->x_shape),
-                     s->dataset->x_is_bytes ? "bytes" : "floats");
+    print_shape(s, &text);
     if (s->most[0] > 0)
         tdm__text_printf(&text, "pictures    %lld x %lld to %lld x %lld pixels in the files\n", (long long)s->least[1],
                          (long long)s->least[0], (long long)s->most[1], (long long)s->most[0]);

@@ -146,6 +146,7 @@ int main(int argc, char **argv) {
         log_close();
     }
     free(t.override);
+    free(t.input);
     free(t.word);
     free(t.init_method);
     orders_free(t.orders);

@@ -93,6 +93,7 @@ static int storage_failed(const char *path) {
 
 static int predict_to(prediction *p, tdm_run *run) {
     const char *word = p->tool->word_count > 1 ? p->tool->word[1] : NULL;
+    if (p->tool->input_count > 0 && p->form != PREDICT_NPY) return predict_rows(p);
     if (word && (predict_is_table(word) || (predict_is_array(word) && p->form != PREDICT_NPY))) return predict_rows(p);
     if (word && !predict_is_array(word)) return predict_pictures(p);
     head(p);
@@ -118,10 +119,32 @@ static int predict_into(prediction *p, tdm_run *run, const char *path) {
     return code;
 }
 
+/* No key of a file is called so, and none has such a value. */
+static bool is_input(const char *override) {
+    const size_t name = strcspn(override, "=");
+    return strcspn(override, ".-[") > name && text_ends(override, ".npy");
+}
+
+/* Takes the arrays of inputs out of the overrides. */
+static void take_inputs(tool *t) {
+    int kept = 0;
+    t->input = memory_new((size_t)t->override_count + 1, sizeof *t->input);
+    for (int i = 0; i < t->override_count; i++) {
+        if (is_input(t->override[i]))
+            t->input[t->input_count++] = t->override[i];
+        else
+            t->override[kept++] = t->override[i];
+    }
+    t->override_count = kept;
+}
+
 /* Where the samples come from, by the words of the command line. */
 static int choose_data(const tool *t, const prediction *p, inference_data *data) {
     const char *word = t->word_count > 1 ? t->word[1] : NULL;
-    *data = !word                    ? INFERENCE_SPLIT
+    if (t->input_count > 0 && word)
+        return args_wrong(t, "samples are in %s, and in arrays of inputs (%s); give one of the two", word, t->input[0]);
+    *data = t->input_count > 0       ? INFERENCE_ARRAY
+            : !word                  ? INFERENCE_SPLIT
             : predict_is_table(word) ? INFERENCE_TABLE
             : predict_is_array(word) ? INFERENCE_ARRAY
                                      : INFERENCE_NONE;
@@ -145,7 +168,8 @@ static int choose_form(const tool *t, const char *path, prediction *p) {
 static int run(tool *t) {
     const char *path = args_flag(t, "--out");
     prediction p = {.form = PREDICT_CSV};
-    inference_data data;
+    inference_data data = INFERENCE_SPLIT;
+    take_inputs(t);
     int code = choose_form(t, path, &p);
     if (code == TDM_OK) code = choose_data(t, &p, &data);
     if (code != TDM_OK) return code;
@@ -166,7 +190,8 @@ static int run(tool *t) {
 
 const tool_verb verb_predict = {
     "predict",
-    "RUN-DIR | MODEL.tandem | CONFIG --weights PATH [TABLE.csv | X.npy | PICTURE | FOLDER ...] [key.path=value ...]",
+    "RUN-DIR | MODEL.tandem | CONFIG --weights PATH [TABLE.csv | X.npy | INPUT=X.npy ... | PICTURE | FOLDER ...] "
+    "[key.path=value ...]",
     "the model's outputs for a table, an array, pictures or samples: CSV, JSONL or .npy",
     "With pictures (.jpg, .png) or folders of them, writes one row per picture: file,\n"
     "class, its probability, and the probability of every class. The run directory\n"
@@ -182,7 +207,9 @@ const tool_verb verb_predict = {
     "its number from 0, and the class with probabilities, or the values. The array is\n"
     "read as data.train.x of format npy is: each sample must have the shape of\n"
     "model.input, and data.transform is applied (to_float to bytes alone). --out may\n"
-    "be a .npy file of the raw outputs, too.\n\n"
+    "be a .npy file of the raw outputs, too. A model with several inputs takes an array\n"
+    "for each, by its name in model.inputs; or one array whose samples are rows of the\n"
+    "numbers of all.\n\n"
     "Without any of these, writes one row per sample of data.eval (or data.train), in the order of the\n"
     "data: index, label, predicted class and scores. The scores are the model's raw\n"
     "outputs (logits). Without labels: index and outputs. .npy has only the outputs,\n"
@@ -195,6 +222,7 @@ const tool_verb verb_predict = {
     "  tandem predict model.tandem photo.jpg\n"
     "  tandem predict runs/a new.csv\n"
     "  tandem predict runs/a new.npy --out new.jsonl\n"
+    "  tandem predict runs/b image=new-image.npy facts=new-facts.npy\n"
     "  tandem predict runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a --out predictions.npy",

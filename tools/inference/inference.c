@@ -124,17 +124,34 @@ static int choose_table(inference *in, const tool *t) {
     return TDM_OK;
 }
 
+/* image=a.npy facts=b.npy */
+static int take_inputs(const tool *t, tdm_data_spec *spec, char *names[TDM_SHAPES_MAX]) {
+    if (t->input_count > TDM_SHAPES_MAX) return args_wrong(t, "a model has at most %d inputs", TDM_SHAPES_MAX);
+    for (int i = 0; i < t->input_count; i++) {
+        const char *equals = strchr(t->input[i], '=');
+        names[i] = text_format("%.*s", (int)(equals - t->input[i]), t->input[i]);
+        for (int k = 0; k < i; k++)
+            if (strcmp(names[k], names[i]) == 0) return args_wrong(t, "two arrays for the input %s", names[i]);
+        spec->inputs.item[spec->inputs.count++] = names[i];
+        spec->inputs.item[spec->inputs.count++] = equals + 1;
+    }
+    return TDM_OK;
+}
+
 /* Numbers of a table have the scales and categories of its columns, which an array does not name. */
 static int choose_array(inference *in, const tool *t) {
     tdm_data_spec *spec = &in->job.data.train;
+    const char *word = t->input_count > 0 ? t->input[0] : t->word[1];
     if (spec->format == TDM_DATA_CSV)
-        return args_wrong(t, "%s is an array, and the model was trained on a table; give a .csv file", t->word[1]);
+        return args_wrong(t, "%s is an array, and the model was trained on a table; give a .csv file", word);
     if (spec->format == TDM_DATA_IMAGE_FOLDER)
-        return args_wrong(t, "%s is an array, and the model was trained on files of pictures; give such files",
-                          t->word[1]);
+        return args_wrong(t, "%s is an array, and the model was trained on files of pictures; give such files", word);
     spec->format = TDM_DATA_NPY;
-    spec->x = t->word[1];
+    spec->x = t->input_count > 0 ? NULL : t->word[1];
     spec->y = NULL;
+    spec->inputs.count = 0;
+    const int code = take_inputs(t, spec, in->names);
+    if (code != TDM_OK) return code;
     choose_file(in);
     return TDM_OK;
 }
@@ -177,5 +194,6 @@ void inference_close(inference *in) {
     tdm_config_free(in->config);
     free(in->file);
     free(in->weights);
+    for (int i = 0; i < TDM_SHAPES_MAX; i++) free(in->names[i]);
     *in = (inference){.config = NULL};
 }

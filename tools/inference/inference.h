@@ -6,9 +6,10 @@
 
 typedef struct inference {
     tdm_config *config;
-    char *file;    /* path of the configuration, if the argument was a folder */
-    char *weights; /* the checkpoint of --checkpoint; NULL: none */
-    tdm_job job;   /* the job of the file, changed to one device, one split and no run directory */
+    char *file;                  /* path of the configuration, if the argument was a folder */
+    char *weights;               /* the checkpoint of --checkpoint; NULL: none */
+    char *names[TDM_SHAPES_MAX]; /* of the inputs that have an array of their own */
+    tdm_job job;                 /* the job of the file, changed to one device, one split and no run directory */
     tdm_run *run;
 } inference;
 
@@ -26,7 +27,7 @@ int inference_checkpoint(const tool *t, const char *run, char **out);
 typedef enum inference_data {
     INFERENCE_SPLIT, /* --split of the configuration */
     INFERENCE_TABLE, /* the table that is the second word, read as that trained on; its label may be missing */
-    INFERENCE_ARRAY, /* the .npy file that is the second word: inputs without labels */
+    INFERENCE_ARRAY, /* the .npy file that is the second word, or one for each input of the model; without labels */
     INFERENCE_NONE   /* the command; the data of the configuration need not be there */
 } inference_data;
 /* Opens CONFIG of `t`, or the configuration of a run directory, with --weights, --checkpoint and --split. */
