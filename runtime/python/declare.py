@@ -13,6 +13,7 @@ import sys
 
 STRUCTS = {  # and the macro that initialises one; "": there is none
     "tdm_error": "", "tdm_host": "", "tdm_writer": "TDM_WRITER_INIT", "tdm_buffer": "TDM_BUFFER_INIT",
+    "tdm_input_info": "TDM_INPUT_INFO_INIT", "tdm_input_array": "",
     "tdm_source_rows": "", "tdm_source": "TDM_SOURCE_INIT", "tdm_fault": "", "tdm_phase_ms": "", "tdm_event": "",
     "tdm_run_options": "TDM_RUN_OPTIONS_INIT", "tdm_run_state": "", "tdm_scores": "TDM_SCORES_INIT",
     "tdm_tensor_info": "", "tdm_model_options": "TDM_MODEL_OPTIONS_INIT", "tdm_model_info": "TDM_MODEL_INFO_INIT",
@@ -23,6 +24,8 @@ tdm_version tdm_host_default tdm_error_last tdm_error_message tdm_free tdm_buffe
 tdm_config_open tdm_config_parse tdm_config_free tdm_config_override tdm_config_override_text tdm_config_predicts
 tdm_config_check tdm_config_fault_count tdm_config_fault tdm_config_faults tdm_config_job tdm_config_graph
 tdm_config_print tdm_config_get tdm_config_source tdm_job_has_labels tdm_job_predicts tdm_graph_shape tdm_graph_output_width
+tdm_graph_input_count tdm_graph_get_input tdm_model_input_count tdm_model_get_input tdm_run_predict_inputs
+tdm_model_predict_inputs
 tdm_run_open tdm_run_close tdm_run_train tdm_run_step tdm_run_request_stop tdm_run_set_lr tdm_run_get_state
 tdm_run_evaluate_scores tdm_run_predict_as tdm_run_output_width tdm_run_input_width tdm_run_eval_count
 tdm_run_read_picture tdm_run_decode_picture tdm_run_class_name tdm_run_tensor_count tdm_run_tensor tdm_run_read

@@ -1,12 +1,13 @@
 """numpy arrays as C takes them: checked, and copied only where they must be."""
 from __future__ import annotations
 
+import ctypes
 import math
 
 import numpy as np
 
 from . import errors
-from ._library import c
+from ._library import c, check, new
 
 
 def plain(value, what: str) -> np.ndarray:
@@ -55,3 +56,41 @@ def samples(value, shape, what: str, ready: bool = False) -> tuple[np.ndarray, i
         raise errors.UsageError(f"{what} must be {wanted}, got dtype {array.dtype}; write .astype('float32') if that "
                                 "is meant")
     return np.asarray(array, dtype=np.float32, order="C"), c.TDM_INPUT_READY if ready else c.TDM_INPUT_FLOATS
+
+
+def input_shapes(count: int, get) -> tuple[dict[str, tuple[int, ...]], tuple[int, ...]]:
+    """{name: shape} of a model's inputs, {} if its input has no name; and the shape of a sample, of several inputs the
+    width of their row."""
+    shapes, width = {}, 0
+    for index in range(count):
+        info = new(c.tdm_input_info)
+        check(get(index, ctypes.byref(info)))
+        shape = tuple(info.dim[:info.ndim])
+        width = info.first + info.count
+        if info.name is not None:
+            shapes[info.name.decode()] = shape
+    return shapes, shape if count == 1 else (width,)
+
+
+class Inputs:
+    """Samples of a model whose inputs have names, a dict of arrays: `array` for C, which borrows them from this."""
+
+    def __init__(self, value: dict, shapes: dict[str, tuple[int, ...]], what: str, ready: bool = False):
+        if not shapes:
+            raise errors.UsageError(f"{what} is a dict, but the model's input has no name (model.input); give an array")
+        names = ", ".join(shapes)
+        for name in value:
+            if name not in shapes:
+                raise errors.UsageError(f"{what}: the model has no input {name!r}; its inputs are {names}")
+        for name in shapes:
+            if name not in value:
+                raise errors.UsageError(f"{what} has no array for the model's input {name!r}; its inputs are {names}")
+        self.kept, self.rows = [], None
+        self.array = (c.tdm_input_array * len(shapes))()
+        for place, (name, shape) in zip(self.array, shapes.items()):
+            array, place.input = samples(value[name], shape, f"{what}[{name!r}]", ready)
+            if self.rows not in (None, len(array)):
+                raise errors.UsageError(f"{what}[{name!r}] has {len(array)} samples, and the inputs before it "
+                                        f"{self.rows}")
+            self.rows, place.x = len(array), array.ctypes.data
+            self.kept.append(array)

@@ -5,7 +5,7 @@ import ctypes
 import json
 import os
 
-from . import errors
+from . import _arrays, errors
 from ._library import c, check, error, host, lib, path_bytes, text, whole, word
 
 THE_JOBS = object()  # a value that was not given: the job's own counts
@@ -134,8 +134,16 @@ class Config:
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        dim = (ctypes.c_int64 * 6)()
-        return tuple(dim[:lib().tdm_graph_shape(self.graph, 0, dim)])
+        return self._inputs()[1]
+
+    @property
+    def inputs(self) -> dict[str, tuple[int, ...]]:
+        return self._inputs()[0]
+
+    def _inputs(self):
+        graph = self.graph
+        return _arrays.input_shapes(lib().tdm_graph_input_count(graph),
+                                    lambda index, out: lib().tdm_graph_get_input(graph, index, out))
 
     @property
     def outputs(self) -> int:

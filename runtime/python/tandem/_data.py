@@ -20,10 +20,10 @@ def is_pair(data) -> bool:
 class Source:
     """A tdm_source over `data`, and what it borrows."""
 
-    def __init__(self, data, shape, has_labels: bool, outputs: int, what: str, interrupts):
+    def __init__(self, data, config, what: str, interrupts):
         self.raised: dict[int, BaseException] = {}  # by sample: several threads may read ahead, and several fail
-        self.shape, self.width, self.has_labels, self.outputs = tuple(shape), math.prod(shape), has_labels, outputs
-        self.what, self.interrupts = what, interrupts
+        self.inputs, self.shape, self.width = config.inputs, config.input_shape, math.prod(config.input_shape)
+        self.has_labels, self.outputs, self.what, self.interrupts = config.has_labels, config.outputs, what, interrupts
         is_tuple = isinstance(data, tuple) and len(data) != 2 and all(hasattr(part, "shape") for part in data)
         if is_tuple or hasattr(data, "shape") and hasattr(data, "dtype"):
             got = f"a tuple of {len(data)}" if is_tuple else "one array"
@@ -41,16 +41,21 @@ class Source:
         return _arrays.labels(value, what) if self.has_labels else _arrays.floats(value, what, also_whole=True)
 
     def _take_arrays(self, x, y) -> None:
-        self.x, kind = _arrays.samples(x, self.shape, f"{self.what}: x")
+        if isinstance(x, dict):
+            self.x = _arrays.Inputs(x, self.inputs, f"{self.what}: x")
+            rows, given = self.x.rows, {"inputs": ctypes.addressof(self.x.array), "input_count": len(self.x.array)}
+        else:
+            self.x, kind = _arrays.samples(x, self.shape, f"{self.what}: x")
+            rows, given = len(self.x), {"x": self.x.ctypes.data, "input": kind, "width": self.width}
         self.y = self._targets(y, f"{self.what}: y")
-        rows = len(self.x)
         if rows < 1:
-            raise errors.UsageError(f"{self.what} has no samples: x has the shape {self.x.shape}")
+            shape = {name: np.shape(part) for name, part in x.items()} if isinstance(x, dict) else self.x.shape
+            raise errors.UsageError(f"{self.what} has no samples: x has the shape {shape}")
         wanted = [(rows,)] if self.has_labels else [(rows, self.outputs)] + ([(rows,)] if self.outputs == 1 else [])
         if self.y.shape not in wanted:
             raise errors.UsageError(f"{self.what}: y must have the shape {wanted[0]}, got {self.y.shape}")
-        self.struct = new(c.tdm_source, count=rows, has_labels=int(self.has_labels), input=kind, width=self.width,
-                          x=self.x.ctypes.data, targets=self.y.ctypes.data)
+        self.struct = new(c.tdm_source, count=rows, has_labels=int(self.has_labels), targets=self.y.ctypes.data,
+                          **given)
 
     def _take_object(self, data) -> None:
         self.data = data
@@ -70,11 +75,22 @@ class Source:
             x, y = item
         except (TypeError, ValueError):
             raise errors.DataError(f"{self.what}[{index}] must be a pair (x, y), got {type(item).__name__}") from None
+        if isinstance(x, dict):
+            x = self._row(x, f"{self.what}[{index}]: x")
         x = _arrays.plain(x, f"{self.what}[{index}]: x")
         if x.shape not in (self.shape, (self.width,)):
             raise errors.DataError(f"{self.what}[{index}]: x must have the shape {self.shape}, as the model takes it, "
                                    f"got {x.shape}")
         return x, y
+
+    def _row(self, x: dict, what: str) -> np.ndarray:
+        """One sample of several inputs, as the row of their numbers."""
+        given = _arrays.Inputs({name: _arrays.plain(part, f"{what}[{name!r}]")[None] for name, part in x.items()},
+                               self.inputs, what)
+        if len({array.dtype for array in given.kept}) > 1:
+            raise errors.DataError(f"{what} has inputs of uint8 and of floats: an object's samples are all of one kind; "
+                                   "give a dict of arrays in place of the object, or floats")
+        return np.concatenate([array.reshape(-1) for array in given.kept])
 
     def _fill(self, index: int, x: np.ndarray, target: np.ndarray) -> None:
         given, y = self._item(index)

@@ -272,8 +272,7 @@ class _Shared:
     def __init__(self, what: str, data):
         self.fds = []
         if is_pair(data):
-            parts = [_arrays.plain(part, f"{what}: {name}") for name, part in zip("xy", data)]
-            self.word = ("arrays", [self._share(np.asarray(part, order="C")) for part in parts])
+            self.word = ("arrays", [self._share_all(f"{what}: {name}", part) for name, part in zip("xy", data)])
             return
         try:
             if type(data).__module__ == "__main__":
@@ -282,6 +281,11 @@ class _Shared:
         except (pickle.PicklingError, TypeError, AttributeError) as failed:
             raise errors.UsageError(f"{what}: in ddp every rank is a process, which must get the samples, but {failed}; "
                                     "give arrays, or an object of a module that can be imported and pickled") from failed
+
+    def _share_all(self, what: str, part):
+        if isinstance(part, dict):
+            return {name: self._share_all(f"{what}[{name!r}]", value) for name, value in part.items()}
+        return self._share(np.asarray(_arrays.plain(part, what), order="C"))
 
     def _share(self, array: np.ndarray):
         fd = os.memfd_create("tandem-samples")
@@ -303,8 +307,14 @@ def _given(word):
     kind, value = word
     if kind == "object":
         return pickle.loads(value)
-    return tuple(np.frombuffer(mmap.mmap(fd, 0, prot=mmap.PROT_READ), dtype).reshape(shape)
-                 for fd, dtype, shape in value)
+    return tuple(map(_mapped, value))
+
+
+def _mapped(part):
+    if isinstance(part, dict):
+        return {name: _mapped(value) for name, value in part.items()}
+    fd, dtype, shape = part
+    return np.frombuffer(mmap.mmap(fd, 0, prot=mmap.PROT_READ), dtype).reshape(shape)
 
 
 def _act(run, name: str, given: tuple) -> None:

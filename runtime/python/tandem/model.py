@@ -13,7 +13,8 @@ from ._library import c, check, lib, new, path_bytes, text, whole
 
 class ModelInfo(NamedTuple):
     """What a model is: names and origin ("" if not said), the shape of a sample, numbers of its outputs and learned
-    numbers; has_labels: an output is a class's logit; has_logits: an output is the logit of a target of 0 to 1."""
+    numbers; has_labels: an output is a class's logit; has_logits: an output is the logit of a target of 0 to 1; inputs:
+    the shapes of inputs with names, in order, {} if the only one has none (of several, input_shape is that of a row)."""
     name: str
     origin: str
     text: str
@@ -22,6 +23,7 @@ class ModelInfo(NamedTuple):
     parameters: int
     has_labels: bool
     has_logits: bool
+    inputs: dict[str, tuple[int, ...]]
 
 
 class _Handle:
@@ -73,8 +75,10 @@ class Model:
         raw = new(c.tdm_model_info)
         check(lib().tdm_model_get_info(self._handle.address, ctypes.byref(raw)))
         texts = ((value or b"").decode(errors="replace") for value in (raw.name, raw.origin, raw.text))
+        inputs, _ = _arrays.input_shapes(lib().tdm_model_input_count(self._handle.address),
+                                         lambda at, out: lib().tdm_model_get_input(self._handle.address, at, out))
         self.info = ModelInfo(*texts, tuple(raw.input[:raw.input_ndim]), raw.output_width, raw.parameters,
-                              bool(raw.has_labels), bool(raw.has_logits))
+                              bool(raw.has_labels), bool(raw.has_logits), inputs)
         self.classes: list[str] = [lib().tdm_model_class_name(self._handle.address, index).decode(errors="replace")
                                    for index in range(raw.classes)]
         self._width = raw.input_width
@@ -91,13 +95,27 @@ class Model:
         sample [*input shape]. They are what the loss gets: logits of classes (info.has_labels), before softmax.
 
         x: float32 (other floats are rounded to it) or uint8, as the data trained on; data.transform is applied to it as
-        in evaluation, but for its steps for pictures. ready: x is what the model takes after data.transform."""
+        in evaluation, but for its steps for pictures. ready: x is what the model takes after data.transform.
+        Of a model with several inputs x is {name: array}, each as above, or rows of the numbers of all, in order."""
+        if isinstance(x, dict):
+            return self._of_inputs(x, ready)
         handle, shape = self._open(), self.info.input_shape
         array = _arrays.plain(x, "x")
         is_one = array.shape == shape
         array, kind = _arrays.samples(array[None] if is_one else array, shape, "x", ready)
         out = np.empty((len(array), self.info.outputs), np.float32)
         check(self._predict(handle.address, kind, array.ctypes.data, len(array), out.ctypes.data))
+        return out[0] if is_one else out
+
+    def _of_inputs(self, x: dict, ready: bool) -> np.ndarray:
+        handle, shapes = self._open(), self.info.inputs
+        arrays = {name: _arrays.plain(value, f"x[{name!r}]") for name, value in x.items()}
+        is_one = bool(arrays) and all(array.shape == shapes.get(name) for name, array in arrays.items())
+        given = _arrays.Inputs({name: array[None] for name, array in arrays.items()} if is_one else arrays, shapes, "x",
+                               ready)
+        out = np.empty((given.rows, self.info.outputs), np.float32)
+        check(lib().tdm_model_predict_inputs(handle.address, given.array, len(given.array), given.rows,
+                                             out.ctypes.data))
         return out[0] if is_one else out
 
     def picture(self, source: Any) -> np.ndarray:

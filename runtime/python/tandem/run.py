@@ -74,8 +74,7 @@ class Run(Tensors):
             self._sources = {"train": train, "eval": eval}
             for what, data in self._sources.items():
                 if data is not None and not isinstance(data, Source):
-                    self._sources[what] = Source(data, config.input_shape, config.has_labels, config.outputs, what,
-                                                 lambda: self._interrupts())
+                    self._sources[what] = Source(data, config, what, lambda: self._interrupts())
             self._open(predicts, _rank, train, eval)
         except BaseException:
             self._free()
@@ -220,13 +219,18 @@ class Run(Tensors):
         return Scores(scores.loss, scores.accuracy, scores.top5, scores.samples)
 
     def predict(self, x: Any, *, ready: bool = False) -> np.ndarray:
-        """The outputs float32 [rows, outputs] of samples x [rows, *input shape], float32 or uint8, as those trained on.
-        ready: x is what the model takes after data.transform."""
+        """The outputs float32 [rows, outputs] of samples x [rows, *input shape], float32 or uint8, as those trained on;
+        of a model with several inputs {name: [rows, *its shape]}, or their rows [rows, width]. ready: x is what the model takes after data.transform."""
         self._usable("predict")
-        array, kind = _arrays.samples(x, self._config.input_shape, "x", ready)
+        if isinstance(x, dict):
+            given = _arrays.Inputs(x, self._config.inputs, "x", ready)
+            rows, function, first = given.rows, lib().tdm_run_predict_inputs, (given.array, len(given.array))
+        else:
+            array, kind = _arrays.samples(x, self._config.input_shape, "x", ready)
+            rows, function, first = len(array), lib().tdm_run_predict_as, (kind, array.ctypes.data)
         with self._calling("predict"):
-            out = np.empty((len(array), lib().tdm_run_output_width(self._handle)), np.float32)
-            self._check(lib().tdm_run_predict_as(self._handle, kind, array.ctypes.data, len(array), out.ctypes.data))
+            out = np.empty((rows, lib().tdm_run_output_width(self._handle)), np.float32)
+            self._check(function(self._handle, *first, rows, out.ctypes.data))
         return out
 
     # ---- state ----
@@ -258,9 +262,15 @@ class Run(Tensors):
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """Of one sample."""
+        """Of one sample; of several inputs the width of their row."""
         self._usable("input_shape")
         return self._config.input_shape
+
+    @property
+    def inputs(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the model's inputs by their names, in order; {} if its input has no name."""
+        self._usable("inputs")
+        return self._config.inputs
 
     def describe(self, what: str = "summary") -> str:
         """A text about the run: "graph", "plan", "plan.json", "summary", "kernels.json" or "evaluation.json"."""
