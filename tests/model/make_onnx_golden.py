@@ -7,6 +7,7 @@ computes as tandem does.
 Prints the largest difference of each model, relative to its largest output. Above 1e-5 nothing is written. Needs numpy,
 onnx and onnxruntime.
 """
+import math
 import pathlib
 import subprocess
 import sys
@@ -23,11 +24,14 @@ def difference(folder, name, rows):
     path = folder / (name + ".onnx")
     onnx.checker.check_model(onnx.load(path), full_check=True)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    shape = [rows, *session.get_inputs()[0].shape[1:]]
     x, wanted = (numpy.fromfile(folder / (name + end), numpy.float32) for end in (".x", ".y"))
-    x = x.reshape(shape)
-    got = session.run(None, {"input": x})[0]
-    alone = session.run(None, {"input": x[:1]})[0]
+    x, given = x.reshape(rows, -1), {}
+    for value in session.get_inputs():  # a sample is the numbers of all inputs, one after the other
+        count = math.prod(value.shape[1:])
+        given[value.name], x = x[:, :count].reshape(rows, *value.shape[1:]), x[:, count:]
+    assert x.size == 0, name
+    got = session.run(None, given)[0]
+    alone = session.run(None, {input_: part[:1] for input_, part in given.items()})[0]
     wanted = wanted.reshape(got.shape)
     scale = abs(wanted).max()
     return max(abs(got - wanted).max(), abs(alone - wanted[:1]).max()) / scale

@@ -7,4 +7,5 @@ static const struct {
     {"branches", "652644931d807aa46977f0f187655728"},
     {"series", "8d575a0cbcc57b274d776ea2acc9511c"},
     {"tokens", "11c1813c0fbfa0a8c24b616949cac703"},
+    {"inputs", "584e3ac52fed580f4984f8263ccbcd46"},
 };

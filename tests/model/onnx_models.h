@@ -1,4 +1,4 @@
-/* Models that together have every op, for onnx_test.c: their input and layers. In rows of `whole` numbers these are below
+/* Models that together have every op, for onnx_test.c: their input, or inputs, and layers. In rows of `whole` numbers these are below
  * 7. */
 typedef struct onnx_model {
     const char *name, *input, *layers;
@@ -34,5 +34,10 @@ static const onnx_model models[] = {
      "[{embedding: {vocabulary: 7, dim: 6}}, {linear: 4}, {layernorm: {bias: false}}, {linear: {out: 4, bias: false}}, "
      "{gru: {hidden: 3, layers: 2, outputs: all}}, {lstm: 4}, {linear: 2}]",
      5, 1},
+    {"inputs", "{image: [2, 4, 4], facts: [5], kinds: [2], output_1: [3]}",
+     "[{conv2d: {input: image, out: 3, kernel: 3, padding: 1}}, relu, {flatten: {id: a}}, {linear: {input: facts, out: 4}}, "
+     "{relu: {id: b}}, {embedding: {input: kinds, vocabulary: 7, dim: 3}}, {flatten: {id: c}}, "
+     "{concat: {input: [a, b, c, output_1]}}, {linear: 3}]",
+     42, 1},
 };
 enum { MODELS = sizeof models / sizeof models[0] };

@@ -65,8 +65,8 @@ static void add_tensor(made *m, const tdm_graph_param *param) {
 static void make(made *m, const char *name, const char *input, const char *layers) {
     *m = (made){.count = 0};
     snprintf(m->text, sizeof m->text,
-             "tandem: 1\nname: %s\nmodel: {input: %s, layers: %s}\nloss: {type: mse}\nparallel: {kernels: ref}\n", name,
-             input, layers);
+             "tandem: 1\nname: %s\nmodel: {%s: %s, layers: %s}\nloss: {type: mse}\nparallel: {kernels: ref}\n", name,
+             input[0] == '{' ? "inputs" : "input", input, layers);
     must(tdm_config_parse(&m->config, NULL, m->text, strlen(m->text), name, NULL) == TDM_OK, name);
     must(tdm_config_predicts(m->config) == TDM_OK && tdm_config_check(m->config) == TDM_OK, name);
     m->graph = tdm_config_graph(m->config);
