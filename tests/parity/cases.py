@@ -4,6 +4,8 @@ A layer is (kind, settings); the settings `id` and `input` name values as in the
 both sides draw the very same numbers from the seed, so nothing has to be stored.
 """
 
+import math
+
 STEPS = 100
 EVAL_SAMPLES = 200
 EVAL_SEED_OFFSET = 1000
@@ -105,6 +107,14 @@ CASES = {
     # images are chaotic: at 1e-3 one unit in the last place of the weights is 4 % of the loss after 20 steps, here 2e-4
     "resnet18": dict(input=[3, 16, 16], builtin="resnet18", classes=10, loss="cross_entropy", batch=8, samples=67,
                      evaluate=False, optimizer=dict(type="sgd", lr=1e-4, momentum=0.9, weight_decay=1e-4)),
+    # several inputs: a sample is one row of the numbers of all
+    "inputs": dict(inputs=dict(image=[3, 12, 12], facts=[7], other=[1, 8, 8]), loss="cross_entropy", batch=8, samples=107,
+                   optimizer=dict(type="adam", lr=1e-3),
+                   layers=[conv(8, padding=1, input="image"), RELU, ("maxpool2d", dict(kernel=2)), ("flatten", dict(id="a")),
+                           ("linear", dict(out=16, input="facts")), ("relu", dict(id="b")),
+                           conv(4, input="other"), RELU, ("flatten", dict(id="c")),
+                           ("concat", dict(input=["a", "b", "facts", "c"])), ("linear", dict(out=32)), RELU,
+                           ("linear", dict(out=10))]),
     # as small as can be, since fixtures/steps holds its state before every step
     "tiny": dict(input=[2, 6, 6], loss="cross_entropy", batch=6, samples=27,
                  optimizer=dict(type="adamw", lr=5e-3, weight_decay=0.01),
@@ -131,6 +141,7 @@ FIXTURES = {
     "rmsprop": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
     "lars": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
     "weighted": [("single", 1, ""), ("dp", 2, "strided")],
+    "inputs": [("single", 1, ""), ("dp", 2, "strided"), ("dp", 3, "chunk"), ("ddp", 2, "")],
 }
 # networks of model.builtin, in fixtures/networks
 NETWORK_STEPS = 20
@@ -154,6 +165,12 @@ def is_classes(case):
 def output_width(case):
     c = CASES[case]
     return c["classes"] if "builtin" in c else c["layers"][-1][1]["out"]
+
+
+def sample_shape(case):
+    """Of several inputs a sample is one row."""
+    c = CASES[case]
+    return [sum(math.prod(shape) for shape in c["inputs"].values())] if "inputs" in c else c["input"]
 
 
 def network_lines(c):
@@ -188,7 +205,7 @@ def yaml_lines(case, mode, world, scatter, seed, steps=STEPS):
     if scatter:
         parallel["dp"] = dict(scatter=scatter)
     lines = ["tandem: 1", "name: " + name_of(case, mode, world, scatter), "seed: %d" % seed, "model:",
-             "  input: " + flow(c["input"]), *(["  freeze: " + flow(c["freeze"])] if "freeze" in c else [])]
+             "  inputs: " + flow(c["inputs"]) if "inputs" in c else "  input: " + flow(c["input"]), *(["  freeze: " + flow(c["freeze"])] if "freeze" in c else [])]
     lines += network_lines(c)
     lines += ["data:", "  train: " + flow(data)]
     if c.get("evaluate", True):

@@ -34,6 +34,11 @@ class Add(nn.Module):
         return x[0] + x[1]
 
 
+class Concat(nn.Module):
+    def forward(self, *x):
+        return torch.cat(x, 1)
+
+
 class Transpose(nn.Module):
     def forward(self, x):
         return x.transpose(1, 2)
@@ -72,7 +77,7 @@ def module_of(kind, s, shape):
         return make(pair(s["kernel"]), pair(s.get("stride", s["kernel"])), pair(s.get("padding", 0)))
     if kind == "adaptive_avgpool2d":
         return nn.AdaptiveAvgPool2d(pair(s["out"]))
-    return {"relu": nn.ReLU, "flatten": nn.Flatten, "add": Add, "transpose": Transpose}[kind]()
+    return {"relu": nn.ReLU, "flatten": nn.Flatten, "add": Add, "concat": Concat, "transpose": Transpose}[kind]()
 
 
 def pair(value):
@@ -84,14 +89,20 @@ class Net(nn.Module):
 
     def __init__(self, case):
         super().__init__()
-        self.layers = cases.CASES[case]["layers"]
-        x = torch.empty(2, *cases.CASES[case]["input"], device="meta")
-        named = {}
+        self.layers, self.parts = cases.CASES[case]["layers"], cases.CASES[case].get("inputs", {})
+        x = torch.empty(2, *cases.sample_shape(case), device="meta")
+        named = self.split(x)
         for i, (kind, s) in enumerate(self.layers):
             inputs = self.inputs(s, x, named)
             layer = module_of(kind, s, inputs[0].shape)
             self.add_module(str(i), layer)
             x = self.keep(s, shape_after(layer, inputs), named)
+
+    def split(self, x):
+        """{name: what the input is of the rows}"""
+        counts = [math.prod(shape) for shape in self.parts.values()]
+        pieces = x.split(counts, 1) if counts else ()
+        return {name: piece.reshape(-1, *shape) for (name, shape), piece in zip(self.parts.items(), pieces)}
 
     @staticmethod
     def inputs(s, x, named):
@@ -107,7 +118,7 @@ class Net(nn.Module):
     narrow = False  # as torch.autocast with bfloat16; the loss is taken in float, as autocast would
 
     def forward(self, x):
-        named = {}
+        named = self.split(x)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.narrow):
             for (_, s), layer in zip(self.layers, self.children()):
                 x = self.keep(s, layer(*self.inputs(s, x, named)), named)
@@ -133,7 +144,7 @@ def shape_after(layer, inputs):
 def synthetic(case, samples, seed):
     c = cases.CASES[case]
     g = torch.Generator().manual_seed(seed)
-    x = torch.randn(samples, *c["input"], generator=g)
+    x = torch.randn(samples, *cases.sample_shape(case), generator=g)
     width = cases.output_width(case)
     y = torch.randint(0, width, (samples,), generator=g) if cases.is_classes(case) else torch.randn(samples, width, generator=g)
     return x, y
