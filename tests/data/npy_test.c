@@ -367,6 +367,91 @@ TEST(every_byte) {
 }
 
 /* To predict for: what is no key of the YAML. */
+/* ---- a file for each input ---- */
+
+static char bytes_path[256];
+
+static tdm_data_wanted wanted_inputs(void) {
+    static const int64_t row[] = {8};
+    tdm_data_wanted wanted = wanted_classes(1, row, 4);
+    wanted.inputs = (tdm_data_inputs){2,
+                                      {{.name = "picture", .shape = {3, {1, 1, 2}}, .first = 0, .count = 2},
+                                       {.name = "facts", .shape = {2, {2, 3}}, .first = 2, .count = 6}}};
+    return wanted;
+}
+
+static tdm_data_spec spec_of_inputs(void) {
+    return (tdm_data_spec){
+        .format = TDM_DATA_NPY, .inputs = {4, {"facts", x_path, "picture", bytes_path}}, .y = y_path};
+}
+
+static void write_bytes(const char *dims) {
+    const unsigned char bytes[] = {0, 51, 255, 3, 7, 102, 1, 2};
+    strcpy(bytes_path, scratch_path("bytes.npy"));
+    write_file(bytes_path, file, build_array("|u1", dims, bytes, sizeof(bytes)));
+}
+
+TEST(a_file_for_each_input) {
+    set_up();
+    write_bytes("4, 1, 2");
+    for (int to_float = 0; to_float < 2; to_float++) {
+        const tdm_transform_spec transform = {.to_float = to_float};
+        tdm_data_spec spec = spec_of_inputs();
+        tdm_data_wanted wanted = wanted_inputs();
+        tdm_dataset *dataset = NULL;
+        float x[8];
+        int64_t label;
+        wanted.transform = &transform;
+        spec.range = (tdm_ints){2, {1, 4}};
+        REQUIRE_OK(tdm__dataset_open(&dataset, tdm_host_default(), &spec, &wanted));
+        CHECK_INT(dataset->count, 3);
+        CHECK(!dataset->x_is_bytes);
+        CHECK_INT(tdm__dataset_x_bytes(dataset), sizeof(x));
+        CHECK_OK(tdm__dataset_read(dataset, 1, x, &label)); /* sample 2 of the files */
+        CHECK_INT(label, 2);
+        CHECK(x[0] == (to_float ? 7.0f / 255.0f : 7.0f) && x[1] == (to_float ? 102.0f / 255.0f : 102.0f));
+        for (int i = 0; i < 6; i++) CHECK(x[2 + i] == (float)(12 + i) * 0.5f - 3.0f);
+        tdm__dataset_close(dataset);
+    }
+}
+
+static void inputs_refused(const tdm_data_spec *spec, const tdm_data_wanted *wanted, const char *part) {
+    CHECK_STATUS(try_open(spec, wanted), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), part);
+}
+
+TEST(files_that_are_not_the_inputs) {
+    set_up();
+    write_bytes("4, 1, 2");
+    tdm_data_wanted wanted = wanted_inputs();
+    tdm_data_spec spec = spec_of_inputs();
+    const tdm_data_index whole = {.first = 0, .count = 2, .below = 103, .layer = "embedding 'e'"};
+    wanted.index = &whole, wanted.index_count = 1;
+    inputs_refused(&spec, &wanted, "number 0 of sample 1 is 255, and embedding 'e' takes whole numbers from 0 to 102");
+    wanted.index_count = 0;
+    spec.inputs.item[0] = "fact";
+    inputs_refused(&spec, &wanted, "the model has no input 'fact'; its inputs are picture, facts");
+    spec = spec_of_inputs();
+    spec.inputs.count = 2;
+    inputs_refused(&spec, &wanted, "there is no file for the model's input 'picture'");
+    spec = spec_of_inputs();
+    spec.inputs.item[3] = x_path;
+    inputs_refused(&spec, &wanted, "the model needs samples of shape [1, 1, 2] (model.inputs.picture), found [2, 3]");
+    write_bytes("2, 4");
+    spec = spec_of_inputs();
+    inputs_refused(&spec, &wanted, "picture");
+    write_bytes("8,");
+    wanted.inputs.item[0].shape = (tdm_shape){1, {1}};
+    inputs_refused(&spec, &wanted, "holds 8 samples, facts");
+    wanted.inputs.count = 0;
+    inputs_refused(&spec, &wanted, "the model's input has no name (model.input); write `x: FILE`");
+    spec = spec_now(); /* one file, whose samples are not rows of both */
+    wanted = wanted_inputs();
+    inputs_refused(&spec, &wanted, "the model has 2 inputs (picture, facts), and a sample must be one row of their 8");
+    spec.x = NULL;
+    inputs_refused(&spec, &wanted, "the path of the file is missing");
+}
+
 TEST(without_targets) {
     set_up();
     tdm_data_spec spec = {.format = TDM_DATA_NPY, .x = x_path, .without_targets = true};
@@ -393,4 +478,5 @@ TEST(without_targets) {
 }
 
 TEST_MAIN(RUN(x_types); RUN(other_types); RUN(many_numbers); RUN(label_types); RUN(float_targets); RUN(every_length);
-          RUN(good_headers); RUN(bad_headers); RUN(long_header); RUN(every_byte); RUN(without_targets);)
+          RUN(good_headers); RUN(bad_headers); RUN(long_header); RUN(every_byte); RUN(a_file_for_each_input);
+          RUN(files_that_are_not_the_inputs); RUN(without_targets);)

@@ -53,6 +53,29 @@ tdm_graph *law_log_softmax(void) {
     return g;
 }
 
+tdm_graph *law_inputs(void) {
+    static const tdm_attr conv[] = {{"out", "16", {0}}, {"kernel", "3", {0}}};
+    tdm_graph *g = NULL;
+    tdm_value left, right, facts, y;
+    must(tdm_graph_new(&g, NULL));
+    must(tdm_graph_add_input(g, "left", 3, (const int64_t[]){3, 8, 8}, &left));
+    must(tdm_graph_add_input(g, "facts", 1, (const int64_t[]){7}, &facts));
+    must(tdm_graph_add_input(g, "right", 3, (const int64_t[]){3, 6, 6}, &right));
+    must(tdm_graph_add(g, "conv2d", "conv1", &left, 1, conv, 2, &left));
+    must(tdm_graph_add(g, "batchnorm2d", "bn1", &left, 1, NULL, 0, &left));
+    must(tdm_graph_add(g, "relu", "relu1", &left, 1, NULL, 0, &left));
+    must(tdm_graph_add(g, "flatten", "flat1", &left, 1, NULL, 0, &left));
+    must(tdm_graph_add(g, "conv2d", "conv2", &right, 1, conv, 2, &right));
+    must(tdm_graph_add(g, "flatten", "flat2", &right, 1, NULL, 0, &right));
+    must(tdm_graph_add(g, "dropout", "drop", &right, 1, (tdm_attr[]){{"p", "0.3", {0}}}, 1, &right));
+    must(tdm_graph_add(g, "concat", "join", (tdm_value[]){left, facts, right}, 3, NULL, 0, &y));
+    must(tdm_graph_add(g, "linear", "fc1", &y, 1, (tdm_attr[]){{"out", "24", {0}}}, 1, &y));
+    must(tdm_graph_add(g, "concat", "again", (tdm_value[]){y, facts}, 2, NULL, 0, &y));
+    must(tdm_graph_add(g, "linear", "fc2", &y, 1, (tdm_attr[]){{"out", "5", {0}}}, 1, &y));
+    must(tdm_graph_finish(g, y));
+    return g;
+}
+
 tdm_graph *law_series(void) {
     tdm_graph *g = NULL;
     tdm_value x;

@@ -21,6 +21,8 @@ typedef struct law_result {
 /* A convolutional net with batch norm, dropout and a residual join, over random images. */
 tdm_graph *law_graph(int with_batchnorm, int with_dropout);
 tdm_graph *law_log_softmax(void); /* the same with both, and log_softmax behind it, for the loss nll */
+/* Of two pictures and a row of features, which the last layers take; over random numbers. */
+tdm_graph *law_inputs(void);
 /* Of conv1d, layernorm and gru, over random series. */
 tdm_graph *law_series(void);
 void law_job(tdm_job *job);

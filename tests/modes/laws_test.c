@@ -55,6 +55,27 @@ TEST(series_are_equal_in_all_modes) {
     tdm_graph_free(graph);
 }
 
+/* With micro-batches, and with numbers of 16 bits, too. */
+TEST(several_inputs_are_equal_in_all_modes) {
+    tdm_graph *graph = law_inputs();
+    for (int n = 2; n <= 3; n++) {
+        for (int narrow = 0; narrow < 2; narrow++) {
+            tdm_job job;
+            law_short_job(&job);
+            job.train.accumulate = n == 3 ? 2 : 1;
+            job.train.precision = narrow ? TDM_BF16 : TDM_F32;
+            if (narrow) job.parallel.kernels = TDM_KERNELS_REF;
+            law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
+            law_result dp = run_as(&job, graph, TDM_MODE_DP, n);
+            law_result ddp = run_as(&job, graph, TDM_MODE_DDP, n);
+            CHECK_INT(single.steps, job.train.steps);
+            law_check_same(&single, &dp);
+            law_check_same(&single, &ddp);
+        }
+    }
+    tdm_graph_free(graph);
+}
+
 /* Of every collective around a step: buffers, the number of samples that count, the check, the results. */
 TEST(exposed_time_is_part_of_comm) {
     tdm_job job;
@@ -428,11 +449,12 @@ TEST(layerwise_steps_are_equal_in_all_modes) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(RUN(modes_are_equal); RUN(series_are_equal_in_all_modes); RUN(exposed_time_is_part_of_comm);
-          RUN(a_run_repeats); RUN(loader_threads_change_nothing); RUN(mixed_samples_are_equal);
-          RUN(weights_of_classes_are_equal_in_all_modes); RUN(weights_of_mixed_samples_are_equal);
-          RUN(soft_targets_are_equal_in_all_modes); RUN(threads_change_nothing); RUN(recomputing_changes_nothing);
-          RUN(bf16_is_equal_in_all_modes); RUN(variants_of_dp_are_equal); RUN(cutting_the_batch_changes_only_rounding);
+TEST_MAIN(RUN(modes_are_equal); RUN(series_are_equal_in_all_modes); RUN(several_inputs_are_equal_in_all_modes);
+          RUN(exposed_time_is_part_of_comm); RUN(a_run_repeats); RUN(loader_threads_change_nothing);
+          RUN(mixed_samples_are_equal); RUN(weights_of_classes_are_equal_in_all_modes);
+          RUN(weights_of_mixed_samples_are_equal); RUN(soft_targets_are_equal_in_all_modes);
+          RUN(threads_change_nothing); RUN(recomputing_changes_nothing); RUN(bf16_is_equal_in_all_modes);
+          RUN(variants_of_dp_are_equal); RUN(cutting_the_batch_changes_only_rounding);
           RUN(accumulation_is_equal_in_all_modes); RUN(clipping_by_value_is_equal_in_all_modes);
           RUN(small_buckets_are_equal); RUN(frozen_parameters_are_equal_in_all_modes);
           RUN(groups_are_equal_in_all_modes); RUN(layerwise_steps_are_equal_in_all_modes);)

@@ -40,6 +40,19 @@ TEST(stages_have_the_bits_of_one_device) {
     tdm_graph_free(graph);
 }
 
+/* An input that only a later stage takes crosses the cuts before it. */
+TEST(several_inputs) {
+    tdm_graph *graph = law_inputs();
+    for (int micro = 1; micro <= 3; micro += 2) {
+        tdm_job job;
+        law_short_job(&job);
+        job.train.accumulate = micro;
+        check_stages(&job, graph, 1, 4);
+        check_stages(&job, graph, 2, 2);
+    }
+    tdm_graph_free(graph);
+}
+
 TEST(with_everything_that_follows_backward) {
     tdm_graph *graph = law_graph(1, 0);
     tdm_job job;
@@ -384,7 +397,7 @@ TEST(a_loss_that_is_not_finite) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(RUN(stages_have_the_bits_of_one_device); RUN(with_everything_that_follows_backward);
+TEST_MAIN(RUN(stages_have_the_bits_of_one_device); RUN(several_inputs); RUN(with_everything_that_follows_backward);
           RUN(gradients_of_16_bits); RUN(gradients_as_two_factors); RUN(ranks_without_samples);
           RUN(statistics_of_all_ranks); RUN(statistics_of_all_ranks_are_others);
           RUN(a_compressed_run_goes_on_in_other_stages); RUN(frozen_stages); RUN(outputs_made_again);

@@ -32,13 +32,20 @@ static int find_name(const names *known, const char *name) {
     return -1;
 }
 
+/* The batch, or several inputs. */
 static tdm_status add_batch(tdm_graph *graph, names *known, const words *w) {
-    int64_t dim[TDM_MAX_DIMS];
-    int count = 0;
-    for (char *save, *at = strtok_r(w->word[1], "x", &save); at != NULL; at = strtok_r(NULL, "x", &save))
-        dim[count++] = atoll(at);
-    known->name[known->count] = w->word[0];
-    return tdm_graph_input(graph, count, dim, &known->value[known->count++]);
+    tdm_status status = TDM_OK;
+    for (int i = 0; i + 1 < w->count && status == TDM_OK; i += 2) {
+        int64_t dim[TDM_MAX_DIMS];
+        int count = 0;
+        for (char *save, *at = strtok_r(w->word[i + 1], "x", &save); at != NULL; at = strtok_r(NULL, "x", &save))
+            dim[count++] = atoll(at);
+        tdm_value *value = &known->value[known->count];
+        known->name[known->count++] = w->word[i];
+        status = w->count == 2 ? tdm_graph_input(graph, count, dim, value)
+                               : tdm_graph_add_input(graph, w->word[i], count, dim, value);
+    }
+    return status;
 }
 
 static tdm_status add_layer(tdm_graph *graph, names *known, const words *w) {

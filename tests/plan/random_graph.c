@@ -21,6 +21,10 @@ typedef struct {
 
 /* ---- layers ---- */
 
+static bool has_all(const maker *m) {
+    return m->kind == RANDOM_ALL || m->kind == RANDOM_INPUTS;
+}
+
 /* Most of the time a late value, so that graphs are deep. */
 static int draw_value(const maker *m) {
     const int last = m->count - 1;
@@ -138,7 +142,7 @@ static void add_rarer_layer(maker *m, int x) {
 }
 
 static void add_image_layer(maker *m, int x) {
-    const int what = draw(m->state, m->kind == RANDOM_ALL ? 115 : 70);
+    const int what = draw(m->state, has_all(m) ? 115 : 70);
     if (what < 20)
         add_convolution(m, x);
     else if (what < 35)
@@ -287,6 +291,10 @@ tdm_graph *random_graph(random_kind kind, int layers, uint64_t *state) {
     maker m = {.state = state, .kind = kind, .count = 1, .channels = {CHANNELS}, .side = {SIDE}};
     tdm__text_init(&m.text, tdm_host_default());
     tdm__text_puts(&m.text, kind == RANDOM_SERIES ? "v0 8x6" : "v0 8x6x6");
+    if (kind == RANDOM_INPUTS) {
+        tdm__text_puts(&m.text, " v1 8x6x6 v2 8");
+        m.count = 3, m.channels[1] = m.channels[2] = CHANNELS, m.side[1] = SIDE;
+    }
     while (m.count <= layers) {
         const int x = draw_value(&m);
         if (m.side[x] == 0)
@@ -295,7 +303,7 @@ tdm_graph *random_graph(random_kind kind, int layers, uint64_t *state) {
             add_series_layer(&m, x);
         else if (draw_chance(state, 12) && m.count + 4 <= layers)
             add_block(&m, x);
-        else if (kind == RANDOM_ALL && draw_chance(state, 15))
+        else if (has_all(&m) && draw_chance(state, 15))
             add_stem(&m, x);
         else
             add_image_layer(&m, x);

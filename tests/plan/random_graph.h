@@ -25,10 +25,11 @@ typedef enum random_kind {
     RANDOM_ALL,      /* ops that take pictures, and rows behind a flatten; not embedding, which takes whole numbers */
     RANDOM_RESIDUAL, /* conv2d, batchnorm2d, add and relu, with joins */
     RANDOM_SMOOTH,   /* as RANDOM_RESIDUAL, and without kinks: no relu */
-    RANDOM_SERIES    /* ops that take series, and rows behind a flatten or a recurrent layer */
+    RANDOM_SERIES,   /* ops that take series, and rows behind a flatten or a recurrent layer */
+    RANDOM_INPUTS    /* as RANDOM_ALL, of two pictures and a row of features */
 } random_kind;
 
-/* A batch of 8x6x6, or 8x6 for series, `layers` drawn ones, and what joins their loose ends into one output. */
+/* A batch of 8x6x6, of 8x6 for series, or of several inputs, `layers` drawn ones, and what joins their loose ends into one output. */
 tdm_graph *random_graph(random_kind kind, int layers, uint64_t *state);
 
 /* Patterns of parameters that are not trained: of none, of the first layers, of any layers, or single ones; never of all.

@@ -112,6 +112,7 @@ TEST(what_memory_held_makes_no_difference) {
     const setting poisoned = {compute.kernels, PLAN_POISON}, zeroed = {compute.kernels, PLAN_ZEROS};
     const int relus = check_graphs(RANDOM_ALL, 3000, 20, &poisoned, &zeroed, TDM_EPILOGUE_RELU);
     check_graphs(RANDOM_SERIES, 7000, 20, &poisoned, &zeroed, TDM_EPILOGUE_RELU);
+    check_graphs(RANDOM_INPUTS, 8000, 20, &poisoned, &zeroed, TDM_EPILOGUE_RELU);
     printf("       %d relus taken in\n", relus);
     CHECK(relus > 10);
 }
@@ -169,6 +170,7 @@ TEST(results_are_those_of_the_reference) {
         check_near(RANDOM_SMOOTH, seed);
         check_near(RANDOM_ALL, seed);
         check_near(RANDOM_SERIES, seed);
+        check_near(RANDOM_INPUTS, seed);
         if (tdm_test_failures != before) fprintf(stderr, "  with the seed %llu\n", (unsigned long long)seed);
     }
     tdm__compute_close(&compute, tdm_host_default());

@@ -108,6 +108,7 @@ TEST(reference_kernels) {
     int epilogues[ALL + 1] = {0};
     check_graphs(RANDOM_ALL, 1000, tdm_builtin_kernels, epilogues);
     check_graphs(RANDOM_SERIES, 4000, tdm_builtin_kernels, epilogues);
+    check_graphs(RANDOM_INPUTS, 5000, tdm_builtin_kernels, epilogues);
     CHECK(epilogues[TDM_EPILOGUE_RELU] > 0);
 }
 
