@@ -39,4 +39,5 @@ try toy_mp
 try tutorials
 try table
 try series
+try inputs
 for file in $(grep -l "^tandem: 1" samples/*/*.yaml); do code 0 "$tandem" check "$file"; done

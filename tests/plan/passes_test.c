@@ -18,6 +18,17 @@ static const plan_case layouts[] = {
              "relu v1 -> v2\n"
              "flatten v2 -> v3\n"
              "linear(wb) v3 -> v4"},
+    {.title = "each of several inputs is taken out of the batch",
+     .graph = "x 8x6x6 y 3; c conv2d x out=8 kernel=3; f flatten c; a concat f y; l linear a out=2",
+     .offers = "conv2d: c8",
+     .want = "slice batch -> v0\n"
+             "slice batch -> v1\n"
+             "reorder v0 -> v0' c8\n"
+             "conv2d(wb) v0' -> v2 c8\n"
+             "reorder v2 -> v2'\n"
+             "flatten v2' -> v3\n"
+             "concat v3 v1 -> v4\n"
+             "linear(wb) v4 -> v5"},
     {.title = "a reorder in front of who wants another layout, and at the output",
      .graph = "x 8x6x6; c conv2d x out=8 kernel=3; r relu c",
      .offers = "conv2d: c8; relu: keep",

@@ -567,4 +567,17 @@ TEST(plans_of_random_series) {
     CHECK(s.staged > 100 && s.relu > 50 && s.in_place > 100 && s.adders > 100);
 }
 
-TEST_MAIN(RUN(plans_of_random_graphs); RUN(plans_of_random_series);)
+TEST(plans_of_several_inputs) {
+    seen s = {.in_place = 0};
+    for (uint64_t seed = 1; seed <= GRAPHS / 2; seed++) {
+        const int before = tdm_test_failures;
+        uint64_t state = seed;
+        check_graph(RANDOM_INPUTS, &state, &s);
+        if (tdm_test_failures == before) continue;
+        fprintf(stderr, "  with the seed %llu\n", (unsigned long long)seed);
+        return;
+    }
+    CHECK(s.staged > 100 && s.relu > 50 && s.in_place > 100 && s.adders > 100);
+}
+
+TEST_MAIN(RUN(plans_of_random_graphs); RUN(plans_of_random_series); RUN(plans_of_several_inputs);)

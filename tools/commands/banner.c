@@ -103,6 +103,16 @@ static const char *const formats[] = {
 #undef TDM_FORMAT
 };
 
+/* "sign.npy, facts.npy" */
+static char *input_files(const tdm_texts *inputs) {
+    char *all = text_copy("");
+    for (int i = 1; i < inputs->count; i += 2) {
+        FREED char *before = all;
+        all = text_format("%s%s%s", before, i > 1 ? ", " : "", files_name(inputs->item[i]));
+    }
+    return all;
+}
+
 /* `samples`: how many there are, as in the description of the run; NULL: not known. */
 static char *data_text(const tdm_data_spec *spec, const char *samples) {
     char range[64] = "", count[32];
@@ -113,6 +123,8 @@ static char *data_text(const tdm_data_spec *spec, const char *samples) {
     const char *file = spec->images ? spec->images : spec->x ? spec->x : spec->path;
     if (spec->format == TDM_DATA_NONE) return text_copy("none");
     if (file) return text_format("%s of %s%s", many, files_name(file), range);
+    FREED char *each = input_files(&spec->inputs);
+    if (each[0]) return text_format("%s of %s%s", many, each, range);
     return text_format("%s %s%s%s", many, spec->files.count ? "of " : "", formats[spec->format], range);
 }
 
