@@ -13,8 +13,8 @@
 #include "runtime/base/system/clock.h"
 
 /* PART: what one MPI message holds at most; MPI counts in int. GIVE_UP_MS: how long messages of a job that has ended may
- * take to get out of the caller's memory. */
-enum { PART = 1 << 30, SPINS = 2000, PAUSE_NS = 20000, GIVE_UP_MS = 1000 };
+ * take to get out of the caller's memory. LISTS: of messages that have begun, by tag. */
+enum { PART = 1 << 30, SPINS = 2000, PAUSE_NS = 20000, GIVE_UP_MS = 1000, LISTS = 64 };
 
 typedef struct transport {
     tdm_transport base; /* must be first */
@@ -22,7 +22,11 @@ typedef struct transport {
     pthread_mutex_t mutex; /* MPI may not allow calls from two threads at once */
     bool is_aborted;       /* atomic */
     bool is_initializer;   /* MPI_Init was called here, and so MPI_Finalize must be */
+    int begin_code;        /* the first failure of `begin` */
+    struct pending *begun[LISTS];
 } transport;
+
+static void close_transport(tdm_transport *base);
 
 static tdm_status check(int code, const char *doing) {
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -48,7 +52,7 @@ static int initialize(int *level) {
     return code;
 }
 
-static tdm_status begin(transport *t) {
+static tdm_status begin_mpi(transport *t) {
     int is_done, was_done, level;
     TDM_MODULE_TRY(check(MPI_Finalized(&is_done), "MPI_Finalized"));
     if (is_done)
@@ -76,21 +80,10 @@ static tdm_status check_ranks(const transport *t) {
 }
 
 static tdm_status connect_ranks(transport *t) {
-    TDM_MODULE_TRY(begin(t));
+    TDM_MODULE_TRY(begin_mpi(t));
     TDM_MODULE_TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &t->comm), "MPI_Comm_dup"));
     TDM_MODULE_TRY(check(MPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler"));
     return check_ranks(t);
-}
-
-static void close_transport(tdm_transport *base) {
-    transport *t = (transport *)base;
-    if (t == NULL) return;
-    /* Both wait for all ranks, so not after a failure. */
-    const bool is_good = !__atomic_load_n(&t->is_aborted, __ATOMIC_ACQUIRE);
-    if (is_good && t->comm != MPI_COMM_NULL) (void)MPI_Comm_free(&t->comm);
-    if (is_good && t->is_initializer) (void)MPI_Finalize();
-    pthread_mutex_destroy(&t->mutex);
-    free(t);
 }
 
 static tdm_status open_transport(tdm_transport **out, const tdm_host *host, int rank, int world, const char *interface,
@@ -119,6 +112,13 @@ static tdm_status open_transport(tdm_transport **out, const tdm_host *host, int 
 
 /* ---- messages ---- */
 
+/* A message on its way. */
+typedef struct pending {
+    struct pending *next;
+    tdm_message message;
+    MPI_Request request[]; /* of its parts */
+} pending;
+
 static int parts_of(const tdm_message *message) {
     return (int)((message->bytes + PART - 1) / PART);
 }
@@ -129,12 +129,25 @@ static int start(const transport *t, const tdm_message *message, MPI_Request *re
         const size_t left = message->bytes - done;
         const int bytes = left < PART ? (int)left : PART, tag = (int)message->tag;
         unsigned char *data = (unsigned char *)message->data + done;
-        const int from = message->any != NULL ? MPI_ANY_SOURCE : message->peer;
         const int code = message->sends ? MPI_Isend(data, bytes, MPI_BYTE, message->peer, tag, t->comm, request)
-                                        : MPI_Irecv(data, bytes, MPI_BYTE, from, tag, t->comm, request);
+                                        : MPI_Irecv(data, bytes, MPI_BYTE, message->peer, tag, t->comm, request);
         if (code != MPI_SUCCESS) return code;
     }
     return MPI_SUCCESS;
+}
+
+/* A receive from any of some ranks is started when one of them has sent. The mutex is held. */
+static int start_from_any(const transport *t, const tdm_message *message, MPI_Request *request, bool *found) {
+    int flag = 0, code = MPI_SUCCESS;
+    tdm_message from_one = *message;
+    for (int i = 0; i < message->any_count && code == MPI_SUCCESS && !flag; i++) {
+        from_one.peer = message->any[i];
+        code = MPI_Iprobe(from_one.peer, (int)message->tag, t->comm, &flag, MPI_STATUS_IGNORE);
+    }
+    *found = flag != 0;
+    if (code != MPI_SUCCESS || !flag) return code;
+    *message->from = from_one.peer;
+    return start(t, &from_one, request);
 }
 
 /* MPI makes progress while it is called; so waiting is asking. */
@@ -145,70 +158,196 @@ static void pause_between(int look) {
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 }
 
-/* Until all are done, the job has ended, or (deadline_ns > 0) it is too late. */
-static int wait_for_all(transport *t, MPI_Request *request, MPI_Status *status, int count, int64_t deadline_ns,
-                        bool *done) {
-    int flag = 0, code = MPI_SUCCESS;
-    for (int look = 0;; look++) {
-        pthread_mutex_lock(&t->mutex);
-        code = MPI_Testall(count, request, &flag, status);
-        pthread_mutex_unlock(&t->mutex);
-        *done = flag != 0;
-        if (code != MPI_SUCCESS || flag) return code;
-        if (deadline_ns == 0 && __atomic_load_n(&t->is_aborted, __ATOMIC_ACQUIRE)) return MPI_SUCCESS;
-        if (deadline_ns > 0 && tdm__now_ns() >= deadline_ns) return MPI_SUCCESS;
-        pause_between(look);
+/* The messages of a call. */
+typedef struct batch {
+    transport *t;
+    const tdm_message *message;
+    int messages, count; /* count: of requests */
+    MPI_Request *request;
+    bool *is_started; /* of each message */
+} batch;
+
+/* Asks whether all is done. The mutex is held. */
+static int look(const batch *b, bool *done) {
+    int flag = 0;
+    bool all = true;
+    for (int i = 0, at = 0; i < b->messages; at += parts_of(&b->message[i++])) {
+        if (b->is_started[i]) continue;
+        const int code = start_from_any(b->t, &b->message[i], &b->request[at], &b->is_started[i]);
+        if (code != MPI_SUCCESS) return code;
+        all = all && b->is_started[i];
+    }
+    const int code = MPI_Testall(b->count, b->request, &flag, MPI_STATUSES_IGNORE);
+    *done = all && flag != 0;
+    return code;
+}
+
+/* Until all are done or the job has ended. */
+static int wait_for_all(const batch *b, bool *done) {
+    for (int n = 0;; n++) {
+        pthread_mutex_lock(&b->t->mutex);
+        const int code = look(b, done);
+        pthread_mutex_unlock(&b->t->mutex);
+        if (code != MPI_SUCCESS || *done || __atomic_load_n(&b->t->is_aborted, __ATOMIC_ACQUIRE)) return code;
+        pause_between(n);
     }
 }
 
-/* The job has ended: receives are withdrawn, so that MPI does not write to the caller's memory later. */
-static void withdraw(transport *t, const tdm_message *message, int messages, MPI_Request *request, MPI_Status *status,
-                     int count) {
-    bool done;
+/* The job has ended, or nobody will send: receives are withdrawn, so that MPI does not write to the caller's memory later.
+ * What is sent cannot be; it is waited for, but not for long. */
+static void withdraw(transport *t, bool sends, MPI_Request *request, int count, int64_t deadline_ns) {
+    int flag = 0, code = MPI_SUCCESS;
     pthread_mutex_lock(&t->mutex);
-    for (int i = 0, at = 0; i < messages; at += parts_of(&message[i++]))
-        for (int k = 0; !message[i].sends && k < parts_of(&message[i]); k++)
-            if (request[at + k] != MPI_REQUEST_NULL) (void)MPI_Cancel(&request[at + k]);
+    for (int i = 0; i < count && !sends; i++)
+        if (request[i] != MPI_REQUEST_NULL) (void)MPI_Cancel(&request[i]);
     pthread_mutex_unlock(&t->mutex);
-    (void)wait_for_all(t, request, status, count, tdm__now_ns() + (int64_t)GIVE_UP_MS * 1000000, &done);
+    for (int n = 0; code == MPI_SUCCESS && !flag; n++) {
+        pthread_mutex_lock(&t->mutex);
+        code = MPI_Testall(count, request, &flag, MPI_STATUSES_IGNORE);
+        pthread_mutex_unlock(&t->mutex);
+        if (tdm__now_ns() >= deadline_ns) return;
+        if (!flag) pause_between(n);
+    }
 }
 
-static tdm_status run(transport *t, const tdm_message *message, int messages, MPI_Request *request, MPI_Status *status,
-                      int count) {
-    int code = MPI_SUCCESS;
-    bool done = false;
-    for (int i = 0; i < count; i++) request[i] = MPI_REQUEST_NULL;
+static int64_t give_up_ns(void) {
+    return tdm__now_ns() + (int64_t)GIVE_UP_MS * 1000000;
+}
+
+/* ---- messages that have begun ---- */
+
+static bool are_equal(const tdm_message *a, const tdm_message *b) {
+    return a->sends == b->sends && a->peer == b->peer && a->tag == b->tag && a->data == b->data &&
+           a->bytes == b->bytes && b->any == NULL;
+}
+
+static pending **list_of(transport *t, uint32_t tag) {
+    return &t->begun[tag % LISTS];
+}
+
+/* Takes over the requests of a message that has begun. The mutex is held. */
+static bool take_begun(transport *t, const tdm_message *message, MPI_Request *request) {
+    for (pending **link = list_of(t, message->tag); *link != NULL; link = &(*link)->next) {
+        pending *found = *link;
+        if (!are_equal(&found->message, message)) continue;
+        memcpy(request, found->request, (size_t)parts_of(message) * sizeof(*request));
+        *link = found->next;
+        free(found);
+        return true;
+    }
+    return false;
+}
+
+/* The mutex is held. */
+static int begin_one(transport *t, const tdm_message *message) {
+    const int parts = parts_of(message);
+    pending **link = list_of(t, message->tag);
+    pending *made = malloc(sizeof(*made) + (size_t)parts * sizeof(made->request[0]));
+    if (made == NULL) return MPI_ERR_NO_MEM;
+    made->next = NULL;
+    made->message = *message;
+    for (int i = 0; i < parts; i++) made->request[i] = MPI_REQUEST_NULL;
+    while (*link != NULL) link = &(*link)->next; /* equal messages finish in the order in which they began */
+    *link = made;
+    return start(t, message, made->request);
+}
+
+static void begin(tdm_transport *base, const tdm_message *message, int count) {
+    transport *t = (transport *)base;
     pthread_mutex_lock(&t->mutex);
-    for (int i = 0, at = 0; i < messages && code == MPI_SUCCESS; at += parts_of(&message[i++]))
-        code = start(t, &message[i], request + at);
+    for (int i = 0; i < count && t->begin_code == MPI_SUCCESS; i++) t->begin_code = begin_one(t, &message[i]);
     pthread_mutex_unlock(&t->mutex);
-    if (code == MPI_SUCCESS) code = wait_for_all(t, request, status, count, 0, &done);
+}
+
+/* tag < 0: of all tags */
+static void drop(transport *t, uint32_t list, int64_t tag) {
+    pending *dropped = NULL;
+    const int64_t deadline = give_up_ns();
+    pthread_mutex_lock(&t->mutex);
+    for (pending **link = &t->begun[list]; *link != NULL;) {
+        pending *each = *link;
+        if (tag >= 0 && each->message.tag != tag) {
+            link = &each->next;
+            continue;
+        }
+        *link = each->next;
+        each->next = dropped;
+        dropped = each;
+    }
+    pthread_mutex_unlock(&t->mutex);
+    while (dropped != NULL) {
+        pending *next = dropped->next;
+        withdraw(t, dropped->message.sends, dropped->request, parts_of(&dropped->message), deadline);
+        free(dropped);
+        dropped = next;
+    }
+}
+
+static void forget(tdm_transport *base, uint32_t tag) {
+    drop((transport *)base, tag % LISTS, tag);
+}
+
+/* ---- a call ---- */
+
+/* In the order of the messages: those of one tag between two ranks arrive in it. */
+static int start_all(const batch *b) {
+    transport *t = b->t;
+    int code = t->begin_code;
+    for (int i = 0, at = 0; i < b->messages && code == MPI_SUCCESS; at += parts_of(&b->message[i++])) {
+        b->is_started[i] = b->message[i].bytes == 0 || take_begun(t, &b->message[i], &b->request[at]);
+        if (b->is_started[i] || b->message[i].any != NULL) continue;
+        code = start(t, &b->message[i], &b->request[at]);
+        b->is_started[i] = true;
+    }
+    return code;
+}
+
+static tdm_status run(const batch *b) {
+    bool done = false;
+    for (int i = 0; i < b->count; i++) b->request[i] = MPI_REQUEST_NULL;
+    pthread_mutex_lock(&b->t->mutex);
+    int code = start_all(b);
+    pthread_mutex_unlock(&b->t->mutex);
+    if (code == MPI_SUCCESS) code = wait_for_all(b, &done);
     if (code == MPI_SUCCESS && !done) {
-        withdraw(t, message, messages, request, status, count);
+        const int64_t deadline = give_up_ns();
+        for (int i = 0, at = 0; i < b->messages; at += parts_of(&b->message[i++]))
+            withdraw(b->t, b->message[i].sends, &b->request[at], parts_of(&b->message[i]), deadline);
         TDM_MODULE_FAIL(TDM_E_COMM, "mpi: a message: the job has ended");
     }
-    TDM_MODULE_TRY(check(code, "a message"));
-    for (int i = 0, at = 0; i < messages; at += parts_of(&message[i++]))
-        if (message[i].any != NULL) *message[i].from = status[at].MPI_SOURCE;
-    return TDM_OK;
+    return check(code, "a message");
 }
 
 static tdm_status exchange(tdm_transport *base, const tdm_message *message, int messages, int *lost) {
-    int count = 0;
+    batch b = {.t = (transport *)base, .message = message, .messages = messages};
     *lost = -1;
-    for (int i = 0; i < messages; i++) count += parts_of(&message[i]);
-    MPI_Request *request = calloc((size_t)count + 1, sizeof(*request));
-    MPI_Status *status = calloc((size_t)count + 1, sizeof(*status));
-    tdm_status result = TDM_E_MEMORY;
-    if (request != NULL && status != NULL) result = run((transport *)base, message, messages, request, status, count);
-    free(request);
-    free(status);
-    if (result == TDM_E_MEMORY) TDM_MODULE_FAIL(TDM_E_MEMORY, "mpi: out of memory");
+    for (int i = 0; i < messages; i++) b.count += parts_of(&message[i]);
+    b.request = calloc((size_t)b.count + 1, sizeof(*b.request));
+    b.is_started = calloc((size_t)messages + 1, sizeof(*b.is_started));
+    const bool has_room = b.request != NULL && b.is_started != NULL;
+    const tdm_status result = has_room ? run(&b) : TDM_E_MEMORY;
+    free(b.request);
+    free(b.is_started);
+    if (!has_room) TDM_MODULE_FAIL(TDM_E_MEMORY, "mpi: out of memory");
     return result;
 }
 
+/* ---- the end ---- */
+
 static void abort_transport(tdm_transport *base) {
     __atomic_store_n(&((transport *)base)->is_aborted, true, __ATOMIC_RELEASE);
+}
+
+static void close_transport(tdm_transport *base) {
+    transport *t = (transport *)base;
+    if (t == NULL) return;
+    for (uint32_t list = 0; list < LISTS; list++) drop(t, list, -1);
+    /* Both wait for all ranks, so not after a failure. */
+    const bool is_good = !__atomic_load_n(&t->is_aborted, __ATOMIC_ACQUIRE);
+    if (is_good && t->comm != MPI_COMM_NULL) (void)MPI_Comm_free(&t->comm);
+    if (is_good && t->is_initializer) (void)MPI_Finalize();
+    pthread_mutex_destroy(&t->mutex);
+    free(t);
 }
 
 const tdm_transport_ops tdm__mpi_ops = {
@@ -216,6 +355,8 @@ const tdm_transport_ops tdm__mpi_ops = {
     .address_bytes = 0,
     .open = open_transport,
     .exchange = exchange,
+    .begin = begin,
+    .forget = forget,
     .abort = abort_transport,
     .close = close_transport,
 };

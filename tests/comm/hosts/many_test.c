@@ -42,6 +42,42 @@ static void send_letter(int from, const tdm_message *m) {
     pthread_cond_broadcast(&post.change);
 }
 
+typedef struct begun {
+    struct begun *next;
+    int from;
+    tdm_message message;
+} begun;
+static begun *all_begun; /* sends that no `exchange` has named yet; guarded by post.mutex */
+
+static void begin_post(tdm_transport *t, const tdm_message *message, int count) {
+    pthread_mutex_lock(&post.mutex);
+    for (int i = 0; i < count; i++) {
+        if (!message[i].sends) continue;
+        begun *b = malloc(sizeof(*b));
+        if (b == NULL) abort();
+        *b = (begun){all_begun, t->rank, message[i]};
+        all_begun = b;
+        send_letter(t->rank, &message[i]);
+    }
+    pthread_mutex_unlock(&post.mutex);
+}
+
+static bool take_begun(int from, const tdm_message *m) {
+    for (begun **at = &all_begun; *at != NULL; at = &(*at)->next) {
+        begun *b = *at;
+        if (b->from != from || b->message.peer != m->peer || b->message.tag != m->tag || b->message.data != m->data)
+            continue;
+        *at = b->next;
+        free(b);
+        return true;
+    }
+    return false;
+}
+
+static void forget_post(tdm_transport *t, uint32_t tag) {
+    (void)t, (void)tag;
+}
+
 static bool receive_letter(int to, const tdm_message *m) {
     letter **at = &post.first;
     while (*at != NULL && ((*at)->to != to || (*at)->from != m->peer || (*at)->tag != m->tag)) at = &(*at)->next;
@@ -58,7 +94,7 @@ static tdm_status exchange(tdm_transport *t, const tdm_message *message, int cou
     *lost = -1;
     pthread_mutex_lock(&post.mutex);
     for (int i = 0; i < count; i++)
-        if (message[i].sends) send_letter(t->rank, &message[i]);
+        if (message[i].sends && !take_begun(t->rank, &message[i])) send_letter(t->rank, &message[i]);
     for (int i = 0; i < count; i++)
         while (!message[i].sends && !post.is_aborted && !receive_letter(t->rank, &message[i]))
             pthread_cond_wait(&post.change, &post.mutex);
@@ -88,8 +124,8 @@ static void close_post(tdm_transport *transport) {
     free(transport);
 }
 
-static const tdm_transport_ops post_ops = {"post", 1,    open_post,  connect_post, exchange,
-                                           NULL,   NULL, abort_post, close_post};
+static const tdm_transport_ops post_ops = {"post",     1,           open_post,  connect_post, exchange,
+                                           begin_post, forget_post, abort_post, close_post};
 
 static tdm_status open_post(tdm_transport **out, const tdm_host *host, int rank, int world, const char *interface,
                             int64_t timeout_ms, int64_t silence_ms, void *addresses) {

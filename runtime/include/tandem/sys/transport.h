@@ -51,11 +51,10 @@ typedef struct tdm_transport_ops {
      * `lost` is the peer with which a message failed; -1: that is not known. */
     tdm_status (*exchange)(tdm_transport *transport, const tdm_message *message, int count, int *lost);
     /* Begins messages, none from any, that a later `exchange` names again, with the same memory, and finishes. Their memory
-     * is the transport's until that has returned. The next `exchange` reports a failure. NULL: the transport has no use
-     * for it, and `exchange` does all. */
+     * is the transport's until that has returned. They go on whatever the next calls of `exchange` wait for. The next
+     * `exchange` reports a failure. */
     void (*begin)(tdm_transport *transport, const tdm_message *message, int count);
-    /* Drops what was begun with this tag and not finished, after a failure: its memory is the caller's again. NULL as
-     * `begin`. */
+    /* Drops what was begun with this tag and not finished, after a failure: its memory is the caller's again. */
     void (*forget)(tdm_transport *transport, uint32_t tag);
     /* Makes all calls of `connect` and `exchange` end, those in progress and later ones; `exchange` fails. */
     void (*abort)(tdm_transport *transport);
