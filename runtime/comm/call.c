@@ -77,23 +77,37 @@ tdm_status tdm__parts_compare(const tdm_call *call, const uint64_t *rows, size_t
     return TDM_OK;
 }
 
+/* A send, or a receive from one rank, is a batch of one message. */
+static tdm_status send_or_receive(const tdm_call_table *table, tdm_comm *comm, const tdm_comm_call *call) {
+    const bool sends = call->kind == TDM_COMM_SEND;
+    const tdm_transfer only = {sends, call->rank, sends ? call->in : call->out};
+    if (call->rank == TDM_COMM_ANY) return table->receive_any(comm, call->out, call->from);
+    return table->batch(comm, &only, 1);
+}
+
 tdm_status tdm__call_make(const tdm_call_table *table, tdm_comm *comm, const tdm_comm_call *call) {
     const tdm_span in = call->in, out = call->out;
-    tdm_reduction how = {&in, 1, in.count, in.dtype, call->op, call->rank};
-    if (call->span_count > 0) how.spans = call->spans, how.span_count = call->span_count;
+    const tdm_reduction one = {&in, 1, in.count, in.dtype, call->op, call->rank};
     switch (call->kind) {
     case TDM_COMM_ALL_REDUCE:
-    case TDM_COMM_ALL_REDUCE_COALESCED:
     case TDM_COMM_REDUCE:
-        return table->reduce(comm, &how);
+        return table->reduce(comm, &one);
+    case TDM_COMM_ALL_REDUCE_COALESCED:
+        return table->reduce(comm,
+                             &(tdm_reduction){call->spans, call->span_count, in.count, in.dtype, call->op, call->rank});
     case TDM_COMM_REDUCE_SCATTER:
-        return table->reduce_scatter(comm, in, out, &how);
+        return table->reduce_scatter(comm, &(tdm_pairs){&out, &in, 1, out.count, out.dtype}, call->op);
+    case TDM_COMM_REDUCE_SCATTER_COALESCED:
+        return table->reduce_scatter(
+            comm, &(tdm_pairs){call->outs, call->spans, call->span_count, out.count, out.dtype}, call->op);
     case TDM_COMM_BROADCAST:
     case TDM_COMM_BARRIER: /* a broadcast of nothing */
         return table->broadcast(comm, in, call->rank);
     case TDM_COMM_GATHER:
     case TDM_COMM_ALL_GATHER:
-        return table->gather(comm, in, out.data, call->rank);
+        return table->gather(comm, &(tdm_pairs){&in, &out, 1, in.count, in.dtype}, call->rank);
+    case TDM_COMM_ALL_GATHER_COALESCED:
+        return table->gather(comm, &(tdm_pairs){call->spans, call->outs, call->span_count, in.count, in.dtype}, -1);
     case TDM_COMM_SCATTER:
         return table->distribute(comm, in, out, tdm__span_bytes(out), call->rank);
     case TDM_COMM_ALL_TO_ALL:
@@ -101,9 +115,10 @@ tdm_status tdm__call_make(const tdm_call_table *table, tdm_comm *comm, const tdm
     case TDM_COMM_ALL_TO_ALL_V:
         return table->all_to_all_v(comm, call);
     case TDM_COMM_SEND:
-        return table->send(comm, in);
     case TDM_COMM_RECEIVE:
-        return table->receive(comm, out, call->from);
+        return send_or_receive(table, comm, call);
+    case TDM_COMM_BATCH:
+        return table->batch(comm, call->transfers, call->transfer_count);
     default:
         TDM_FAIL(TDM_E_INTERNAL, "communicator: '%s' is not a collective", tdm_comm_kind_name(call->kind));
     }

@@ -12,7 +12,7 @@ typedef struct tdm_call {
     int32_t kind, dtype, op, root; /* tdm_comm_kind, ...; root: the root, or the peer of a send or receive, or
                                     * TDM_COMM_ANY; else -1 */
     uint64_t count, sequence;
-    uint64_t extra; /* hash of split's list of ranks, of the counts of coalesced spans */
+    uint64_t extra; /* hash of split's list of ranks, of the counts of coalesced spans (all_gather: of the ins) */
 } tdm_call;
 
 tdm_call tdm__call_of(const tdm_comm_call *call);
@@ -47,17 +47,25 @@ static inline bool tdm__gets_result(const tdm_reduction *how, int rank) {
     return how->root < 0 || how->root == rank;
 }
 
+/* What is gathered, or reduced and scattered: a span, or those of a coalesced call as if they were one; and to each another
+ * span, which has a part of that size for each rank. */
+typedef struct tdm_pairs {
+    const tdm_span *part, *whole; /* gather: `whole` only of ranks that get the result */
+    size_t span_count, count;     /* count: of the elements of all parts */
+    tdm_dtype dtype;
+} tdm_pairs;
+
 /* The work behind the kinds of calls. A root of -1 is every rank. */
 typedef struct tdm_call_table {
     tdm_status (*reduce)(tdm_comm *comm, const tdm_reduction *how);
-    tdm_status (*reduce_scatter)(tdm_comm *comm, tdm_span in, tdm_span out, const tdm_reduction *how);
+    tdm_status (*reduce_scatter)(tdm_comm *comm, const tdm_pairs *what, tdm_reduce_op op);
     tdm_status (*broadcast)(tdm_comm *comm, tdm_span io, int root);
-    tdm_status (*gather)(tdm_comm *comm, tdm_span in, void *out, int root);
+    tdm_status (*gather)(tdm_comm *comm, const tdm_pairs *what, int root);
     /* `bytes` is the size of a part. `in` of a rank that sends nothing is not used. */
     tdm_status (*distribute)(tdm_comm *comm, tdm_span in, tdm_span out, size_t bytes, int root);
     tdm_status (*all_to_all_v)(tdm_comm *comm, const tdm_comm_call *call);
-    tdm_status (*send)(tdm_comm *comm, tdm_span in);
-    tdm_status (*receive)(tdm_comm *comm, tdm_span out, int *from);
+    tdm_status (*receive_any)(tdm_comm *comm, tdm_span out, int *from);
+    tdm_status (*batch)(tdm_comm *comm, const tdm_transfer *transfers, size_t count);
 } tdm_call_table;
 
 tdm_status tdm__call_make(const tdm_call_table *table, tdm_comm *comm, const tdm_comm_call *call);

@@ -33,8 +33,7 @@ static size_t segment_start(size_t count, size_t width, int r, int world) {
 
 /* ---- all_reduce and reduce ---- */
 
-/* Spans whose addresses an entry holds. */
-enum { IN_PLACE_SPANS = TDM_ENTRY_BYTES / sizeof(tdm_peer_address) };
+_Static_assert(TDM_IN_PLACE_SPANS * sizeof(tdm_peer_address) <= TDM_ENTRY_BYTES, "addresses are an entry's data");
 
 static void reduce_entries(const tdm_group *group, const tdm_reduction *how) {
     const void *source[TDM_COMM_WORLD_MAX];
@@ -66,10 +65,8 @@ static void reduce_piece(const tdm_group *group, size_t i, size_t first, size_t 
     const void *piece[TDM_COMM_WORLD_MAX];
     unsigned char *to[TDM_COMM_WORLD_MAX];
     const int world = group->comm.world;
-    for (int r = 0; r < world; r++) {
-        const tdm_peer_address *address = (const void *)tdm__group_entry(group, r)->data;
-        piece[r] = to[r] = tdm__bytes_at(tdm__group_reach(group, r, address[i]), first * tdm_dtype_bytes(how->dtype));
-    }
+    for (int r = 0; r < world; r++)
+        piece[r] = to[r] = tdm__bytes_at(tdm__group_peer_span_at(group, r, i), first * tdm_dtype_bytes(how->dtype));
     reduce_blocks(piece, world, count, how->root < 0 ? to : &to[how->root], how->root < 0 ? world : 1, how);
 }
 
@@ -121,29 +118,15 @@ static tdm_status reduce_staged(tdm_group *group, const tdm_reduction *how) {
     return TDM_OK;
 }
 
-/* The addresses of the spans are the data of this rank's next entry. Returns a span that peers cannot reach, or if they
- * reach all, one of these. */
-static tdm_span publish_addresses(tdm_group *group, const tdm_reduction *how) {
-    tdm_peer_address *address = (void *)tdm__group_next_entry(group)->data;
-    tdm_span last = how->spans[0];
-    for (size_t i = 0; i < how->span_count; i++) {
-        if (how->spans[i].count == 0) continue;
-        last = how->spans[i];
-        address[i] = tdm__group_address(group, last.data, tdm__span_bytes(last));
-        if (address[i].region == 0) break;
-    }
-    return last;
-}
-
 static tdm_status reduce(tdm_comm *comm, const tdm_reduction *how) {
     tdm_group *group = (tdm_group *)comm;
     const size_t bytes = how->count * tdm_dtype_bytes(how->dtype);
-    const bool small = bytes <= TDM_ENTRY_BYTES, few = how->span_count <= IN_PLACE_SPANS;
+    const bool small = bytes <= TDM_ENTRY_BYTES, few = how->span_count <= TDM_IN_PLACE_SPANS;
     tdm_span named = how->spans[0]; /* peers reach all spans if they reach this one */
     if (small)
         tdm__spans_read(how->spans, 0, how->count, tdm__group_next_entry(group)->data);
     else if (few)
-        named = publish_addresses(group, how);
+        named = tdm__group_publish(group, how->spans, how->span_count);
     TDM_TRY(tdm__group_meet(group, named, NULL, 0));
     if (small && tdm__gets_result(how, group->comm.rank)) reduce_entries(group, how);
     if (small) return TDM_OK;
@@ -153,45 +136,79 @@ static tdm_status reduce(tdm_comm *comm, const tdm_reduction *how) {
 
 /* ---- reduce_scatter ---- */
 
-/* A chunk is the same range of every part, one range after another. */
-static tdm_status reduce_scatter_staged(tdm_group *group, tdm_span in, tdm_span out, const tdm_reduction *how) {
-    const void *span[TDM_COMM_WORLD_MAX];
-    unsigned char *to = out.data;
-    const size_t width = tdm_dtype_bytes(out.dtype), world = (size_t)group->comm.world;
+/* Reduces what all ranks have at `source`, into this rank's spans from element `first` on. */
+static void reduce_to_spans(const void *const *source, int world, const tdm_span *to, size_t first, size_t count,
+                            const tdm_reduction *how) {
+    const void *from[TDM_COMM_WORLD_MAX];
+    for (size_t done = 0; done < count;) {
+        const tdm_span piece = tdm__spans_next(&to, &first, count - done);
+        unsigned char *data = piece.data;
+        for (int r = 0; r < world; r++)
+            from[r] = (const unsigned char *)source[r] + done * tdm_dtype_bytes(piece.dtype);
+        reduce_blocks(from, world, piece.count, &data, 1, how);
+        done += piece.count;
+    }
+}
+
+/* The same range of every rank's part, one behind another. */
+static void read_parts(const tdm_group *group, const tdm_pairs *what, size_t first, size_t count, unsigned char *to) {
+    const int world = group->comm.world;
+    for (int r = 0; r < world; r++)
+        tdm__spans_read_part(what->whole, r, world, first, count,
+                             to + (size_t)r * count * tdm_dtype_bytes(what->dtype));
+}
+
+/* A chunk is the same range of every part. */
+static tdm_status reduce_scatter_staged(tdm_group *group, const tdm_pairs *what, const tdm_reduction *how) {
+    const void *source[TDM_COMM_WORLD_MAX];
+    const size_t width = tdm_dtype_bytes(what->dtype), world = (size_t)group->comm.world;
     const size_t rank = (size_t)group->comm.rank, most = TDM_STAGING_BYTES / world / TDM_LINE * TDM_LINE / width;
     TDM_TRY(tdm__group_stage(group));
-    for (size_t done = 0; done < out.count;) {
-        const size_t n = out.count - done < most ? out.count - done : most;
-        for (size_t r = 0; r < world; r++)
-            memcpy(tdm__group_own_stage(group) + r * n * width, tdm__bytes_at(in.data, (r * out.count + done) * width),
-                   n * width);
+    for (size_t done = 0; done < what->count;) {
+        const size_t n = what->count - done < most ? what->count - done : most;
+        read_parts(group, what, done, n, tdm__group_own_stage(group));
         TDM_TRY(tdm__group_round(group));
-        for (size_t r = 0; r < world; r++) span[r] = tdm__group_peer_stage(group, (int)r) + rank * n * width;
-        reduce_blocks(span, (int)world, n, &to, 1, how);
-        to += n * width;
+        for (size_t r = 0; r < world; r++) source[r] = tdm__group_peer_stage(group, (int)r) + rank * n * width;
+        reduce_to_spans(source, (int)world, what->part, done, n, how);
         done += n;
     }
     return TDM_OK;
 }
 
-static tdm_status reduce_scatter(tdm_comm *comm, tdm_span in, tdm_span out, const tdm_reduction *how) {
-    tdm_group *group = (tdm_group *)comm;
-    const void *span[TDM_COMM_WORLD_MAX];
-    unsigned char *to = out.data;
+static tdm_status reduce_scatter_in_place(tdm_group *group, const tdm_pairs *what, const tdm_reduction *how) {
+    const void *source[TDM_COMM_WORLD_MAX];
     const int world = group->comm.world;
-    const size_t bytes = tdm__span_bytes(out), own = (size_t)group->comm.rank * bytes;
-    TDM_TRY(tdm__group_meet(group, in, in.data, bytes * (size_t)world));
-    if (bytes * (size_t)world <= TDM_ENTRY_BYTES) {
-        for (int r = 0; r < world; r++) span[r] = tdm__group_entry(group, r)->data + own;
-        if (bytes > 0) reduce_blocks(span, world, out.count, &to, 1, how);
-        return TDM_OK;
-    }
-    if (!tdm__group_reaches(group, 0, group->comm.world)) return reduce_scatter_staged(group, in, out, how);
     TDM_TRY(tdm__group_touch(group));
-    for (int r = 0; r < world; r++) span[r] = tdm__bytes_at(tdm__group_peer_span(group, r), own);
-    reduce_blocks(span, world, out.count, &to, 1, how);
+    for (size_t i = 0; i < what->span_count; i++) {
+        const tdm_span part = what->part[i];
+        unsigned char *to = part.data;
+        for (int r = 0; r < world && part.count > 0; r++)
+            source[r] =
+                tdm__bytes_at(tdm__group_peer_span_at(group, r, i), (size_t)group->comm.rank * tdm__span_bytes(part));
+        if (part.count > 0) reduce_blocks(source, world, part.count, &to, 1, how);
+    }
     tdm__group_untouch(group);
     return tdm__group_round(group);
+}
+
+static tdm_status reduce_scatter(tdm_comm *comm, const tdm_pairs *what, tdm_reduce_op op) {
+    tdm_group *group = (tdm_group *)comm;
+    const void *source[TDM_COMM_WORLD_MAX];
+    const tdm_reduction how = {.dtype = what->dtype, .op = op, .root = -1};
+    const int world = comm->world;
+    const size_t bytes = what->count * tdm_dtype_bytes(what->dtype);
+    const bool small = bytes * (size_t)world <= TDM_ENTRY_BYTES, few = what->span_count <= TDM_IN_PLACE_SPANS;
+    tdm_span named = what->whole[0];
+    if (small)
+        read_parts(group, what, 0, what->count, tdm__group_next_entry(group)->data);
+    else if (few)
+        named = tdm__group_publish(group, what->whole, what->span_count);
+    TDM_TRY(tdm__group_meet(group, named, NULL, 0));
+    for (int r = 0; r < world && small; r++) source[r] = tdm__group_entry(group, r)->data + (size_t)comm->rank * bytes;
+    if (small) reduce_to_spans(source, world, what->part, 0, what->count, &how);
+    if (small) return TDM_OK;
+    return few && tdm__group_reaches(group, 0, world) ? reduce_scatter_in_place(group, what, &how)
+                                                      : reduce_scatter_staged(group, what, &how);
 }
 
 /* ---- the call ---- */
@@ -202,8 +219,8 @@ static const tdm_call_table table = {reduce,
                                      tdm__group_gather,
                                      tdm__group_distribute,
                                      tdm__group_all_to_all_v,
-                                     tdm__group_send,
-                                     tdm__group_receive};
+                                     tdm__group_receive_any,
+                                     tdm__group_batch};
 
 tdm_status tdm__group_run(tdm_comm *comm, const tdm_comm_call *call) {
     tdm_group *group = (tdm_group *)comm;

@@ -123,22 +123,58 @@ static tdm_status check_all_to_all_v(const tdm_comm *comm, const tdm_comm_call *
     return TDM_OK;
 }
 
-/* Sets `in` to the whole of the spans. */
-static tdm_status check_coalesced(tdm_comm_call *call, const char *name) {
-    if (call->spans == NULL || call->span_count == 0)
-        TDM_FAIL(TDM_E_USAGE, "%s: needs a list of at least 1 span, got %zu", name, call->span_count);
-    call->in = (tdm_span){NULL, 0, call->spans[0].dtype};
-    for (size_t i = 0; i < call->span_count; i++) {
-        const tdm_span span = call->spans[i];
+/* Sets *whole to all of the spans. */
+static tdm_status check_spans(const tdm_span *spans, size_t count, tdm_span *whole, const char *name) {
+    if (spans == NULL || count == 0) TDM_FAIL(TDM_E_USAGE, "%s: needs a list of at least 1 span, got %zu", name, count);
+    *whole = (tdm_span){NULL, 0, spans[0].dtype};
+    for (size_t i = 0; i < count; i++) {
+        const tdm_span span = spans[i];
         size_t bytes;
         TDM_TRY(check_span(span, name, "span"));
-        if (span.dtype != call->in.dtype)
+        if (span.dtype != whole->dtype)
             TDM_FAIL(TDM_E_USAGE, "%s: all spans must be of one type; the first is %s, number %zu is %s", name,
-                     tdm_dtype_name(call->in.dtype), i + 1, tdm_dtype_name(span.dtype));
-        if (!tdm__add_fits(call->in.count, span.count, &call->in.count) ||
-            !tdm__mul_fits(call->in.count, tdm_dtype_bytes(span.dtype), &bytes))
+                     tdm_dtype_name(whole->dtype), i + 1, tdm_dtype_name(span.dtype));
+        if (!tdm__add_fits(whole->count, span.count, &whole->count) ||
+            !tdm__mul_fits(whole->count, tdm_dtype_bytes(span.dtype), &bytes))
             TDM_FAIL(TDM_E_USAGE, "%s: the spans together are more than this machine can address", name);
     }
+    return TDM_OK;
+}
+
+static bool is_coalesced(tdm_comm_kind kind) {
+    return kind == TDM_COMM_ALL_REDUCE_COALESCED || kind == TDM_COMM_ALL_GATHER_COALESCED ||
+           kind == TDM_COMM_REDUCE_SCATTER_COALESCED;
+}
+
+/* Sets `in` and `out` to the whole of the spans. */
+static tdm_status check_coalesced(const tdm_comm *comm, tdm_comm_call *call, const char *name) {
+    const bool scatters = call->kind == TDM_COMM_REDUCE_SCATTER_COALESCED;
+    char number[32];
+    TDM_TRY(check_spans(call->spans, call->span_count, &call->in, name));
+    if (call->kind == TDM_COMM_ALL_REDUCE_COALESCED) return TDM_OK;
+    TDM_TRY(check_spans(call->outs, call->span_count, &call->out, name));
+    for (size_t i = 0; i < call->span_count; i++) {
+        const tdm_span in = call->spans[i], out = call->outs[i];
+        snprintf(number, sizeof(number), "%s number %zu", scatters ? "in" : "out", i + 1);
+        TDM_TRY(scatters ? check_parts(comm, in, out, name, number) : check_parts(comm, out, in, name, number));
+    }
+    return TDM_OK;
+}
+
+static tdm_status check_batch(const tdm_comm *comm, tdm_comm_call *call, const char *name) {
+    char number[48];
+    if (call->transfers == NULL || call->transfer_count == 0)
+        TDM_FAIL(TDM_E_USAGE, "%s: needs a list of at least 1 message, got %zu", name, call->transfer_count);
+    for (size_t i = 0; i < call->transfer_count; i++) {
+        const tdm_transfer *transfer = &call->transfers[i];
+        snprintf(number, sizeof(number), "the peer of message %zu", i + 1);
+        TDM_TRY(check_rank(comm, transfer->peer, name, number));
+        if (transfer->peer == comm->rank)
+            TDM_FAIL(TDM_E_USAGE, "%s: %s is rank %d itself; it must be another rank", name, number, comm->rank);
+        snprintf(number, sizeof(number), "message %zu", i + 1);
+        TDM_TRY(check_span(transfer->span, name, number));
+    }
+    call->in = (tdm_span){NULL, call->transfer_count, TDM_DTYPE_U8};
     return TDM_OK;
 }
 
@@ -160,11 +196,10 @@ static const struct {
     [TDM_COMM_BARRIER] = {0},
     [TDM_COMM_SEND] = {.part = "data", .rank = "peer"},
     [TDM_COMM_RECEIVE] = {.part = "data", .rank = "peer"},
+    [TDM_COMM_ALL_GATHER_COALESCED] = {0},
+    [TDM_COMM_REDUCE_SCATTER_COALESCED] = {0},
+    [TDM_COMM_BATCH] = {0},
 };
-
-static bool is_message(tdm_comm_kind kind) {
-    return kind == TDM_COMM_SEND || kind == TDM_COMM_RECEIVE;
-}
 
 static tdm_status check_comm(const tdm_comm *comm, const char *call) {
     if (comm == NULL) TDM_FAIL(TDM_E_USAGE, "%s: needs a communicator, got NULL", call);
@@ -176,11 +211,12 @@ static tdm_status check_call(const tdm_comm *comm, tdm_comm_call *call) {
     const bool any = call->kind == TDM_COMM_RECEIVE && call->rank == TDM_COMM_ANY;
     const char *rank = any ? NULL : arguments[call->kind].rank, *name = tdm_comm_kind_name(call->kind);
     TDM_TRY(check_comm(comm, name));
-    if (call->kind == TDM_COMM_ALL_REDUCE_COALESCED) TDM_TRY(check_coalesced(call, name));
+    if (is_coalesced(call->kind)) TDM_TRY(check_coalesced(comm, call, name));
+    if (call->kind == TDM_COMM_BATCH) TDM_TRY(check_batch(comm, call, name));
     const tdm_span part = tdm_comm_call_span(call), whole = scatters ? call->in : call->out;
     if (arguments[call->kind].part != NULL) TDM_TRY(check_span(part, name, arguments[call->kind].part));
     if (rank != NULL) TDM_TRY(check_rank(comm, call->rank, name, rank));
-    if (is_message(call->kind) && call->rank == comm->rank)
+    if (rank != NULL && tdm_comm_kind_is_message(call->kind) && call->rank == comm->rank)
         TDM_FAIL(TDM_E_USAGE, "%s: the peer is rank %d itself; it must be another rank", name, call->rank);
     if (any && comm->world == 1) TDM_FAIL(TDM_E_USAGE, "%s: there is one rank, and no other that could send", name);
     if (arguments[call->kind].whole != NULL && (rank == NULL || call->rank == comm->rank))
@@ -212,7 +248,7 @@ tdm_status tdm__comm_call(tdm_comm *comm, const tdm_comm_call *call) {
     tdm_comm_call checked = *call;
     tdm_status status = check_call(comm, &checked);
     if (status != TDM_OK) return refuse(comm, status);
-    if (!is_message(call->kind)) comm->sequence++;
+    if (!tdm_comm_kind_is_message(call->kind)) comm->sequence++;
     return comm->ops->run(comm, &checked);
 }
 

@@ -64,9 +64,17 @@ CALL(all_to_all, ALL_TO_ALL, PARAMETERS(tdm_span in, tdm_span out), .rank = -1, 
 CALL(all_to_all_v, ALL_TO_ALL_V,
      PARAMETERS(tdm_span in, const size_t *in_counts, tdm_span out, const size_t *out_counts), .rank = -1, .in = in,
      .out = out, .in_counts = in_counts, .out_counts = out_counts)
+CALL(all_gather_coalesced, ALL_GATHER_COALESCED,
+     PARAMETERS(const tdm_span *ins, const tdm_span *outs, size_t span_count), .rank = -1, .spans = ins, .outs = outs,
+     .span_count = span_count)
+CALL(reduce_scatter_coalesced, REDUCE_SCATTER_COALESCED,
+     PARAMETERS(const tdm_span *ins, const tdm_span *outs, size_t span_count, tdm_reduce_op op), .rank = -1,
+     .spans = ins, .outs = outs, .span_count = span_count, .op = op)
 CALL(barrier, BARRIER, , .rank = -1)
 CALL(send, SEND, PARAMETERS(tdm_span in, int to), .rank = to, .in = in)
 CALL(receive, RECEIVE, PARAMETERS(tdm_span out, int from), .rank = from, .out = out)
+CALL(batch_send_receive, BATCH, PARAMETERS(const tdm_transfer *transfers, size_t count), .rank = -1,
+     .transfers = transfers, .transfer_count = count)
 CALL(receive_any, RECEIVE, PARAMETERS(tdm_span out, int *from), .rank = TDM_COMM_ANY, .out = out, .from = from)
 
 /* ---- memory and groups ---- */

@@ -56,12 +56,15 @@ void tdm__group_close(tdm_comm *comm) {
 }
 
 size_t tdm__seats_bytes(int world, bool boxes) {
-    return (size_t)world * (sizeof(tdm_seat) + (boxes ? 2 * TDM_MAIL_BYTES : 0));
+    const size_t offers = (size_t)world * sizeof(tdm_offer);
+    return (size_t)world * (sizeof(tdm_seat) + offers + (boxes ? 2 * TDM_MAIL_BYTES : 0));
 }
 
 void tdm__group_seat(tdm_group *group, void *area, bool boxes) {
+    const size_t world = (size_t)group->comm.world;
     group->seat = area;
-    group->box = boxes ? (unsigned char *)area + (size_t)group->comm.world * sizeof(tdm_seat) : NULL;
+    group->offer = (tdm_offer *)(group->seat + world);
+    group->box = boxes ? (unsigned char *)(group->offer + world * world) : NULL;
     snprintf(group->abort_cause, sizeof(group->abort_cause), "rank %d called abort", group->job_rank[group->comm.rank]);
 }
 
@@ -186,6 +189,23 @@ bool tdm__group_reaches(const tdm_group *group, int first, int count) {
 
 void *tdm__group_peer_span(const tdm_group *group, int r) {
     return tdm__group_reach(group, r, tdm__group_entry(group, r)->address);
+}
+
+tdm_span tdm__group_publish(tdm_group *group, const tdm_span *spans, size_t count) {
+    tdm_peer_address *address = (void *)tdm__group_next_entry(group)->data;
+    tdm_span last = spans[0];
+    for (size_t i = 0; i < count; i++) {
+        if (spans[i].count == 0) continue;
+        last = spans[i];
+        address[i] = tdm__group_address(group, last.data, tdm__span_bytes(last));
+        if (address[i].region == 0) break;
+    }
+    return last;
+}
+
+void *tdm__group_peer_span_at(const tdm_group *group, int r, size_t i) {
+    const tdm_peer_address *address = (const void *)tdm__group_entry(group, r)->data;
+    return tdm__group_reach(group, r, address[i]);
 }
 
 tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out) {

@@ -19,6 +19,7 @@ enum {
     TDM_ENTRY_BYTES = 2048,         /* data up to this size travels in the entry */
     TDM_MAIL_BYTES = 32 * 1024,     /* one half of a sender's mailbox */
     TDM_STAGING_BYTES = 512 * 1024, /* one half of a rank's staging memory */
+    TDM_IN_PLACE_SPANS = 128,       /* spans whose addresses an entry holds */
     TDM_LINE = 64
 };
 
@@ -33,16 +34,17 @@ typedef struct tdm_entry {
     _Alignas(TDM_LINE) unsigned char data[TDM_ENTRY_BYTES];
 } tdm_entry;
 
-/* A rank's mailbox for outgoing messages: one message at a time, to one receiver. */
-typedef struct tdm_mail {
-    _Alignas(TDM_LINE) _Atomic uint64_t offer; /* number of the message * 2^16 + receiving rank */
+/* What one rank sends to another: one message at a time. Numbers count messages, halves those of the sender's mailbox. */
+typedef struct tdm_offer {
+    _Alignas(TDM_LINE) _Atomic uint64_t number; /* of the last message; the sender writes this line */
     uint64_t count;
     int32_t dtype;
     tdm_peer_address address;
-    _Atomic uint64_t filled;                   /* halves filled so far, over all messages */
-    _Alignas(TDM_LINE) _Atomic uint64_t taken; /* number of the last message received; the receiver writes it */
-    _Atomic uint64_t drained;                  /* halves emptied so far; the receiver writes it */
-} tdm_mail;
+    _Atomic uint64_t filled;                      /* halves so far, over all messages */
+    _Alignas(TDM_LINE) _Atomic uint64_t accepted; /* number of the last message begun; the receiver writes this line */
+    _Atomic uint64_t taken;                       /* number of the last message received */
+    _Atomic uint64_t drained;                     /* halves so far */
+} tdm_offer;
 
 /* The state of one rank in one group, in shared memory. Before the first round it is all zero. */
 typedef struct tdm_seat {
@@ -50,7 +52,6 @@ typedef struct tdm_seat {
     _Atomic uint64_t last_call;                /* sequence * 2^8 + kind of its last call, for messages */
     _Atomic uint32_t left;                     /* the rank has closed its end */
     _Atomic uint32_t touching;                 /* the rank is reading or writing other ranks' spans */
-    tdm_mail mail;
     tdm_entry entry[2];
 } tdm_seat;
 
@@ -85,6 +86,7 @@ typedef struct tdm_control {
 } tdm_control;
 
 typedef struct tdm_group tdm_group;
+typedef struct tdm_batch tdm_batch; /* mail.c */
 typedef struct tdm_site tdm_site;
 typedef struct tdm_watch tdm_watch;
 
@@ -132,7 +134,9 @@ struct tdm_group {
     tdm_comm comm; /* must be first */
     tdm_site *site;
     tdm_seat *seat;     /* one for each member */
+    tdm_offer *offer;   /* from each member to each: the receivers of one sender are neighbours */
     unsigned char *box; /* mailboxes of the members, 2 * TDM_MAIL_BYTES each; NULL: peers are reached directly */
+    tdm_batch *batch;   /* messages under way; NULL: none */
     int *job_rank;      /* the rank of each member in the job */
     uint64_t round;
     int64_t deadline_ns; /* deadline of `call` */
@@ -194,6 +198,10 @@ tdm_status tdm__group_tell(tdm_group *group, int root, void *data, size_t bytes)
 /* Of the spans of the current round: peers can reach those of `count` ranks from `first` on; where member r's is. */
 bool tdm__group_reaches(const tdm_group *group, int first, int count);
 void *tdm__group_peer_span(const tdm_group *group, int r);
+/* The same of several spans. In the next round this rank's entry has their addresses as its data, at most
+ * TDM_IN_PLACE_SPANS. Returns the span with which to meet: peers reach all if they reach this one. */
+tdm_span tdm__group_publish(tdm_group *group, const tdm_span *spans, size_t count);
+void *tdm__group_peer_span_at(const tdm_group *group, int r, size_t i);
 tdm_peer_address tdm__group_address(const tdm_group *group, const void *data, size_t bytes);
 void *tdm__group_reach(const tdm_group *group, int r, tdm_peer_address address);
 /* Every access to peers' spans stands between these two. After the job has ended, touch returns TDM_E_COMM: peers may
@@ -214,11 +222,11 @@ unsigned char *tdm__group_peer_stage(const tdm_group *group, int r);
 tdm_status tdm__group_run(tdm_comm *comm, const tdm_comm_call *call);
 /* For its tdm_call_table. */
 tdm_status tdm__group_broadcast(tdm_comm *comm, tdm_span io, int root);
-tdm_status tdm__group_gather(tdm_comm *comm, tdm_span in, void *out, int root);
+tdm_status tdm__group_gather(tdm_comm *comm, const tdm_pairs *what, int root);
 tdm_status tdm__group_distribute(tdm_comm *comm, tdm_span in, tdm_span out, size_t bytes, int root);
 tdm_status tdm__group_all_to_all_v(tdm_comm *comm, const tdm_comm_call *call);
-tdm_status tdm__group_send(tdm_comm *comm, tdm_span in);
-tdm_status tdm__group_receive(tdm_comm *comm, tdm_span out, int *from);
+tdm_status tdm__group_batch(tdm_comm *comm, const tdm_transfer *transfers, size_t count);
+tdm_status tdm__group_receive_any(tdm_comm *comm, tdm_span out, int *from);
 tdm_status tdm__group_allocate(tdm_comm *comm, size_t bytes, void **out);
 tdm_status tdm__group_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
 void tdm__group_abort(tdm_comm *comm, const char *why);

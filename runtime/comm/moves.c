@@ -35,37 +35,51 @@ tdm_status tdm__group_broadcast(tdm_comm *comm, tdm_span io, int root) {
 
 /* ---- gather and all_gather ---- */
 
-tdm_status tdm__group_gather(tdm_comm *comm, tdm_span in, void *out, int root) {
-    tdm_group *group = (tdm_group *)comm;
-    const bool gets = root < 0 || root == comm->rank;
-    size_t bytes = tdm__span_bytes(in);
-    int world = group->comm.world;
-    TDM_TRY(tdm__group_meet(group, in, in.data, bytes));
-    if (bytes <= TDM_ENTRY_BYTES) {
-        for (int r = 0; gets && bytes > 0 && r < world; r++)
-            memcpy(tdm__bytes_at(out, (size_t)r * bytes), tdm__group_entry(group, r)->data, bytes);
-        return TDM_OK;
-    }
-    if (tdm__group_reaches(group, 0, group->comm.world)) {
-        TDM_TRY(tdm__group_touch(group));
-        for (int r = 0; gets && r < world; r++) {
-            const unsigned char *from = tdm__group_peer_span(group, r);
-            if (tdm__bytes_at(out, (size_t)r * bytes) != from)
-                memcpy(tdm__bytes_at(out, (size_t)r * bytes), from, bytes);
+static tdm_status gather_in_place(tdm_group *group, const tdm_pairs *what, bool gets) {
+    TDM_TRY(tdm__group_touch(group));
+    for (int r = 0; gets && r < group->comm.world; r++) {
+        for (size_t i = 0; i < what->span_count; i++) {
+            const size_t bytes = tdm__span_bytes(what->part[i]);
+            if (bytes == 0) continue;
+            unsigned char *to = tdm__bytes_at(what->whole[i].data, (size_t)r * bytes);
+            const unsigned char *from = tdm__group_peer_span_at(group, r, i);
+            if (to != from) memcpy(to, from, bytes);
         }
-        tdm__group_untouch(group);
-        return tdm__group_round(group);
     }
+    tdm__group_untouch(group);
+    return tdm__group_round(group);
+}
+
+static tdm_status gather_staged(tdm_group *group, const tdm_pairs *what, bool gets) {
+    const size_t most = TDM_STAGING_BYTES / tdm_dtype_bytes(what->dtype);
+    const int world = group->comm.world;
     TDM_TRY(tdm__group_stage(group));
-    for (size_t done = 0; done < bytes;) {
-        size_t n = bytes - done < TDM_STAGING_BYTES ? bytes - done : TDM_STAGING_BYTES;
-        memcpy(tdm__group_own_stage(group), tdm__bytes_at(in.data, done), n);
+    for (size_t done = 0; done < what->count;) {
+        const size_t n = what->count - done < most ? what->count - done : most;
+        tdm__spans_read(what->part, done, n, tdm__group_own_stage(group));
         TDM_TRY(tdm__group_round(group));
         for (int r = 0; gets && r < world; r++)
-            memcpy(tdm__bytes_at(out, (size_t)r * bytes + done), tdm__group_peer_stage(group, r), n);
+            tdm__spans_write_part(what->whole, r, world, done, n, tdm__group_peer_stage(group, r));
         done += n;
     }
     return TDM_OK;
+}
+
+tdm_status tdm__group_gather(tdm_comm *comm, const tdm_pairs *what, int root) {
+    tdm_group *group = (tdm_group *)comm;
+    const bool gets = root < 0 || root == comm->rank, few = what->span_count <= TDM_IN_PLACE_SPANS;
+    const bool small = what->count * tdm_dtype_bytes(what->dtype) <= TDM_ENTRY_BYTES;
+    tdm_span named = what->part[0];
+    if (small)
+        tdm__spans_read(what->part, 0, what->count, tdm__group_next_entry(group)->data);
+    else if (few)
+        named = tdm__group_publish(group, what->part, what->span_count);
+    TDM_TRY(tdm__group_meet(group, named, NULL, 0));
+    for (int r = 0; small && gets && r < comm->world; r++)
+        tdm__spans_write_part(what->whole, r, comm->world, 0, what->count, tdm__group_entry(group, r)->data);
+    if (small) return TDM_OK;
+    return few && tdm__group_reaches(group, 0, comm->world) ? gather_in_place(group, what, gets)
+                                                            : gather_staged(group, what, gets);
 }
 
 /* ---- scatter and all_to_all ---- */
@@ -138,8 +152,9 @@ static tdm_status exchange_rows(tdm_group *group, const tdm_comm_call *call) {
     group->parts[0] = address.region;
     group->parts[1] = address.offset;
     tdm__parts_write(group->parts + ROW_HEAD, call, group->comm.world);
-    TDM_TRY(
-        tdm__group_gather(&group->comm, (tdm_span){group->parts, length, TDM_DTYPE_I64}, group->parts + length, -1));
+    const tdm_span own = {group->parts, length, TDM_DTYPE_I64};
+    const tdm_span all = {group->parts + length, world * length, TDM_DTYPE_I64};
+    TDM_TRY(tdm__group_gather(&group->comm, &(tdm_pairs){&own, &all, 1, length, TDM_DTYPE_I64}, -1));
     return tdm__parts_compare(&group->call, row_of(group, 0) + ROW_HEAD, length, group->comm.world, group->job_rank);
 }
 

@@ -496,6 +496,9 @@ TEST(communicators) {
     MISUSE(tdm_comm_all_to_all(NULL, span, span));
     MISUSE(tdm_comm_all_to_all_v(NULL, span, one, span, one));
     MISUSE(tdm_comm_all_reduce_coalesced(NULL, &span, 1, TDM_REDUCE_SUM));
+    MISUSE(tdm_comm_all_gather_coalesced(NULL, &span, &span, 1));
+    MISUSE(tdm_comm_reduce_scatter_coalesced(NULL, &span, &span, 1, TDM_REDUCE_SUM));
+    MISUSE(tdm_comm_batch_send_receive(NULL, &(tdm_transfer){1, 1, span}, 1));
     MISUSE(tdm_comm_allocate(NULL, 64, &memory));
     MISUSE(tdm_comm_split(NULL, (int[]){0}, 1, &out));
     MISUSE(tdm_comm_start_barrier(NULL, &request));
@@ -512,6 +515,9 @@ TEST(communicators) {
     MISUSE(tdm_comm_start_all_to_all(NULL, span, span, &request));
     MISUSE(tdm_comm_start_all_to_all_v(NULL, span, one, span, one, &request));
     MISUSE(tdm_comm_start_all_reduce_coalesced(NULL, &span, 1, TDM_REDUCE_SUM, &request));
+    MISUSE(tdm_comm_start_all_gather_coalesced(NULL, &span, &span, 1, &request));
+    MISUSE(tdm_comm_start_reduce_scatter_coalesced(NULL, &span, &span, 1, TDM_REDUCE_SUM, &request));
+    MISUSE(tdm_comm_start_batch_send_receive(NULL, &(tdm_transfer){1, 1, span}, 1, &request));
     MISUSE(tdm_comm_wait(NULL, NULL));
     CHECK_INT(tdm_comm_done(NULL), 1);
     REQUIRE_OK(tdm_comm_open_threads(two, 1, NULL, 1000));
@@ -522,6 +528,10 @@ TEST(communicators) {
     MISUSE(tdm_comm_all_gather(two[0], span, wide));
     MISUSE(tdm_comm_all_to_all_v(two[0], span, NULL, span, one));
     MISUSE(tdm_comm_all_reduce_coalesced(two[0], NULL, 1, TDM_REDUCE_SUM));
+    MISUSE(tdm_comm_all_gather_coalesced(two[0], &span, NULL, 1));
+    MISUSE(tdm_comm_reduce_scatter_coalesced(two[0], &span, &wide, 1, TDM_REDUCE_SUM));
+    MISUSE(tdm_comm_batch_send_receive(two[0], NULL, 1));
+    MISUSE(tdm_comm_batch_send_receive(two[0], &(tdm_transfer){1, 0, span}, 1));
     MISUSE(tdm_comm_send(two[0], span, 5));
     MISUSE(tdm_comm_allocate(two[0], 64, NULL));
     MISUSE(tdm_comm_split(two[0], NULL, 1, &out));

@@ -1,6 +1,7 @@
 /* What a communicator computes. One source for all backends: it is compiled once for each, with BACKEND set to it. */
 #include <sched.h>
 
+#include "tests/comm/batches.h"
 #include "tests/comm/ranks.h"
 #include "tests/comm/values.h"
 
@@ -172,6 +173,7 @@ TEST(coalesced_is_one_by_one) {
     ranks_run(BACKEND, 1, TIMEOUT_MS, coalesced_rank, NULL);
     ranks_run(BACKEND, 2, TIMEOUT_MS, coalesced_rank, NULL);
     ranks_run(BACKEND, 4, TIMEOUT_MS, coalesced_rank, NULL);
+    for (int world = 1; world <= 4; world++) ranks_run(BACKEND, world, TIMEOUT_MS, coalesced_pairs_rank, NULL);
 }
 
 /* ---- rooted collectives ---- */
@@ -422,6 +424,13 @@ TEST(messages_around_a_ring) {
     ranks_run(BACKEND, 6, TIMEOUT_MS, ring_rank, NULL);
 }
 
+TEST(messages_of_a_batch_go_at_once) {
+    ranks_run(BACKEND, 2, TIMEOUT_MS, batch_rank, NULL);
+    ranks_run(BACKEND, 3, TIMEOUT_MS, batch_rank, NULL);
+    ranks_run(BACKEND, 4, TIMEOUT_MS, batch_rank, NULL);
+    ranks_run(BACKEND, 3, TIMEOUT_MS, batch_in_a_circle_rank, NULL);
+}
+
 /* ---- any sequence of calls ---- */
 
 typedef struct mix {
@@ -592,6 +601,7 @@ TEST_MAIN({
     RUN(uneven_all_to_all);
     RUN(messages_from_any_rank);
     RUN(messages_around_a_ring);
+    RUN(messages_of_a_batch_go_at_once);
     RUN(any_sequence_of_calls);
     RUN(barriers_and_small_calls);
     RUN(groups_of_ranks);

@@ -158,7 +158,26 @@ static void mixed_spans_rank(rank_context *c) {
                "all_reduce_coalesced (call 1, 9 f32, sum) with spans of other sizes");
 }
 
+/* The ins of an all_gather, and the outs of a reduce_scatter. */
+static void mixed_pairs_rank(rank_context *c) {
+    float x[9] = {0}, y[27];
+    const size_t first = c->rank == 1 ? 4 : 5;
+    const tdm_span parts[] = {f32(x, first), f32(x + first, 9 - first)};
+    const tdm_span wholes[] = {f32(y, 3 * first), f32(y + 3 * first, 3 * (9 - first))};
+    const bool gathers = *(bool *)c->user;
+    CHECK_STATUS(gathers ? tdm_comm_all_gather_coalesced(c->comm, parts, wholes, 2)
+                         : tdm_comm_reduce_scatter_coalesced(c->comm, wholes, parts, 2, TDM_REDUCE_SUM),
+                 TDM_E_USAGE);
+    CHECK_TEXT(tdm_error_message(),
+               gathers ? "ranks make different calls: rank 0 all_gather_coalesced (call 1, 9 f32), rank 1 "
+                         "all_gather_coalesced (call 1, 9 f32) with spans of other sizes"
+                       : "ranks make different calls: rank 0 reduce_scatter_coalesced (call 1, 9 f32, sum), rank 1 "
+                         "reduce_scatter_coalesced (call 1, 9 f32, sum) with spans of other sizes");
+}
+
 TEST(different_calls_are_told_to_all) {
+    ranks_run(BACKEND, 3, TIMEOUT_MS, mixed_pairs_rank, &(bool){true});
+    ranks_run(BACKEND, 3, TIMEOUT_MS, mixed_pairs_rank, &(bool){false});
     ranks_run(BACKEND, 3, TIMEOUT_MS, mixed_spans_rank, NULL);
     ranks_run(BACKEND, 3, TIMEOUT_MS, mixed_parts_rank, NULL);
     ranks_run(BACKEND, 3, TIMEOUT_MS, mixed_rank, NULL);
@@ -173,7 +192,9 @@ static tdm_status wrong_call(tdm_comm *comm, int which) {
     double y[4] = {0};
     const int twice[] = {0, 0};
     const size_t twos[] = {2, 2};
-    const tdm_span mixed[] = {f32(x, 8), {y, 4, TDM_DTYPE_F64}};
+    const tdm_span mixed[] = {f32(x, 8), {y, 4, TDM_DTYPE_F64}}, part = f32(x, 3);
+    const tdm_transfer to_self = {1, comm->rank, f32(x, 8)}, to_nobody = {1, 2, f32(x, 8)};
+    const tdm_transfer from_nowhere = {0, 1 - comm->rank, f32(NULL, 8)};
     tdm_comm *group;
     void *memory;
     switch (which) {
@@ -233,11 +254,25 @@ static tdm_status wrong_call(tdm_comm *comm, int which) {
         return tdm_comm_all_reduce_coalesced(comm, mixed, 2, TDM_REDUCE_SUM);
     case 27:
         return tdm_comm_all_reduce_coalesced(comm, mixed, 1, TDM_REDUCE_BOR);
+    case 28:
+        return tdm_comm_all_gather_coalesced(comm, mixed, NULL, 1);
+    case 29:
+        return tdm_comm_all_gather_coalesced(comm, &part, &mixed[0], 1);
+    case 30:
+        return tdm_comm_reduce_scatter_coalesced(comm, &mixed[0], &part, 1, TDM_REDUCE_SUM);
+    case 31:
+        return tdm_comm_batch_send_receive(comm, &to_self, 0);
+    case 32:
+        return tdm_comm_batch_send_receive(comm, &to_self, 1);
+    case 33:
+        return tdm_comm_batch_send_receive(comm, &to_nobody, 1);
+    case 34:
+        return tdm_comm_batch_send_receive(comm, &from_nowhere, 1);
     default:
         return tdm__comm_allocate(comm, (size_t)-1 / 3, &memory);
     }
 }
-enum { WRONG_CALLS = 29 };
+enum { WRONG_CALLS = 36 };
 
 static void refused_rank(rank_context *c) {
     int which = *(int *)c->user;

@@ -97,33 +97,84 @@ static tdm_status run(staged *s, const tdm_comm_call *call) {
     return device->ops->queues->finish(device, NULL);
 }
 
-/* The spans lie one behind another on the device. */
-static tdm_status run_coalesced(staged *s, tdm_comm_call call) {
-    tdm_device *device = s->ground->device;
-    const tdm_span *own = call.spans;
-    size_t bytes = 0;
-    for (size_t i = 0; i < call.span_count; i++) bytes += round_up(bytes_of(own[i]));
-    TDM_TRY(reserve(s, bytes));
-    tdm_span *spans = malloc(call.span_count * sizeof(*spans));
-    if (spans == NULL) TDM_FAIL(TDM_E_MEMORY, "staged: no memory");
-    call.spans = spans;
-    tdm_status status = TDM_OK;
-    for (size_t i = 0, offset = 0; i < call.span_count && status == TDM_OK; offset += round_up(bytes_of(own[i++]))) {
-        spans[i] = there(s, offset, own[i]);
-        status = copy(s, spans[i].data, own[i].data, bytes_of(own[i]));
+/* The spans of a call, here and on the device. */
+typedef struct moved {
+    tdm_span *own, *there;
+    size_t *offset, count;
+} moved;
+
+/* Adds a span, which lies on the device behind those before it, or within one of them, as it does here. */
+static size_t add(moved *m, tdm_span span, size_t bytes) {
+    const char *at = span.data;
+    size_t i = m->count++;
+    m->own[i] = span;
+    m->offset[i] = bytes;
+    for (size_t k = 0; k < i; k++) {
+        const char *from = m->own[k].data;
+        if (span.count == 0 || at < from || at + bytes_of(span) > from + bytes_of(m->own[k])) continue;
+        m->offset[i] = m->offset[k] + (size_t)(at - from);
+        return bytes;
     }
-    if (status == TDM_OK) status = s->inner->ops->run(s->inner, &call);
-    if (status == TDM_OK) status = s->inner->ops->wait(s->inner, NULL);
-    for (size_t i = 0; i < call.span_count && status == TDM_OK; i++)
-        status = copy(s, own[i].data, spans[i].data, bytes_of(own[i]));
-    free(spans);
-    return status == TDM_OK ? device->ops->queues->finish(device, NULL) : status;
+    return bytes + round_up(bytes_of(span));
+}
+
+static tdm_status carry(staged *s, const moved *m, bool back) {
+    tdm_status status = TDM_OK;
+    for (size_t i = 0; i < m->count && status == TDM_OK; i++) {
+        const tdm_span own = m->own[i], away = m->there[i];
+        status = back ? copy(s, own.data, away.data, bytes_of(own)) : copy(s, away.data, own.data, bytes_of(own));
+    }
+    return status;
+}
+
+/* Wholes come first: their parts may lie within them. */
+static tdm_status place(staged *s, const tdm_comm_call *call, moved *m) {
+    const tdm_span *first = call->kind == TDM_COMM_ALL_GATHER_COALESCED ? call->outs : call->spans;
+    const tdm_span *second = call->kind == TDM_COMM_ALL_GATHER_COALESCED ? call->spans : call->outs;
+    size_t bytes = 0;
+    for (size_t i = 0; i < call->span_count; i++) bytes = add(m, first[i], bytes);
+    for (size_t i = 0; i < call->span_count && second != NULL; i++) bytes = add(m, second[i], bytes);
+    for (size_t i = 0; i < call->transfer_count; i++) bytes = add(m, call->transfers[i].span, bytes);
+    TDM_TRY(reserve(s, bytes));
+    for (size_t i = 0; i < m->count; i++) m->there[i] = there(s, m->offset[i], m->own[i]);
+    return carry(s, m, false);
+}
+
+static tdm_status run_there(staged *s, tdm_comm_call call, const moved *m, tdm_transfer *transfers) {
+    const bool gathers = call.kind == TDM_COMM_ALL_GATHER_COALESCED;
+    if (call.outs != NULL) call.outs = gathers ? m->there : m->there + call.span_count;
+    if (call.spans != NULL) call.spans = gathers ? m->there + call.span_count : m->there;
+    for (size_t i = 0; i < call.transfer_count; i++) {
+        transfers[i] = call.transfers[i];
+        transfers[i].span = m->there[i];
+    }
+    if (call.transfers != NULL) call.transfers = transfers;
+    TDM_TRY(s->inner->ops->run(s->inner, &call));
+    return s->inner->ops->wait(s->inner, NULL);
+}
+
+/* A call of several spans or messages. */
+static tdm_status run_many(staged *s, const tdm_comm_call *call) {
+    const size_t count = 2 * call->span_count + call->transfer_count;
+    moved m = {.own = calloc(count, sizeof(tdm_span)), .there = calloc(count, sizeof(tdm_span))};
+    tdm_transfer *transfers = calloc(count, sizeof(*transfers));
+    m.offset = calloc(count, sizeof(*m.offset));
+    tdm_status status = TDM_OK;
+    if (m.own == NULL || m.there == NULL || m.offset == NULL || transfers == NULL) abort();
+    status = place(s, call, &m);
+    if (status == TDM_OK) status = run_there(s, *call, &m, transfers);
+    if (status == TDM_OK) status = carry(s, &m, true);
+    free(m.own);
+    free(m.there);
+    free(m.offset);
+    free(transfers);
+    return status == TDM_OK ? s->ground->device->ops->queues->finish(s->ground->device, NULL) : status;
 }
 
 static tdm_status run_any(tdm_comm *comm, const tdm_comm_call *call) {
     staged *s = (staged *)comm;
     s->inner->sequence = comm->sequence;
-    return call->kind == TDM_COMM_ALL_REDUCE_COALESCED ? run_coalesced(s, *call) : run(s, call);
+    return call->span_count > 0 || call->transfer_count > 0 ? run_many(s, call) : run(s, call);
 }
 
 static tdm_status allocate(tdm_comm *comm, size_t bytes, void **out) {

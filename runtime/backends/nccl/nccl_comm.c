@@ -42,14 +42,53 @@ static ncclResult_t all_reduce(const tdm_nccl_comm *c, tdm_span io, tdm_reduce_o
                                     stream);
 }
 
-static ncclResult_t all_reduce_coalesced(const tdm_nccl_comm *c, const tdm_comm_call *call, void *stream) {
+/* Call number i of a group. */
+typedef ncclResult_t (*grouped)(const tdm_nccl_comm *c, const tdm_comm_call *call, size_t i, void *stream);
+
+static bool is_good(ncclResult_t result) {
+    return result == ncclSuccess || result == ncclInProgress;
+}
+
+/* Makes `count` calls as one: they are carried out together, in any order. */
+static ncclResult_t in_group(const tdm_nccl_comm *c, const tdm_comm_call *call, size_t count, grouped each,
+                             void *stream) {
     ncclResult_t result = c->site->nccl->GroupStart();
     if (result != ncclSuccess) return result;
-    for (size_t i = 0; i < call->span_count && (result == ncclSuccess || result == ncclInProgress); i++) {
-        if (call->spans[i].count > 0) result = all_reduce(c, call->spans[i], call->op, stream);
-    }
+    for (size_t i = 0; i < count && is_good(result); i++) result = each(c, call, i, stream);
     ncclResult_t ended = c->site->nccl->GroupEnd();
-    return result == ncclSuccess || result == ncclInProgress ? ended : result;
+    return is_good(result) ? ended : result;
+}
+
+static ncclResult_t reduce_one(const tdm_nccl_comm *c, const tdm_comm_call *call, size_t i, void *stream) {
+    return call->spans[i].count > 0 ? all_reduce(c, call->spans[i], call->op, stream) : ncclSuccess;
+}
+
+static ncclResult_t gather_one(const tdm_nccl_comm *c, const tdm_comm_call *call, size_t i, void *stream) {
+    const tdm_span in = call->spans[i];
+    if (in.count == 0) return ncclSuccess;
+    return c->site->nccl->AllGather(in.data, call->outs[i].data, in.count, dtypes[in.dtype].type, c->handle, stream);
+}
+
+static ncclResult_t reduce_scatter_one(const tdm_nccl_comm *c, const tdm_comm_call *call, size_t i, void *stream) {
+    const tdm_span out = call->outs[i];
+    if (out.count == 0) return ncclSuccess;
+    return c->site->nccl->ReduceScatter(call->spans[i].data, out.data, out.count, dtypes[out.dtype].type,
+                                        reductions[call->op].op, c->handle, stream);
+}
+
+static ncclResult_t send_to(const tdm_nccl_comm *c, tdm_span what, int peer, void *stream) {
+    return c->site->nccl->Send(what.data, what.count, dtypes[what.dtype].type, peer, c->handle, stream);
+}
+
+static ncclResult_t receive_from(const tdm_nccl_comm *c, tdm_span what, int peer, void *stream) {
+    return c->site->nccl->Recv(what.data, what.count, dtypes[what.dtype].type, peer, c->handle, stream);
+}
+
+static ncclResult_t transfer_one(const tdm_nccl_comm *c, const tdm_comm_call *call, size_t i, void *stream) {
+    const tdm_transfer *transfer = &call->transfers[i];
+    if (transfer->span.count == 0) return ncclSuccess;
+    return transfer->sends ? send_to(c, transfer->span, transfer->peer, stream)
+                           : receive_from(c, transfer->span, transfer->peer, stream);
 }
 
 /* Rank r's part of a span of all_to_all (counts NULL) or all_to_all_v. */
@@ -61,42 +100,29 @@ static tdm_span part_of(const tdm_nccl_comm *c, tdm_span all, const size_t *coun
                       all.dtype};
 }
 
-/* Without the own part: messages in one group, in any order. */
-static ncclResult_t all_to_all(const tdm_nccl_comm *c, const tdm_comm_call *call, void *stream) {
-    const tdm_nccl_library *nccl = c->site->nccl;
-    ncclDataType_t type = dtypes[call->in.dtype].type;
-    ncclResult_t result = nccl->GroupStart();
-    if (result != ncclSuccess) return result;
-    for (int r = 0; r < c->base.world && (result == ncclSuccess || result == ncclInProgress); r++) {
-        const tdm_span to = part_of(c, call->in, call->in_counts, r), from = part_of(c, call->out, call->out_counts, r);
-        if (r == c->base.rank) continue;
-        if (to.count > 0) result = nccl->Send(to.data, to.count, type, r, c->handle, stream);
-        if (from.count > 0 && (result == ncclSuccess || result == ncclInProgress))
-            result = nccl->Recv(from.data, from.count, type, r, c->handle, stream);
-    }
-    ncclResult_t ended = nccl->GroupEnd();
-    return result == ncclSuccess || result == ncclInProgress ? ended : result;
+/* Of an all_to_all with rank i: both messages. The own part is copied. */
+static ncclResult_t exchange_one(const tdm_nccl_comm *c, const tdm_comm_call *call, size_t i, void *stream) {
+    const int r = (int)i;
+    const tdm_span to = part_of(c, call->in, call->in_counts, r), from = part_of(c, call->out, call->out_counts, r);
+    ncclResult_t result = ncclSuccess;
+    if (r == c->base.rank) return ncclSuccess;
+    if (to.count > 0) result = send_to(c, to, r, stream);
+    return from.count > 0 && is_good(result) ? receive_from(c, from, r, stream) : result;
 }
 
-/* A gather or scatter without the root's own part: messages in one group, in any order. */
-static ncclResult_t gather_or_scatter(const tdm_nccl_comm *c, const tdm_comm_call *call, void *stream) {
-    const tdm_nccl_library *nccl = c->site->nccl;
+/* The root's message of a gather or scatter with rank i. The own part is copied. */
+static ncclResult_t serve_one(const tdm_nccl_comm *c, const tdm_comm_call *call, size_t i, void *stream) {
     const bool gather = call->kind == TDM_COMM_GATHER;
     const tdm_span one = gather ? call->in : call->out, all = gather ? call->out : call->in;
-    ncclDataType_t type = dtypes[one.dtype].type;
-    if (c->base.rank != call->rank) {
-        return gather ? nccl->Send(one.data, one.count, type, call->rank, c->handle, stream)
-                      : nccl->Recv(one.data, one.count, type, call->rank, c->handle, stream);
-    }
-    ncclResult_t result = nccl->GroupStart();
-    if (result != ncclSuccess) return result;
-    for (int r = 0; r < c->base.world && (result == ncclSuccess || result == ncclInProgress); r++) {
-        if (r == c->base.rank) continue;
-        result = gather ? nccl->Recv(part(all, one, r), one.count, type, r, c->handle, stream)
-                        : nccl->Send(part(all, one, r), one.count, type, r, c->handle, stream);
-    }
-    ncclResult_t ended = nccl->GroupEnd();
-    return result == ncclSuccess || result == ncclInProgress ? ended : result;
+    const tdm_span theirs = {part(all, one, (int)i), one.count, one.dtype};
+    if ((int)i == c->base.rank) return ncclSuccess;
+    return gather ? receive_from(c, theirs, (int)i, stream) : send_to(c, theirs, (int)i, stream);
+}
+
+static ncclResult_t gather_or_scatter(const tdm_nccl_comm *c, const tdm_comm_call *call, void *stream) {
+    if (c->base.rank == call->rank) return in_group(c, call, (size_t)c->base.world, serve_one, stream);
+    return call->kind == TDM_COMM_GATHER ? send_to(c, call->in, call->rank, stream)
+                                         : receive_from(c, call->out, call->rank, stream);
 }
 
 static ncclResult_t issue(const tdm_nccl_comm *c, const tdm_comm_call *call) {
@@ -109,7 +135,13 @@ static ncclResult_t issue(const tdm_nccl_comm *c, const tdm_comm_call *call) {
     case TDM_COMM_ALL_REDUCE:
         return all_reduce(c, in, call->op, stream);
     case TDM_COMM_ALL_REDUCE_COALESCED:
-        return all_reduce_coalesced(c, call, stream);
+        return in_group(c, call, call->span_count, reduce_one, stream);
+    case TDM_COMM_ALL_GATHER_COALESCED:
+        return in_group(c, call, call->span_count, gather_one, stream);
+    case TDM_COMM_REDUCE_SCATTER_COALESCED:
+        return in_group(c, call, call->span_count, reduce_scatter_one, stream);
+    case TDM_COMM_BATCH:
+        return in_group(c, call, call->transfer_count, transfer_one, stream);
     case TDM_COMM_BROADCAST:
         return nccl->Broadcast(in.data, in.data, in.count, type, call->rank, c->handle, stream);
     case TDM_COMM_REDUCE: /* only the root has a destination: the io of the others stays as it is */
@@ -121,11 +153,11 @@ static ncclResult_t issue(const tdm_nccl_comm *c, const tdm_comm_call *call) {
         return nccl->ReduceScatter(in.data, out.data, out.count, type, reductions[call->op].op, c->handle, stream);
     case TDM_COMM_ALL_TO_ALL:
     case TDM_COMM_ALL_TO_ALL_V:
-        return all_to_all(c, call, stream);
+        return in_group(c, call, (size_t)c->base.world, exchange_one, stream);
     case TDM_COMM_SEND:
-        return nccl->Send(in.data, in.count, type, call->rank, c->handle, stream);
+        return send_to(c, in, call->rank, stream);
     case TDM_COMM_RECEIVE:
-        return nccl->Recv(out.data, out.count, dtypes[out.dtype].type, call->rank, c->handle, stream);
+        return receive_from(c, out, call->rank, stream);
     case TDM_COMM_BARRIER:
         return nccl->AllReduce(c->token, c->token, 1, ncclInt32, ncclSum, c->handle, stream);
     default: /* gather, scatter */

@@ -58,7 +58,9 @@ typedef struct tdm_hosts_comm {
     unsigned char *arrivals;
     size_t arrival_bytes;
     int turn;
-    tdm_message *message; /* room for four to each member */
+    tdm_message *message; /* room for four to each member at least */
+    size_t message_room;
+    const bool *peers; /* point to point: for which members this rank waits; NULL: the call says it */
     unsigned char *scratch;
     size_t scratch_bytes;
 } tdm_hosts_comm;
@@ -107,11 +109,15 @@ tdm_status tdm__hosts_exchange(tdm_hosts_comm *c, int count);
 /* What this call waits for, for the hub; and the end of a wait that has failed: how the job has ended. */
 tdm_hub_wait tdm__hosts_wait_of(const tdm_hosts_comm *c);
 tdm_status tdm__hosts_settle(const tdm_hosts_comm *c);
-tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes); /* makes room for so many */
+tdm_status tdm__hosts_message_room(tdm_hosts_comm *c, size_t count); /* makes room for so many */
+tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes);
 /* TDM_OK, or how the job has ended. */
 tdm_status tdm__hosts_check(const tdm_hosts_comm *c);
-tdm_status tdm__hosts_send_call(tdm_comm *comm, tdm_span in);
-tdm_status tdm__hosts_receive_call(tdm_comm *comm, tdm_span out, int *from);
+
+/* ---- hosts_mail.c: point to point ---- */
+
+tdm_status tdm__hosts_batch(tdm_comm *comm, const tdm_transfer *transfers, size_t count);
+tdm_status tdm__hosts_receive_any(tdm_comm *comm, tdm_span out, int *from);
 
 /* ---- hosts_entries.c ---- */
 

@@ -67,35 +67,68 @@ static tdm_status reduce(tdm_comm *comm, const tdm_reduction *how) {
 
 /* ---- reduce_scatter ---- */
 
-/* Adds the messages that bring all members' parts of this rank's elements, from `done` on, into the scratch memory. */
-static int add_parts(tdm_hosts_comm *c, tdm_span in, tdm_span out, size_t done, size_t n) {
-    const size_t width = tdm_dtype_bytes(out.dtype);
+/* A reduce_scatter under way. */
+typedef struct scattering {
+    tdm_hosts_comm *c;
+    const tdm_pairs *what;
+    size_t width, most; /* of an element; elements of a part at a time */
+    unsigned char *copy, *come,
+        *sum; /* of what goes to each member (several spans), what comes from each, the result */
+} scattering;
+
+static tdm_status prepare(scattering *s, tdm_hosts_comm *c, const tdm_pairs *what) {
+    const size_t world = (size_t)c->comm.world, width = tdm_dtype_bytes(what->dtype);
+    const size_t most = TDM_HOSTS_CHUNK_BYTES / width / world + 1, copies = what->span_count > 1 ? world : 0;
+    *s = (scattering){.c = c, .what = what, .width = width, .most = what->count < most ? what->count : most};
+    TDM_TRY(tdm__hosts_scratch(c, (world + copies + 1) * s->most * width));
+    s->come = c->scratch;
+    s->sum = s->come + world * s->most * width;
+    s->copy = s->sum + s->most * width;
+    return TDM_OK;
+}
+
+/* The `n` elements from number `done` on that go to a member. */
+static unsigned char *part_for(const scattering *s, int member, size_t done, size_t n) {
+    const size_t to = (size_t)member;
+    if (s->what->span_count > 1) return s->copy + to * n * s->width;
+    return tdm__bytes_at(s->what->whole[0].data, (to * s->what->count + done) * s->width);
+}
+
+/* Adds the messages that bring all members' parts of this rank's elements. */
+static int add_parts(const scattering *s, size_t done, size_t n) {
+    tdm_hosts_comm *c = s->c;
     int count = 0;
     for (int r = 0; n > 0 && r < c->comm.world; r++) {
         if (r == c->comm.rank) continue;
-        c->message[count++] = tdm__hosts_send(
-            c, r, TDM_USE_DATA, tdm__bytes_at(in.data, ((size_t)r * out.count + done) * width), n * width);
-        c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, c->scratch + (size_t)r * n * width, n * width);
+        c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, part_for(s, r, done, n), n * s->width);
+        c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, s->come + (size_t)r * n * s->width, n * s->width);
     }
     return count;
 }
 
-static tdm_status reduce_scatter(tdm_comm *comm, tdm_span in, tdm_span out, const tdm_reduction *how) {
-    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
+static tdm_status scatter_chunk(const scattering *s, tdm_reduce_op op, size_t done, size_t n) {
     const void *source[TDM_COMM_WORLD_MAX];
-    const size_t width = tdm_dtype_bytes(out.dtype), world = (size_t)c->comm.world, rank = (size_t)c->comm.rank;
-    const size_t most = TDM_HOSTS_CHUNK_BYTES / width / world + 1;
-    TDM_TRY(tdm__hosts_scratch(c, (world + 1) * most * width));
-    unsigned char *sum = c->scratch + world * most * width;
-    tdm__hosts_begin(c, add_parts(c, in, out, 0, out.count < most ? out.count : most), TDM_RECEIVES);
+    tdm_hosts_comm *c = s->c;
+    const int world = c->comm.world;
+    for (int r = 0; r < world && s->what->span_count > 1; r++)
+        tdm__spans_read_part(s->what->whole, r, world, done, n, part_for(s, r, done, n));
+    TDM_TRY(tdm__hosts_exchange(c, add_parts(s, done, n)));
+    for (int r = 0; r < world; r++)
+        source[r] = r == c->comm.rank ? part_for(s, r, done, n) : s->come + (size_t)r * n * s->width;
+    tdm__reduce_sources(s->sum, source, world, n, s->what->dtype, op);
+    tdm__spans_write(s->what->part, done, n, s->sum);
+    return TDM_OK;
+}
+
+static tdm_status reduce_scatter(tdm_comm *comm, const tdm_pairs *what, tdm_reduce_op op) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
+    scattering s;
+    TDM_TRY(prepare(&s, c, what));
+    tdm__hosts_begin(c, add_parts(&s, 0, s.most), TDM_RECEIVES);
     TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
-    for (size_t done = 0; done < out.count;) {
-        const size_t n = out.count - done < most ? out.count - done : most, bytes = n * width;
-        TDM_TRY(tdm__hosts_exchange(c, add_parts(c, in, out, done, n)));
-        for (size_t r = 0; r < world; r++)
-            source[r] = r == rank ? tdm__bytes_at(in.data, (rank * out.count + done) * width) : c->scratch + r * bytes;
-        tdm__reduce_sources(sum, source, (int)world, n, how->dtype, how->op);
-        memcpy(tdm__bytes_at(out.data, done * width), sum, bytes);
+    for (size_t done = 0; done < what->count;) {
+        const size_t n = what->count - done < s.most ? what->count - done : s.most;
+        TDM_TRY(scatter_chunk(&s, op, done, n));
         done += n;
     }
     return TDM_OK;
@@ -115,33 +148,57 @@ static tdm_status broadcast(tdm_comm *comm, tdm_span io, int root) {
 }
 
 /* `root` < 0: every member gets the result. */
-static int add_gather(tdm_hosts_comm *c, tdm_span in, void *out, int root) {
-    const size_t bytes = tdm__span_bytes(in);
+static int add_gather(tdm_hosts_comm *c, const void *in, void *out, size_t bytes, int root) {
     const int rank = c->comm.rank;
     int count = 0;
-    for (int r = 0; !fits_entry(bytes) && r < c->comm.world; r++) {
+    for (int r = 0; bytes > 0 && r < c->comm.world; r++) {
         if (r == rank) continue;
-        if (root < 0 || r == root) c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, in.data, bytes);
+        if (root < 0 || r == root) c->message[count++] = tdm__hosts_send(c, r, TDM_USE_DATA, in, bytes);
         if (root < 0 || rank == root)
             c->message[count++] = tdm__hosts_receive(c, r, TDM_USE_DATA, tdm__bytes_at(out, (size_t)r * bytes), bytes);
     }
     return count;
 }
 
-static tdm_status gather(tdm_comm *comm, tdm_span in, void *out, int root) {
-    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
-    const size_t bytes = tdm__span_bytes(in);
+static tdm_status gather_span(tdm_hosts_comm *c, tdm_span in, void *out, int root) {
+    const size_t bytes = tdm__span_bytes(in), own = (size_t)c->comm.rank * bytes;
     const bool gets = root < 0 || root == c->comm.rank;
-    tdm__hosts_begin(c, add_gather(c, in, out, root), TDM_RECEIVES);
-    TDM_TRY(tdm__hosts_agree_on_call(c, in.data, bytes));
-    for (int r = 0; gets && bytes > 0 && r < c->comm.world; r++) {
-        unsigned char *to = tdm__bytes_at(out, (size_t)r * bytes);
-        if (fits_entry(bytes))
-            memcpy(to, c->entry[r].data, bytes);
-        else if (r == c->comm.rank && to != in.data)
-            memcpy(to, in.data, bytes);
+    tdm__hosts_begin(c, add_gather(c, in.data, out, bytes, root), TDM_RECEIVES);
+    TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
+    if (gets && tdm__bytes_at(out, own) != in.data) memcpy(tdm__bytes_at(out, own), in.data, bytes);
+    return tdm__hosts_exchange(c, add_gather(c, in.data, out, bytes, root));
+}
+
+/* Copies a chunk of all spans to one place, and those of all ranks back. */
+static tdm_status gather_copies(tdm_hosts_comm *c, const tdm_pairs *what) {
+    const int world = c->comm.world;
+    const size_t width = tdm_dtype_bytes(what->dtype), chunk = TDM_HOSTS_CHUNK_BYTES / width / (size_t)world + 1;
+    const size_t most = what->count < chunk ? what->count : chunk;
+    TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
+    TDM_TRY(tdm__hosts_scratch(c, (size_t)world * most * width));
+    for (size_t done = 0; done < what->count;) {
+        const size_t n = what->count - done < most ? what->count - done : most, bytes = n * width;
+        unsigned char *own = c->scratch + (size_t)c->comm.rank * bytes;
+        tdm__spans_read(what->part, done, n, own);
+        TDM_TRY(tdm__hosts_exchange(c, add_gather(c, own, c->scratch, bytes, -1)));
+        for (int r = 0; r < world; r++)
+            tdm__spans_write_part(what->whole, r, world, done, n, c->scratch + (size_t)r * bytes);
+        done += n;
     }
-    return tdm__hosts_exchange(c, add_gather(c, in, out, root));
+    return TDM_OK;
+}
+
+static tdm_status gather(tdm_comm *comm, const tdm_pairs *what, int root) {
+    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
+    const bool gets = root < 0 || root == comm->rank;
+    if (!fits_entry(what->count * tdm_dtype_bytes(what->dtype)))
+        return what->span_count > 1 ? gather_copies(c, what)
+                                    : gather_span(c, what->part[0], gets ? what->whole[0].data : NULL, root);
+    tdm__spans_read(what->part, 0, what->count, c->entry[comm->rank].data);
+    TDM_TRY(tdm__hosts_agree_on_call(c, NULL, 0));
+    for (int r = 0; gets && r < comm->world; r++)
+        tdm__spans_write_part(what->whole, r, comm->world, 0, what->count, c->entry[r].data);
+    return TDM_OK;
 }
 
 /* Scatter, and with root < 0 all_to_all. `bytes` is the size of a part. */
@@ -176,7 +233,9 @@ static tdm_status exchange_rows(tdm_hosts_comm *c, const tdm_comm_call *call) {
     const size_t length = 2 * (size_t)c->comm.world;
     TDM_TRY(tdm__hosts_scratch(c, (size_t)c->comm.world * length * sizeof(*row)));
     tdm__parts_write(row, call, c->comm.world);
-    TDM_TRY(gather(&c->comm, (tdm_span){row, length, TDM_DTYPE_I64}, c->scratch, -1));
+    const tdm_span own = {row, length, TDM_DTYPE_I64};
+    const tdm_span all = {c->scratch, (size_t)c->comm.world * length, TDM_DTYPE_I64};
+    TDM_TRY(gather(&c->comm, &(tdm_pairs){&own, &all, 1, length, TDM_DTYPE_I64}, -1));
     const uint64_t *rows = (const void *)c->scratch;
     const tdm_status status = tdm__parts_compare(&c->call, rows, length, c->comm.world, c->job_rank);
     if (status != TDM_OK) tdm__hub_end(c->job->hub, status, tdm_error_message());
@@ -232,8 +291,8 @@ tdm_status tdm__hosts_leave(tdm_hosts_comm *c, tdm_status status) {
     return status;
 }
 
-static const tdm_call_table table = {
-    reduce, reduce_scatter, broadcast, gather, distribute, all_to_all_v, tdm__hosts_send_call, tdm__hosts_receive_call};
+static const tdm_call_table table = {reduce,       reduce_scatter,         broadcast,       gather, distribute,
+                                     all_to_all_v, tdm__hosts_receive_any, tdm__hosts_batch};
 
 tdm_status tdm__hosts_run(tdm_comm *comm, const tdm_comm_call *call) {
     tdm_hosts_comm *c = (tdm_hosts_comm *)comm;

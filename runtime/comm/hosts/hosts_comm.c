@@ -120,7 +120,7 @@ static bool has_ended(tdm_comm *comm, char *why, size_t bytes) {
 static tdm_status make_parts(tdm_hosts_comm *c, size_t world) {
     TDM_TRY(tdm__new(c->comm.host, &c->job_rank, world, sizeof(*c->job_rank), "communicator"));
     TDM_TRY(tdm__new(c->comm.host, &c->entry, world, sizeof(*c->entry), "communicator"));
-    return tdm__new(c->comm.host, &c->message, world * 4, sizeof(*c->message), "communicator");
+    return tdm__hosts_message_room(c, world * 4);
 }
 
 tdm_status tdm__hosts_comm_new(tdm_hosts_comm **out, tdm_hosts_job *job, int rank, int world, int group,

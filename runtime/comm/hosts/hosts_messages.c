@@ -43,6 +43,7 @@ tdm_hub_wait tdm__hosts_wait_of(const tdm_hosts_comm *c) {
                           .job_rank = c->job_rank,
                           .world = c->comm.world,
                           .rank = c->comm.rank,
+                          .peers = c->peers,
                           .start_ns = c->start_ns,
                           .timeout_ms = c->comm.timeout_ms};
 }
@@ -84,7 +85,6 @@ tdm_status tdm__hosts_exchange(tdm_hosts_comm *c, int count) {
 void tdm__hosts_begin(tdm_hosts_comm *c, int count, int which) {
     tdm_transport *transport = c->job->transport;
     int chosen = 0;
-    if (transport->ops->begin == NULL) return;
     for (int i = 0; i < count; i++)
         if ((which & (c->message[i].sends ? TDM_SENDS : TDM_RECEIVES)) != 0) c->message[chosen++] = c->message[i];
     if (chosen > 0) transport->ops->begin(transport, c->message, chosen);
@@ -92,10 +92,13 @@ void tdm__hosts_begin(tdm_hosts_comm *c, int count, int which) {
 
 void tdm__hosts_forget(tdm_hosts_comm *c) {
     tdm_transport *transport = c->job->transport;
-    if (transport->ops->forget == NULL) return;
-    transport->ops->forget(transport, tag_of(c, TDM_USE_DATA));
-    transport->ops->forget(transport, tag_of(c, TDM_USE_RESULT));
+    for (tdm_hosts_use use = TDM_USE_DATA; use <= TDM_USE_TAKEN; use++)
+        transport->ops->forget(transport, tag_of(c, use));
     if (c->column != NULL) tdm__hosts_forget(c->column);
+}
+
+tdm_status tdm__hosts_message_room(tdm_hosts_comm *c, size_t count) {
+    return tdm__grow(c->comm.host, &c->message, &c->message_room, count, sizeof(*c->message), "communicator");
 }
 
 tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes) {
@@ -106,60 +109,4 @@ tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes) {
     TDM_TRY(tdm__new(c->comm.host, &c->scratch, 1, bytes, "communicator's buffer"));
     c->scratch_bytes = bytes;
     return TDM_OK;
-}
-
-/* ---- send and receive: a head, which says what comes, the data, and the receiver's word that it has it ---- */
-
-tdm_status tdm__hosts_send_call(tdm_comm *comm, tdm_span in) {
-    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
-    const int to = c->call.root;
-    const size_t bytes = tdm__span_bytes(in);
-    const tdm_call head = c->call;
-    unsigned char taken = 0;
-    int count = 0;
-    c->message[count++] = tdm__hosts_send(c, to, TDM_USE_HEAD, &head, sizeof(head));
-    if (bytes > 0) c->message[count++] = tdm__hosts_send(c, to, TDM_USE_BODY, in.data, bytes);
-    c->message[count++] = tdm__hosts_receive(c, to, TDM_USE_TAKEN, &taken, sizeof(taken));
-    return tdm__hosts_exchange(c, count);
-}
-
-/* Gets the head of the next message, and makes its sender the peer of this call. */
-static tdm_status receive_head(tdm_hosts_comm *c, tdm_call *head) {
-    int others[TDM_COMM_WORLD_MAX], count = 0, sender = 0;
-    if (c->call.root != TDM_COMM_ANY) {
-        c->message[0] = tdm__hosts_receive(c, c->call.root, TDM_USE_HEAD, head, sizeof(*head));
-        return tdm__hosts_exchange(c, 1);
-    }
-    for (int i = 0; i < c->comm.world; i++)
-        if (i != c->comm.rank) others[count++] = c->job_rank[i];
-    if (count == 0) TDM_FAIL(TDM_E_USAGE, "receive: there is no other rank");
-    c->message[0] = tdm__hosts_receive(c, c->comm.rank, TDM_USE_HEAD, head, sizeof(*head));
-    c->message[0].any = others;
-    c->message[0].any_count = count;
-    c->message[0].from = &sender;
-    TDM_TRY(tdm__hosts_exchange(c, 1));
-    for (int i = 0; i < c->comm.world; i++)
-        if (c->job_rank[i] == sender) c->call.root = i;
-    return TDM_OK;
-}
-
-tdm_status tdm__hosts_receive_call(tdm_comm *comm, tdm_span out, int *from) {
-    tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
-    tdm_call head;
-    unsigned char taken = 1;
-    int count = 0;
-    const size_t bytes = tdm__span_bytes(out);
-    TDM_TRY(receive_head(c, &head));
-    const int sender = c->call.root;
-    if (head.count != out.count || head.dtype != (int32_t)out.dtype)
-        TDM_FAIL(TDM_E_USAGE, "receive from rank %d: expected %zu %s, but it sends %llu %s", c->job_rank[sender],
-                 out.count, tdm_dtype_name(out.dtype), (unsigned long long)head.count,
-                 tdm_dtype_name((tdm_dtype)head.dtype));
-    if (bytes > 0) {
-        c->message[0] = tdm__hosts_receive(c, sender, TDM_USE_BODY, out.data, bytes);
-        TDM_TRY(tdm__hosts_exchange(c, 1));
-    }
-    c->message[count++] = tdm__hosts_send(c, sender, TDM_USE_TAKEN, &taken, sizeof(taken));
-    if (from != NULL) *from = sender;
-    return tdm__hosts_exchange(c, count);
 }

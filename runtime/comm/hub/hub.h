@@ -57,6 +57,7 @@ typedef struct tdm_hub_wait {
     const tdm_call *call;
     const int *job_rank; /* of the group's members */
     int world, rank;     /* of the group */
+    const bool *peers;   /* point to point: for which members; NULL: the call says it */
     int64_t start_ns, timeout_ms;
 } tdm_hub_wait;
 void tdm__hub_wait_begin(tdm_hub *hub, tdm_hub_wait *wait);

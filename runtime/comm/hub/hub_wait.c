@@ -40,8 +40,7 @@ static void append_rank(char text[TDM_CAUSE_TEXT], const tdm_hub *hub, int rank)
 /* Is the wait for this member? Of a collective, for those that have not made the call. */
 static bool is_waited_for(const tdm_hub *hub, const tdm_hub_wait *wait, int member) {
     if (member == wait->rank) return false;
-    if (wait->call->root >= 0 && (wait->call->kind == TDM_COMM_SEND || wait->call->kind == TDM_COMM_RECEIVE))
-        return member == wait->call->root;
+    if (wait->peers != NULL) return wait->peers[member];
     if (wait->call->kind == TDM_COMM_RECEIVE) return true;
     return atomic_load(&hub->last_call[wait->job_rank[member]]) !=
            (wait->call->sequence << 8 | (uint64_t)wait->call->kind);

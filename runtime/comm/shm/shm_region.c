@@ -15,7 +15,10 @@
 
 static const char magic[8] = "tandem\x1a\n";
 /* Tells builds apart. RULES counts up when the same structs mean something else. */
-enum { RULES = 2, LAYOUT = RULES << 24 | (sizeof(tdm_control) + sizeof(tdm_seat) + sizeof(tdm_process)) };
+enum {
+    RULES = 3,
+    LAYOUT = RULES << 24 | (sizeof(tdm_control) + sizeof(tdm_seat) + sizeof(tdm_offer) + sizeof(tdm_process))
+};
 
 size_t tdm__shm_page(void) {
     long page = sysconf(_SC_PAGESIZE);

@@ -5,7 +5,8 @@
  * is TDM_E_USAGE on every rank, and the message names both calls. When a collective returns, its result is in place.
  *
  * Shapes: a tdm_span is `count` elements of `dtype` at `data`, aligned for its type. The caller owns the memory; it is
- * borrowed until the call returns (until tdm_comm_wait for the asynchronous forms). Spans must not overlap one another.
+ * borrowed until the call returns (until tdm_comm_wait for the asynchronous forms). Spans must not overlap one another,
+ * except that a batch may send from the same memory several times.
  *
  * Threads: one thread at a time uses a tdm_comm. Different ends may be used by different threads. tdm_comm_abort may be
  * called from any thread.
@@ -56,6 +57,13 @@ typedef struct tdm_span {
     size_t count;
     tdm_dtype dtype;
 } tdm_span;
+
+/* One message of tdm_comm_batch_send_receive: `span` goes to `peer`, or comes from it. */
+typedef struct tdm_transfer {
+    int sends; /* non-zero: to the peer; 0: from it */
+    int peer;
+    tdm_span span;
+} tdm_transfer;
 
 typedef struct tdm_comm tdm_comm;
 typedef struct tdm_comm_request tdm_comm_request;
@@ -116,6 +124,15 @@ TDM_API tdm_status tdm_comm_all_to_all(tdm_comm *comm, tdm_span in, tdm_span out
  * one expects from it; if not, the call is TDM_E_USAGE on every rank, and the message names the two and both counts. */
 TDM_API tdm_status tdm_comm_all_to_all_v(tdm_comm *comm, tdm_span in, const size_t *in_counts, tdm_span out,
                                          const size_t *out_counts);
+/* As an all_gather of each of the `span_count` pairs (at least 1, all of one type), in one call: the ranks meet once for all
+ * of them. outs[i].count = world * ins[i].count; ins[i] may be this rank's own part of outs[i]. Every rank passes spans of
+ * the same counts in the same order. The arrays are borrowed like the spans. */
+TDM_API tdm_status tdm_comm_all_gather_coalesced(tdm_comm *comm, const tdm_span *ins, const tdm_span *outs,
+                                                 size_t span_count);
+/* As a reduce_scatter of each of the pairs, with the same bits, in one call: ins[i].count = world * outs[i].count, and
+ * outs[i] may be this rank's own part of ins[i]. Else as all_gather_coalesced. */
+TDM_API tdm_status tdm_comm_reduce_scatter_coalesced(tdm_comm *comm, const tdm_span *ins, const tdm_span *outs,
+                                                     size_t span_count, tdm_reduce_op op);
 /* Returns when every rank has called it. */
 TDM_API tdm_status tdm_comm_barrier(tdm_comm *comm);
 
@@ -126,6 +143,11 @@ TDM_API tdm_status tdm_comm_receive(tdm_comm *comm, tdm_span out, int from);
 /* As receive, from whichever rank sends first. *from is set to its rank; NULL: is not asked for. Of several that wait,
  * the lowest rank is taken. */
 TDM_API tdm_status tdm_comm_receive_any(tdm_comm *comm, tdm_span out, int *from);
+/* Sends and receives `count` messages (at least 1, of any types) at once, and returns when all are done. None waits for
+ * another one, except that those from one rank to another arrive in the order of its list; so the order of a list matters
+ * only among messages with one peer, and in a ring no rank need begin. Not a collective: only ranks that have messages make
+ * the call. The other end of each may be a batch, too, or a send or receive. The array is borrowed like the spans. */
+TDM_API tdm_status tdm_comm_batch_send_receive(tdm_comm *comm, const tdm_transfer *transfers, size_t count);
 
 /* Allocates `bytes` zeroed bytes on every rank, aligned to 64, that peers can access directly: collectives on spans
  * within them make no extra copy. The memory lives until this process closes its last communicator of the job.
@@ -158,9 +180,16 @@ TDM_API tdm_status tdm_comm_start_reduce_scatter(tdm_comm *comm, tdm_span in, td
 TDM_API tdm_status tdm_comm_start_all_to_all(tdm_comm *comm, tdm_span in, tdm_span out, tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_all_to_all_v(tdm_comm *comm, tdm_span in, const size_t *in_counts, tdm_span out,
                                                const size_t *out_counts, tdm_comm_request **request);
+TDM_API tdm_status tdm_comm_start_all_gather_coalesced(tdm_comm *comm, const tdm_span *ins, const tdm_span *outs,
+                                                       size_t span_count, tdm_comm_request **request);
+TDM_API tdm_status tdm_comm_start_reduce_scatter_coalesced(tdm_comm *comm, const tdm_span *ins, const tdm_span *outs,
+                                                           size_t span_count, tdm_reduce_op op,
+                                                           tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_barrier(tdm_comm *comm, tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_send(tdm_comm *comm, tdm_span in, int to, tdm_comm_request **request);
 TDM_API tdm_status tdm_comm_start_receive(tdm_comm *comm, tdm_span out, int from, tdm_comm_request **request);
+TDM_API tdm_status tdm_comm_start_batch_send_receive(tdm_comm *comm, const tdm_transfer *transfers, size_t count,
+                                                     tdm_comm_request **request);
 /* *from is written before the request is done. */
 TDM_API tdm_status tdm_comm_start_receive_any(tdm_comm *comm, tdm_span out, int *from, tdm_comm_request **request);
 /* Returns non-zero if the call has ended, with or without success. Never waits. */

@@ -40,6 +40,9 @@ typedef enum tdm_comm_kind {
     TDM_COMM_RECEIVE,
     TDM_COMM_ALLOCATE,
     TDM_COMM_SPLIT,
+    TDM_COMM_ALL_GATHER_COALESCED,
+    TDM_COMM_REDUCE_SCATTER_COALESCED,
+    TDM_COMM_BATCH,
     TDM_COMM_KINDS
 } tdm_comm_kind;
 
@@ -50,31 +53,55 @@ typedef struct tdm_comm_call {
     tdm_comm_kind kind;
     int rank;         /* the root or the peer; -1: none; TDM_COMM_ANY */
     tdm_span in, out; /* all_reduce, broadcast and reduce work in place, in `in` */
-    /* all_reduce_coalesced. A backend finds in `in` their common type and the sum of their counts; its data is NULL. */
+    /* Coalesced calls: all_reduce's spans, or the ins. A backend finds in `in` their common type and the sum of their
+     * counts, and in `out` those of the outs; the data of both is NULL. */
     const tdm_span *spans;
     size_t span_count;
     tdm_reduce_op op;
     int *from;                            /* receive: gets the sender's rank; NULL: is not asked for */
     const size_t *in_counts, *out_counts; /* all_to_all_v: of the part for each rank, and from each */
+    const tdm_span *outs;                 /* all_gather_coalesced, reduce_scatter_coalesced: span_count */
+    const tdm_transfer *transfers;        /* batch; its `in` has their number as a count of bytes */
+    size_t transfer_count;
 } tdm_comm_call;
 
 static inline const char *tdm_comm_kind_name(tdm_comm_kind kind) {
-    static const char *const names[TDM_COMM_KINDS] = {
-        "join",     "all_reduce",     "all_reduce_coalesced", "broadcast",    "reduce",  "gather", "all_gather",
-        "scatter",  "reduce_scatter", "all_to_all",           "all_to_all_v", "barrier", "send",   "receive",
-        "allocate", "split"};
+    static const char *const names[TDM_COMM_KINDS] = {"join",
+                                                      "all_reduce",
+                                                      "all_reduce_coalesced",
+                                                      "broadcast",
+                                                      "reduce",
+                                                      "gather",
+                                                      "all_gather",
+                                                      "scatter",
+                                                      "reduce_scatter",
+                                                      "all_to_all",
+                                                      "all_to_all_v",
+                                                      "barrier",
+                                                      "send",
+                                                      "receive",
+                                                      "allocate",
+                                                      "split",
+                                                      "all_gather_coalesced",
+                                                      "reduce_scatter_coalesced",
+                                                      "batch_send_receive"};
     return (unsigned)kind < TDM_COMM_KINDS ? names[kind] : "an unknown call";
 }
 
 static inline bool tdm_comm_kind_reduces(tdm_comm_kind kind) {
     return kind == TDM_COMM_ALL_REDUCE || kind == TDM_COMM_ALL_REDUCE_COALESCED || kind == TDM_COMM_REDUCE ||
-           kind == TDM_COMM_REDUCE_SCATTER;
+           kind == TDM_COMM_REDUCE_SCATTER || kind == TDM_COMM_REDUCE_SCATTER_COALESCED;
 }
 
-/* What a rank passes in or gets: `out` of scatter, reduce_scatter and receive, `in` of all other kinds. */
+/* Calls of two ranks: the others make none. */
+static inline bool tdm_comm_kind_is_message(tdm_comm_kind kind) {
+    return kind == TDM_COMM_SEND || kind == TDM_COMM_RECEIVE || kind == TDM_COMM_BATCH;
+}
+
+/* What a rank passes in or gets: `out` of scatter, reduce_scatter (also coalesced) and receive, `in` of all other kinds. */
 static inline tdm_span tdm_comm_call_span(const tdm_comm_call *call) {
-    const bool gets =
-        call->kind == TDM_COMM_SCATTER || call->kind == TDM_COMM_REDUCE_SCATTER || call->kind == TDM_COMM_RECEIVE;
+    const bool gets = call->kind == TDM_COMM_SCATTER || call->kind == TDM_COMM_REDUCE_SCATTER ||
+                      call->kind == TDM_COMM_REDUCE_SCATTER_COALESCED || call->kind == TDM_COMM_RECEIVE;
     return gets ? call->out : call->in;
 }
 
@@ -92,6 +119,8 @@ static inline void tdm_comm_call_print(char *out, size_t bytes, tdm_comm_kind ki
         snprintf(out, bytes, "%s (call %llu)", name, number);
     else if (kind == TDM_COMM_SPLIT || kind == TDM_COMM_ALLOCATE)
         snprintf(out, bytes, "%s (call %llu, %llu %s)", name, number, n, kind == TDM_COMM_SPLIT ? "ranks" : "bytes");
+    else if (kind == TDM_COMM_BATCH)
+        snprintf(out, bytes, "%s (%llu messages)", name, n);
     else if (kind == TDM_COMM_RECEIVE && rank == TDM_COMM_ANY)
         snprintf(out, bytes, "%s (from any rank, %llu %s)", name, n, type);
     else if (kind == TDM_COMM_SEND || kind == TDM_COMM_RECEIVE)
@@ -104,7 +133,7 @@ static inline void tdm_comm_call_print(char *out, size_t bytes, tdm_comm_kind ki
 typedef struct tdm_comm_ops {
     const char *name; /* "local", "shm" */
     bool deterministic;
-    /* Makes one call, from TDM_COMM_ALL_REDUCE to TDM_COMM_RECEIVE. Its arguments have been checked. */
+    /* Makes one call, of any kind but TDM_COMM_JOIN, _ALLOCATE and _SPLIT. Its arguments have been checked. */
     tdm_status (*run)(tdm_comm *comm, const tdm_comm_call *call);
     /* Allocates memory that peers can access directly: an all_reduce within it makes no copy. Collective. *out is
      * zeroed, aligned to TDM_ALIGN, and lives as long as the communicator. Optional: may be NULL. */
