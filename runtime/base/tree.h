@@ -16,6 +16,15 @@ static inline int tdm__tree_left(int count) {
     return left;
 }
 
+/* The end of the largest subtree of T(count) that begins with rank `first` and ends at `end` at the latest. A subtree is an
+ * aligned block of a power of two of ranks, of which the last one may have fewer. */
+static inline int tdm__tree_block_end(int first, int end, int count) {
+    int size = 1;
+    while (size < count && first % (2 * size) == 0 && (first + 2 * size < count ? first + 2 * size : count) <= end)
+        size *= 2;
+    return first + size < count ? first + size : count;
+}
+
 /* T over `count` numbers, which are overwritten; 0 if there are none. */
 static inline double tdm__tree_sum(double *x, int count) {
     for (int apart = 1; apart < count; apart *= 2)

@@ -136,79 +136,116 @@ static tdm_status reduce(tdm_comm *comm, const tdm_reduction *how) {
 
 /* ---- reduce_scatter ---- */
 
-/* Reduces what all ranks have at `source`, into this rank's spans from element `first` on. */
-static void reduce_to_spans(const void *const *source, int world, const tdm_span *to, size_t first, size_t count,
+typedef struct scattering {
+    const tdm_pairs *what;
+    const tdm_lanes *lanes;
+    tdm_reduction how; /* of elements */
+} scattering;
+
+static bool gets_part(const scattering *s, const tdm_group *group) {
+    return group->comm.rank < s->lanes->parts;
+}
+
+/* Reduces what `ranks` ranks have at `source`, into spans from element `first` on. */
+static void reduce_to_spans(const void *const *source, int ranks, const tdm_span *to, size_t first, size_t count,
                             const tdm_reduction *how) {
     const void *from[TDM_COMM_WORLD_MAX];
     for (size_t done = 0; done < count;) {
         const tdm_span piece = tdm__spans_next(&to, &first, count - done);
         unsigned char *data = piece.data;
-        for (int r = 0; r < world; r++)
+        for (int r = 0; r < ranks; r++)
             from[r] = (const unsigned char *)source[r] + done * tdm_dtype_bytes(piece.dtype);
-        reduce_blocks(from, world, piece.count, &data, 1, how);
+        reduce_blocks(from, ranks, piece.count, &data, 1, how);
         done += piece.count;
     }
 }
 
-/* The same range of every rank's part, one behind another. */
-static void read_parts(const tdm_group *group, const tdm_pairs *what, size_t first, size_t count, unsigned char *to) {
-    const int world = group->comm.world;
-    for (int r = 0; r < world; r++)
-        tdm__spans_read_part(what->whole, r, world, first, count,
-                             to + (size_t)r * count * tdm_dtype_bytes(what->dtype));
+/* Reduces each block of ranks. Of several blocks the spans are one, which has room for all. */
+static void reduce_lane(const scattering *s, const void *const *source, const tdm_span *to, size_t first,
+                        size_t count) {
+    for (int i = 0; i < s->lanes->blocks && count > 0; i++) {
+        const int begin = s->lanes->first[i], end = s->lanes->first[i + 1];
+        const tdm_span room = {tdm__bytes_at(to->data, (size_t)i * tdm__span_bytes(*to)), to->count, to->dtype};
+        reduce_to_spans(source + begin, end - begin, i == 0 ? to : &room, first, count, &s->how);
+    }
+}
+
+/* The same range of every part, one behind another. */
+static void read_parts(const scattering *s, size_t first, size_t count, unsigned char *to) {
+    const int parts = s->lanes->parts;
+    for (int r = 0; r < parts; r++)
+        tdm__spans_read_part(s->what->whole, r, parts, first, count,
+                             to + (size_t)r * count * tdm_dtype_bytes(s->what->dtype));
 }
 
 /* A chunk is the same range of every part. */
-static tdm_status reduce_scatter_staged(tdm_group *group, const tdm_pairs *what, const tdm_reduction *how) {
+static tdm_status reduce_scatter_staged(tdm_group *group, const scattering *s) {
     const void *source[TDM_COMM_WORLD_MAX];
-    const size_t width = tdm_dtype_bytes(what->dtype), world = (size_t)group->comm.world;
-    const size_t rank = (size_t)group->comm.rank, most = TDM_STAGING_BYTES / world / TDM_LINE * TDM_LINE / width;
+    const size_t width = tdm_dtype_bytes(s->what->dtype), rank = (size_t)group->comm.rank, all = s->what->count;
+    const size_t most = TDM_STAGING_BYTES / (size_t)s->lanes->parts / TDM_LINE * TDM_LINE / width;
     TDM_TRY(tdm__group_stage(group));
-    for (size_t done = 0; done < what->count;) {
-        const size_t n = what->count - done < most ? what->count - done : most;
-        read_parts(group, what, done, n, tdm__group_own_stage(group));
+    for (size_t done = 0; done < all;) {
+        const size_t n = all - done < most ? all - done : most;
+        read_parts(s, done, n, tdm__group_own_stage(group));
         TDM_TRY(tdm__group_round(group));
-        for (size_t r = 0; r < world; r++) source[r] = tdm__group_peer_stage(group, (int)r) + rank * n * width;
-        reduce_to_spans(source, (int)world, what->part, done, n, how);
+        for (int r = 0; r < group->comm.world && gets_part(s, group); r++)
+            source[r] = tdm__group_peer_stage(group, r) + rank * n * width;
+        if (gets_part(s, group)) reduce_lane(s, source, s->what->part, done, n);
         done += n;
     }
     return TDM_OK;
 }
 
-static tdm_status reduce_scatter_in_place(tdm_group *group, const tdm_pairs *what, const tdm_reduction *how) {
+static tdm_status reduce_scatter_in_place(tdm_group *group, const scattering *s) {
     const void *source[TDM_COMM_WORLD_MAX];
-    const int world = group->comm.world;
     TDM_TRY(tdm__group_touch(group));
-    for (size_t i = 0; i < what->span_count; i++) {
-        const tdm_span part = what->part[i];
-        unsigned char *to = part.data;
-        for (int r = 0; r < world && part.count > 0; r++)
+    for (size_t i = 0; i < s->what->span_count && gets_part(s, group); i++) {
+        const tdm_span part = s->what->part[i];
+        for (int r = 0; r < group->comm.world && part.count > 0; r++)
             source[r] =
                 tdm__bytes_at(tdm__group_peer_span_at(group, r, i), (size_t)group->comm.rank * tdm__span_bytes(part));
-        if (part.count > 0) reduce_blocks(source, world, part.count, &to, 1, how);
+        reduce_lane(s, source, &part, 0, part.count);
     }
     tdm__group_untouch(group);
     return tdm__group_round(group);
 }
 
-static tdm_status reduce_scatter(tdm_comm *comm, const tdm_pairs *what, tdm_reduce_op op) {
-    tdm_group *group = (tdm_group *)comm;
+static tdm_status scatter(tdm_group *group, const scattering *s) {
     const void *source[TDM_COMM_WORLD_MAX];
-    const tdm_reduction how = {.dtype = what->dtype, .op = op, .root = -1};
-    const int world = comm->world;
-    const size_t bytes = what->count * tdm_dtype_bytes(what->dtype);
-    const bool small = bytes * (size_t)world <= TDM_ENTRY_BYTES, few = what->span_count <= TDM_IN_PLACE_SPANS;
+    const tdm_pairs *what = s->what;
+    const size_t bytes = what->count * tdm_dtype_bytes(what->dtype), own = (size_t)group->comm.rank * bytes;
+    const int world = group->comm.world;
+    const bool small = bytes * (size_t)s->lanes->parts <= TDM_ENTRY_BYTES, few = what->span_count <= TDM_IN_PLACE_SPANS;
     tdm_span named = what->whole[0];
     if (small)
-        read_parts(group, what, 0, what->count, tdm__group_next_entry(group)->data);
+        read_parts(s, 0, what->count, tdm__group_next_entry(group)->data);
     else if (few)
         named = tdm__group_publish(group, what->whole, what->span_count);
     TDM_TRY(tdm__group_meet(group, named, NULL, 0));
-    for (int r = 0; r < world && small; r++) source[r] = tdm__group_entry(group, r)->data + (size_t)comm->rank * bytes;
-    if (small) reduce_to_spans(source, world, what->part, 0, what->count, &how);
+    for (int r = 0; r < world && small && gets_part(s, group); r++) source[r] = tdm__group_entry(group, r)->data + own;
+    if (small && gets_part(s, group)) reduce_lane(s, source, what->part, 0, what->count);
     if (small) return TDM_OK;
-    return few && tdm__group_reaches(group, 0, world) ? reduce_scatter_in_place(group, what, &how)
-                                                      : reduce_scatter_staged(group, what, &how);
+    return few && tdm__group_reaches(group, 0, world) ? reduce_scatter_in_place(group, s)
+                                                      : reduce_scatter_staged(group, s);
+}
+
+static tdm_status reduce_scatter(tdm_comm *comm, const tdm_pairs *what, tdm_reduce_op op) {
+    const int all[] = {0, comm->world};
+    const tdm_lanes lanes = {comm->world, 1, all};
+    return scatter((tdm_group *)comm, &(scattering){what, &lanes, {.dtype = what->dtype, .op = op, .root = -1}});
+}
+
+tdm_status tdm__group_reduce_lanes(tdm_comm *comm, tdm_span in, tdm_span out, const tdm_lanes *lanes,
+                                   tdm_reduce_op op) {
+    tdm_group *group = (tdm_group *)comm;
+    const tdm_pairs what = {&out, &in, 1, out.count, out.dtype};
+    const scattering s = {&what, lanes, {.dtype = out.dtype, .op = op, .root = -1}};
+    const tdm_call noted =
+        tdm__call_of(&(tdm_comm_call){.kind = TDM_COMM_REDUCE_SCATTER, .rank = -1, .in = in, .out = out, .op = op});
+    comm->sequence++;
+    tdm_status status = tdm__group_enter(group, &noted);
+    if (status == TDM_OK) status = scatter(group, &s);
+    return tdm__group_leave(group, status);
 }
 
 /* ---- the call ---- */

@@ -180,6 +180,27 @@ static void reduce_tree(const typed_reduction *by, void *to, const void *const *
     }
 }
 
+/* Of subtrees: source i is that of the ranks from rank[i] on, and all together have `ranks`. */
+static void reduce_subtrees(const typed_reduction *by, void *to, const void *const *source, const int *rank,
+                            int sources, int ranks, size_t first, size_t count) {
+    int left = 0;
+    if (sources == 1) {
+        by->of_sources(ONE, to, source, first, count);
+        return;
+    }
+    while (left < sources && rank[left] - rank[0] < tdm__tree_left(ranks)) left++;
+    reduce_subtrees(by, to, source, rank, left, tdm__tree_left(ranks), first, count);
+    if (sources - left == 1) {
+        by->of_sources(ONTO_ONE, to, source + left, first, count);
+    } else {
+        _Alignas(64) unsigned char room[TDM_REDUCE_BLOCK];
+        const void *rest = room;
+        reduce_subtrees(by, room, source + left, rank + left, sources - left, ranks - tdm__tree_left(ranks), first,
+                        count);
+        by->of_partials(ONTO_ONE, to, &rest, 0, count);
+    }
+}
+
 static void divide(void *x, size_t count, tdm_dtype dtype, int divisor) {
     if (dtype == TDM_DTYPE_F64)
         for (size_t i = 0; i < count; i++) ((double *)x)[i] /= (double)divisor;
@@ -234,5 +255,16 @@ void tdm__reduce_sources(void *to, const void *const *source, int sources, size_
         const size_t n = least(count - first, by.block);
         reduce_tree(&by, room, source, sources, first, n);
         put_result(&by, to, room, sources, first, n);
+    }
+}
+
+void tdm__reduce_subtrees(void *to, const void *const *source, const int *rank, int sources, int ranks, size_t count,
+                          tdm_dtype dtype, tdm_reduce_op op) {
+    const typed_reduction by = find_reduction(dtype, op);
+    _Alignas(64) unsigned char room[TDM_REDUCE_BLOCK];
+    for (size_t first = 0; first < count; first += by.block) {
+        const size_t n = least(count - first, by.block);
+        reduce_subtrees(&by, room, source, rank, sources, ranks, first, n);
+        put_result(&by, to, room, ranks, first, n);
     }
 }

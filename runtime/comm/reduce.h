@@ -14,5 +14,9 @@ enum { TDM_REDUCE_BLOCK = 4096 };
 /* to[i] = T over source[0][i], source[1][i], ... `to` is one of the sources, or overlaps none. */
 void tdm__reduce_sources(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,
                          tdm_reduce_op op);
+/* The same of `ranks` ranks, of which source i has the value of a subtree: that of the ranks from rank[i] on, to the next
+ * one's first (tdm__tree_block_end). `to` may be one of the sources. Not of 16 bits, whose partial values are not rounded. */
+void tdm__reduce_subtrees(void *to, const void *const *source, const int *rank, int sources, int ranks, size_t count,
+                          tdm_dtype dtype, tdm_reduce_op op);
 
 #endif

@@ -1,5 +1,6 @@
 /* ranks.h over several hosts' transports: forked processes that meet at a file, as if HOSTS_LOCALS of them each were on a
- * host of their own. */
+ * host of their own, and the rest on a last one; or, of an odd number, with HOSTS_LOCALS 3, as if hosts were of different
+ * sizes. */
 #define ranks_run plain_ranks_run
 #include "tests/comm/ranks.c"
 #undef ranks_run
@@ -11,22 +12,27 @@
 #ifdef TDM_SANITIZED
 enum { WORLD_MOST = 4 };
 #else
-enum { WORLD_MOST = HOSTS_LOCALS == 1 ? 9 : 4 };
+enum { WORLD_MOST = HOSTS_LOCALS == 2 ? 5 : 9 };
 #endif
 
 void ranks_run(backend kind, int world, int64_t timeout_ms, rank_fn fn, void *user);
 
+/* Puts a rank on its host. */
+static void place_rank(tdm_launch_facts *facts) {
+    static const int sizes[] = {1, 3, 2};
+    for (int first = 0, host = 0; first <= facts->rank; first += facts->local_world, host++) {
+        const int size = HOSTS_LOCALS == 3 && facts->world % 2 == 1 ? sizes[host % 3] : HOSTS_LOCALS;
+        facts->local_world = size < facts->world - first ? size : facts->world - first;
+        facts->local_rank = facts->rank - first;
+    }
+}
+
 static void run_hosts_child(rank_context *context, const char *folder, int64_t timeout_ms, rank_fn fn) {
     char place[256];
     tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
-    const int locals = context->world % HOSTS_LOCALS == 0 ? HOSTS_LOCALS : 1;
-    const tdm_launch_facts facts = {.size = sizeof(facts),
-                                    .source = TDM_LAUNCH_TORCHRUN,
-                                    .rank = context->rank,
-                                    .world = context->world,
-                                    .local_rank = context->rank % locals,
-                                    .local_world = locals,
-                                    .fd = -1};
+    tdm_launch_facts facts = {
+        .size = sizeof(facts), .source = TDM_LAUNCH_TORCHRUN, .rank = context->rank, .world = context->world, .fd = -1};
+    place_rank(&facts);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     tdm_test_failures = 0;
     snprintf(place, sizeof(place), "file://%s/place", folder);

@@ -3,6 +3,7 @@
 
 #include "runtime/base/bf16.h"
 #include "runtime/base/f16.h"
+#include "runtime/base/tree.h"
 #include "runtime/comm/reduce.h"
 #include "tests/support/tdm_test.h"
 
@@ -277,6 +278,55 @@ TEST(nothing_to_reduce) {
     CHECK(to == 5);
 }
 
+/* The first host has `odd` ranks, each of the others `locals`, the last one perhaps fewer. Each brings the values of its
+ * largest subtrees. Returns how many there are. */
+static int bring_subtrees(const void *const *values, int ranks, int odd, int locals, int *first, void **sum) {
+    int count = 0;
+    for (int begin = 0, size = odd; begin < ranks; begin += size, size = locals) {
+        const int end = begin + size < ranks ? begin + size : ranks;
+        for (int r = begin; r < end; r = tdm__tree_block_end(r, end, ranks)) {
+            const int n = tdm__tree_block_end(r, end, ranks) - r;
+            CHECK(n >= 1 && r + n <= end);
+            tdm__reduce_sources(sum[count], values + r, n, COUNT, TDM_DTYPE_F32, TDM_REDUCE_SUM);
+            first[count++] = r;
+        }
+    }
+    return count;
+}
+
+TEST(subtrees_of_any_hosts_make_the_tree) {
+    static float data[SOURCES][COUNT], sums[SOURCES][COUNT];
+    const void *values[SOURCES], *brought[SOURCES];
+    void *sum[SOURCES];
+    float all[COUNT], made[COUNT];
+    int first[SOURCES];
+    uint64_t state = 5;
+    for (int r = 0; r < SOURCES; r++) {
+        for (int i = 0; i < COUNT; i++)
+            data[r][i] = (float)ldexp((double)(random_bits(&state) >> 40) - 8e6, (int)(state >> 60));
+        values[r] = data[r];
+        brought[r] = sum[r] = sums[r];
+    }
+    for (int ranks = 2; ranks <= SOURCES; ranks++) {
+        for (int odd = 1; odd <= 7; odd++) {
+            for (int locals = 1; locals <= 9; locals++) {
+                const int count = bring_subtrees(values, ranks, odd, locals, first, sum);
+                const tdm_reduce_op op = locals % 2 == 0 ? TDM_REDUCE_SUM : TDM_REDUCE_AVG;
+                tdm__reduce_sources(all, values, ranks, COUNT, TDM_DTYPE_F32, op);
+                tdm__reduce_subtrees(made, brought, first, count, ranks, COUNT, TDM_DTYPE_F32, op);
+                CHECK_INT(memcmp(made, all, sizeof(all)), 0);
+                /* In place of a source. */
+                tdm__reduce_subtrees(sum[count - 1], brought, first, count, ranks, COUNT, TDM_DTYPE_F32, op);
+                CHECK_INT(memcmp(sum[count - 1], all, sizeof(all)), 0);
+            }
+        }
+    }
+    /* Hosts of equal powers of two bring one each; of three ranks two. */
+    CHECK_INT(bring_subtrees(values, 16, 4, 4, first, sum), 4);
+    CHECK_INT(bring_subtrees(values, 12, 3, 3, first, sum), 8);
+    CHECK_INT(bring_subtrees(values, 12, 6, 6, first, sum), 4);
+}
+
 TEST_MAIN({
     RUN(every_loop_is_the_tree);
     RUN(a_result_in_place_of_a_source_is_the_same);
@@ -284,4 +334,5 @@ TEST_MAIN({
     RUN(ranks_at_the_end_without_rows_change_nothing);
     RUN(halves_round_to_the_nearest);
     RUN(nothing_to_reduce);
+    RUN(subtrees_of_any_hosts_make_the_tree);
 })

@@ -42,6 +42,14 @@ typedef struct tdm_hosts_job {
     _Atomic(struct tdm_hosts_block *) blocks; /* hosts_memory.c */
 } tdm_hosts_job;
 
+/* The subtrees of ranks whose values the members of a column bring. */
+typedef struct tdm_hosts_blocks {
+    int ranks, count;     /* of the ranks; of the blocks of all members */
+    bool is_even;         /* each member brings one block, and these are a tree like that of ranks */
+    const int *of_member; /* the number of each member's first block; [world]: count */
+    const int *first;     /* the first rank of each block */
+} tdm_hosts_blocks;
+
 typedef struct tdm_hosts_comm {
     tdm_comm comm; /* must be first */
     tdm_hosts_job *job;
@@ -49,9 +57,10 @@ typedef struct tdm_hosts_comm {
     int group;     /* its number, equal on all members and different in all groups that share a rank */
     tdm_call call; /* the call in flight */
     int64_t start_ns;
-    struct tdm_hosts_comm
-        *column;            /* of the communicator over all ranks: levels.h; NULL: calls go between all ranks alike */
-    int local, locals;      /* with a column: this rank among those of its host, and how many these are */
+    struct tdm_levels *levels;      /* of the communicator over all ranks; NULL: calls go between all ranks alike */
+    const tdm_hosts_blocks *blocks; /* of a column (levels.h); NULL: a member brings its own values */
+    unsigned char *sums;    /* of a column: this member's values, block after block, each as long as the call's span;
+                                      * NULL: it has one block, whose values are in the span */
     tdm_hosts_entry *entry; /* of each member, in the current call */
     /* Where the others' entries of this call and the next one come in, in turn, and the bytes of a member's. NULL until the
      * first call. */
@@ -131,7 +140,6 @@ tdm_status tdm__hosts_agree_on_call(tdm_hosts_comm *c, const void *data, size_t 
 
 /* ---- hosts_data.c ---- */
 
-bool tdm__hosts_has_partial_sums(const tdm_reduction *how); /* of some members, to which the others' are added */
 /* Begins the receives of an all_reduce or reduce, if possible before the ranks have agreed on the call; tdm__hosts_reduce_data
  * of the same must follow. */
 tdm_status tdm__hosts_begin_reduction(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how);

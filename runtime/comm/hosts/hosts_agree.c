@@ -20,7 +20,7 @@ tdm_status tdm__hosts_agree_on_call(tdm_hosts_comm *c, const void *data, size_t 
     tdm_hosts_entry *own = &c->entry[c->comm.rank];
     own->call = c->call;
     if (data != NULL && small > 0 && small <= sizeof(own->data)) memcpy(own->data, data, small);
-    TDM_TRY(c->column != NULL ? tdm__levels_exchange_entries(c)
+    TDM_TRY(c->levels != NULL ? tdm__levels_exchange_entries(c)
                               : tdm__hosts_exchange_blocks(c, c->entry, sizeof(*c->entry)));
     return compare_calls(c);
 }

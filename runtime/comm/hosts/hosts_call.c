@@ -139,9 +139,9 @@ static tdm_status reduce_scatter(tdm_comm *comm, const tdm_pairs *what, tdm_redu
 static tdm_status broadcast(tdm_comm *comm, tdm_span io, int root) {
     tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     const size_t bytes = tdm__span_bytes(io);
-    if (!fits_entry(bytes) && c->column == NULL) tdm__hosts_begin_broadcast(c, io.data, bytes, root);
+    if (!fits_entry(bytes) && c->levels == NULL) tdm__hosts_begin_broadcast(c, io.data, bytes, root);
     TDM_TRY(tdm__hosts_agree_on_call(c, c->comm.rank == root ? io.data : NULL, bytes));
-    if (!fits_entry(bytes) && c->column != NULL) return tdm__levels_broadcast(c, io, root);
+    if (!fits_entry(bytes) && c->levels != NULL) return tdm__levels_broadcast(c, io, root);
     if (!fits_entry(bytes)) return tdm__hosts_broadcast_data(c, io.data, bytes, root);
     if (c->comm.rank != root && bytes > 0) memcpy(io.data, c->entry[root].data, bytes);
     return TDM_OK;

@@ -6,6 +6,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/hosts/hosts.h"
+#include "runtime/comm/hosts/levels.h"
 
 /* ---- the job ---- */
 
@@ -24,9 +25,9 @@ void tdm__hosts_comm_free(tdm_hosts_comm *c) {
     if (c == NULL) return;
     tdm_hosts_job *job = c->job;
     const tdm_host *host = c->comm.host;
-    tdm__hosts_comm_free(c->column);
     tdm__delete(host, c->job_rank);
-    if (c->column == NULL) tdm__delete(host, c->entry); /* else it is memory of `inside` */
+    if (c->levels == NULL) tdm__delete(host, c->entry); /* else it is memory of `inside` */
+    tdm__levels_free(c->levels, host);
     tdm__delete(host, c->message);
     tdm__delete(host, c->scratch);
     tdm__delete(host, c);

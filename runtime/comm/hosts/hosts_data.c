@@ -44,10 +44,23 @@ static chunk chunk_of(const reduction *r, size_t n) {
                    r->io.count - done < r->most ? r->io.count - done : r->most};
 }
 
-/* Every member's copy of this rank's segment comes into one of two rooms, in turn, one behind the other. */
-static unsigned char *contribution(const reduction *r, size_t n, int member, size_t own) {
-    const size_t world = (size_t)r->c->comm.world;
-    return r->c->scratch + (n % 2) * world * r->part + (size_t)member * own;
+/* A member has one copy of the data, or one for each of its blocks. The number of its first copy; of all: of `world`. */
+static int first_copy(const tdm_hosts_comm *c, int member) {
+    return c->blocks != NULL ? c->blocks->of_member[member] : member;
+}
+
+/* Copy k of this member's own, of chunk n. */
+static chunk own_copy(const reduction *r, size_t n, int k) {
+    chunk whole = chunk_of(r, n);
+    const size_t before = n * r->most * r->width, bytes = r->io.count * r->width;
+    if (whole.count > 0 && r->c->sums != NULL) whole.data = r->c->sums + (size_t)k * bytes + before;
+    return whole;
+}
+
+/* Every copy of this rank's segment comes into one of two rooms, in turn, one behind the other. */
+static unsigned char *contribution(const reduction *r, size_t n, int copy, size_t own) {
+    const size_t copies = (size_t)first_copy(r->c, r->c->comm.world);
+    return r->c->scratch + (n % 2) * copies * r->part + (size_t)copy * own;
 }
 
 /* Adds the messages with which the members' copies of chunk n get to whoever sums them. */
@@ -55,12 +68,16 @@ static int add_contributions(const reduction *r, int count, size_t n) {
     tdm_hosts_comm *c = r->c;
     const chunk whole = chunk_of(r, n);
     const size_t own = segment(c, &whole, c->comm.rank, r->width).count * r->width;
+    const int copies = first_copy(c, c->comm.rank + 1) - first_copy(c, c->comm.rank);
     for (int i = 0; i < c->comm.world; i++) {
-        const chunk theirs = segment(c, &whole, i, r->width);
         if (i == c->comm.rank) continue;
-        if (theirs.count > 0)
-            c->message[count++] = tdm__hosts_send(c, i, TDM_USE_DATA, theirs.data, theirs.count * r->width);
-        if (own > 0) c->message[count++] = tdm__hosts_receive(c, i, TDM_USE_DATA, contribution(r, n, i, own), own);
+        for (int k = 0; k < copies; k++) {
+            const chunk copy = own_copy(r, n, k), theirs = segment(c, &copy, i, r->width);
+            if (theirs.count > 0)
+                c->message[count++] = tdm__hosts_send(c, i, TDM_USE_DATA, theirs.data, theirs.count * r->width);
+        }
+        for (int k = first_copy(c, i); k < first_copy(c, i + 1) && own > 0; k++)
+            c->message[count++] = tdm__hosts_receive(c, i, TDM_USE_DATA, contribution(r, n, k, own), own);
     }
     return count;
 }
@@ -87,12 +104,19 @@ static int add_results(const reduction *r, int count, size_t n, const void *own_
 static const void *reduce_own(const reduction *r, size_t n) {
     const void *source[TDM_COMM_WORLD_MAX];
     const tdm_hosts_comm *c = r->c;
-    const size_t world = (size_t)c->comm.world;
+    const tdm_dtype dtype = r->how->dtype;
+    const int copies = first_copy(c, c->comm.world), mine = first_copy(c, c->comm.rank);
     const chunk whole = chunk_of(r, n), own = segment(c, &whole, c->comm.rank, r->width);
-    for (int i = 0; i < c->comm.world; i++)
-        source[i] = i == c->comm.rank ? own.data : contribution(r, n, i, own.count * r->width);
-    void *sum = tdm__gets_result(r->how, c->comm.rank) ? own.data : c->scratch + (2 * world + n % 2) * r->part;
-    tdm__reduce_sources(sum, source, c->comm.world, own.count, r->how->dtype, r->how->op);
+    for (int i = 0; i < copies; i++) source[i] = contribution(r, n, i, own.count * r->width);
+    for (int i = mine; i < first_copy(c, c->comm.rank + 1); i++) {
+        const chunk copy = own_copy(r, n, i - mine);
+        source[i] = segment(c, &copy, c->comm.rank, r->width).data;
+    }
+    void *sum = tdm__gets_result(r->how, c->comm.rank) ? own.data : c->scratch + (2 * (size_t)copies + n % 2) * r->part;
+    if (c->blocks != NULL && (!c->blocks->is_even || r->how->op == TDM_REDUCE_AVG))
+        tdm__reduce_subtrees(sum, source, c->blocks->first, copies, c->blocks->ranks, own.count, dtype, r->how->op);
+    else
+        tdm__reduce_sources(sum, source, copies, own.count, dtype, r->how->op);
     return sum;
 }
 
@@ -101,16 +125,15 @@ static tdm_status prepare(reduction *r, tdm_hosts_comm *c, tdm_span io, const td
     const size_t world = (size_t)c->comm.world, width = tdm_dtype_bytes(io.dtype), most = TDM_HOSTS_CHUNK_BYTES / width;
     *r = (reduction){.c = c, .how = how, .io = io, .width = width, .most = most};
     r->part = ((io.count < most ? io.count : most) / world + 1) * width;
-    return tdm__hosts_scratch(c, (2 * world + 2) * r->part);
+    return tdm__hosts_scratch(c, (2 * (size_t)first_copy(c, c->comm.world) + 2) * r->part);
 }
 
-/* Partial sums of 16 bits would be rounded, and those of an average divided, before they are whole. */
-bool tdm__hosts_has_partial_sums(const tdm_reduction *how) {
-    return how->dtype != TDM_DTYPE_BF16 && how->dtype != TDM_DTYPE_F16 && how->op != TDM_REDUCE_AVG;
-}
-
+/* Values of some members, to which those of others are added. Of 16 bits they would be rounded, and those of an average
+ * divided, before they are whole. Members that bring blocks have no tree of their own. */
 static bool goes_through_tree(const tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
-    return tdm__hosts_has_partial_sums(how) && tdm__hosts_prefers_tree(c, tdm__span_bytes(io));
+    const bool is_narrow = how->dtype == TDM_DTYPE_BF16 || how->dtype == TDM_DTYPE_F16;
+    return !is_narrow && how->op != TDM_REDUCE_AVG && c->sums == NULL && (c->blocks == NULL || c->blocks->is_even) &&
+           tdm__hosts_prefers_tree(c, tdm__span_bytes(io));
 }
 
 tdm_status tdm__hosts_begin_reduction(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {

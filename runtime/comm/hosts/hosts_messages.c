@@ -5,6 +5,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/hosts/hosts.h"
+#include "runtime/comm/hosts/levels.h"
 
 enum { USES = 8 };
 
@@ -94,7 +95,7 @@ void tdm__hosts_forget(tdm_hosts_comm *c) {
     tdm_transport *transport = c->job->transport;
     for (tdm_hosts_use use = TDM_USE_DATA; use <= TDM_USE_TAKEN; use++)
         transport->ops->forget(transport, tag_of(c, use));
-    if (c->column != NULL) tdm__hosts_forget(c->column);
+    if (c->levels != NULL && c->levels->column != NULL) tdm__hosts_forget(c->levels->column);
 }
 
 tdm_status tdm__hosts_message_room(tdm_hosts_comm *c, size_t count) {

@@ -1,10 +1,12 @@
 /* Which ranks share a host, and how they meet there. See levels.h. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/base/tree.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/hosts/levels.h"
 
@@ -14,19 +16,45 @@ enum { SLACK_MS = 30000, ATTEMPT_MS = 2000 };
 
 /* ---- which ranks are where ---- */
 
-static bool is_power_of_two(int n) {
-    return n > 0 && (n & (n - 1)) == 0;
+/* Notes the first rank of each host in `first`, which has room for one more than there are ranks. Returns how many hosts
+ * there are; 0: they do not have their ranks one after another. */
+static int find_hosts(const tdm_peer *peer, int world, int *first) {
+    int hosts = 0;
+    for (int r = 0; r < world; hosts++) {
+        const int locals = peer[r].local_world;
+        if (locals < 1 || locals > world - r) return 0;
+        for (int i = 0; i < locals; i++)
+            if (peer[r + i].local_rank != i || peer[r + i].local_world != locals || peer[r + i].host != peer[r].host)
+                return 0;
+        first[hosts] = r;
+        r += locals;
+    }
+    first[hosts] = world;
+    return hosts;
 }
 
-/* The number of ranks on each host; 1: no levels. */
-static int ranks_of_a_host(const tdm_peer *peer, int world) {
-    const int locals = peer[0].local_world;
-    if (!is_power_of_two(locals) || locals == 1 || locals >= world || world % locals != 0) return 1;
-    for (int r = 0; r < world; r++) {
-        const bool is_in_order = peer[r].local_rank == r % locals && peer[r].local_world == locals;
-        if (!is_in_order || peer[r].host != peer[r - r % locals].host) return 1;
+/* Which values each host has: of the largest subtrees within its ranks. */
+static tdm_status find_blocks(tdm_levels *l, const tdm_host *host, int world) {
+    int *of_host, *first, *own, count = 0;
+    TDM_TRY(tdm__new(host, &of_host, (size_t)l->hosts + 1, sizeof(*of_host), "communicator"));
+    l->all.of_member = of_host;
+    TDM_TRY(tdm__new(host, &first, (size_t)world, sizeof(*first), "communicator"));
+    l->all.first = first;
+    TDM_TRY(tdm__new(host, &own, (size_t)l->locals + 1, sizeof(*own), "communicator"));
+    l->blocks = (tdm_lanes){.parts = l->lanes, .first = own};
+    for (int h = 0; h < l->hosts; h++) {
+        of_host[h] = count;
+        for (int r = l->first[h]; r < l->first[h + 1]; r = tdm__tree_block_end(r, l->first[h + 1], world)) {
+            if (h == l->host) own[l->blocks.blocks++] = r - l->first[h];
+            first[count++] = r;
+        }
     }
-    return locals;
+    own[l->blocks.blocks] = l->locals;
+    of_host[l->hosts] = count;
+    l->all.count = count;
+    l->all.ranks = world;
+    l->all.is_even = count == l->hosts && l->lanes == l->most;
+    return TDM_OK;
 }
 
 /* ---- opening ---- */
@@ -36,7 +64,8 @@ static tdm_status try_inside(tdm_hosts_comm *c, const tdm_launch_facts *facts, i
     int fd;
     const int64_t longer = timeout_ms < INT64_MAX / 2 ? timeout_ms + SLACK_MS : timeout_ms;
     TDM_TRY(tdm_launch_meet(&fd, facts, c->comm.host, NULL, ATTEMPT_MS, 0));
-    const tdm_status status = tdm__comm_open_shm(inside, fd, c->local, c->locals, c->comm.host, longer, 0);
+    const tdm_status status =
+        tdm__comm_open_shm(inside, fd, facts->local_rank, facts->local_world, c->comm.host, longer, 0);
     close(fd);
     return status;
 }
@@ -48,12 +77,12 @@ static tdm_status open_inside(tdm_hosts_comm *c, const tdm_peer *peer, const cha
     const int64_t deadline = tdm__deadline_ns(tdm__now_ns(), timeout_ms);
     tdm_launch_facts facts = {.size = sizeof(facts),
                               .source = TDM_LAUNCH_TORCHRUN,
-                              .rank = c->local,
-                              .world = c->locals,
-                              .local_rank = c->local,
-                              .local_world = c->locals,
+                              .rank = c->levels->local,
+                              .world = c->levels->locals,
+                              .local_rank = c->levels->local,
+                              .local_world = c->levels->locals,
                               .fd = -1};
-    snprintf(facts.job, sizeof(facts.job), "%.100s, host %d, %016llx", job, c->comm.rank / c->locals,
+    snprintf(facts.job, sizeof(facts.job), "%.100s, host %d, %016llx", job, c->levels->host,
              (unsigned long long)peer[0].token);
     do {
         status = try_inside(c, &facts, timeout_ms, &inside);
@@ -64,23 +93,69 @@ static tdm_status open_inside(tdm_hosts_comm *c, const tdm_peer *peer, const cha
     return TDM_OK;
 }
 
-static tdm_status open_lane(tdm_hosts_comm *c) {
-    int members[TDM_COMM_WORLD_MAX], hosts = c->comm.world / c->locals;
-    for (int h = 0; h < hosts; h++) members[h] = h * c->locals + c->local;
-    return tdm__hosts_comm_new(&c->column, c->job, c->comm.rank / c->locals, hosts, TDM_GROUP_COLUMNS, members);
+static tdm_status open_column(tdm_hosts_comm *c) {
+    tdm_levels *l = c->levels;
+    int members[TDM_COMM_WORLD_MAX];
+    if (l->local >= l->lanes) return TDM_OK;
+    for (int h = 0; h < l->hosts; h++) members[h] = l->first[h] + l->local;
+    TDM_TRY(tdm__hosts_comm_new(&l->column, c->job, l->host, l->hosts, TDM_GROUP_COLUMNS, members));
+    l->column->blocks = &l->all;
+    const int sent = (l->hosts - 1) * l->blocks.blocks, come = l->all.count, results = 2 * l->hosts;
+    return tdm__hosts_message_room(l->column, (size_t)(sent + come + results));
+}
+
+static tdm_status make_levels(tdm_hosts_comm *c, const tdm_peer *peer) {
+    int first[TDM_COMM_WORLD_MAX + 1];
+    const int hosts = find_hosts(peer, c->comm.world, first);
+    if (hosts < 2 || hosts == c->comm.world) return TDM_OK;
+    TDM_TRY(tdm__new(c->comm.host, &c->levels, 1, sizeof(*c->levels), "communicator"));
+    tdm_levels *l = c->levels;
+    l->hosts = hosts;
+    TDM_TRY(tdm__new(c->comm.host, &l->first, (size_t)hosts + 1, sizeof(*l->first), "communicator"));
+    memcpy(l->first, first, ((size_t)hosts + 1) * sizeof(*first));
+    l->lanes = c->comm.world;
+    for (int h = 0; h < hosts; h++) {
+        const int locals = first[h + 1] - first[h];
+        l->lanes = locals < l->lanes ? locals : l->lanes;
+        l->most = locals > l->most ? locals : l->most;
+        if (c->comm.rank >= first[h]) l->host = h;
+    }
+    l->local = c->comm.rank - first[l->host];
+    l->locals = first[l->host + 1] - first[l->host];
+    if (l->local == 0)
+        TDM_TRY(
+            tdm__new(c->comm.host, &l->padded, (size_t)hosts * (size_t)l->most, sizeof(*l->padded), "communicator"));
+    return find_blocks(l, c->comm.host, c->comm.world);
+}
+
+static tdm_status open_levels(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms) {
+    void *entries;
+    TDM_TRY(make_levels(c, peer));
+    if (c->levels == NULL) return TDM_OK;
+    TDM_TRY(open_inside(c, peer, job, timeout_ms));
+    TDM_TRY(open_column(c));
+    TDM_TRY(tdm_comm_allocate(c->job->inside, (size_t)c->comm.world * sizeof(*c->entry), &entries));
+    tdm__delete(c->comm.host, c->entry);
+    c->entry = entries;
+    TDM_INFO(c->comm.host, "comm", "%d hosts: ranks of a host meet in shared memory first", c->levels->hosts);
+    return TDM_OK;
 }
 
 tdm_status tdm__levels_open(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms) {
-    void *entries;
-    c->locals = ranks_of_a_host(peer, c->comm.world);
-    c->local = c->comm.rank % c->locals;
-    if (c->locals == 1) return TDM_OK;
-    TDM_TRY(open_inside(c, peer, job, timeout_ms));
-    TDM_TRY(tdm_comm_allocate(c->job->inside, (size_t)c->comm.world * sizeof(*c->entry), &entries));
-    TDM_TRY(open_lane(c));
-    tdm__delete(c->comm.host, c->entry);
-    c->entry = entries;
-    TDM_INFO(c->comm.host, "comm", "%d hosts with %d ranks each: ranks of a host meet in shared memory first",
-             c->comm.world / c->locals, c->locals);
-    return TDM_OK;
+    const tdm_status status = open_levels(c, peer, job, timeout_ms);
+    if (status == TDM_OK) return TDM_OK;
+    tdm__levels_free(c->levels, c->comm.host);
+    c->levels = NULL; /* the entries are still its own */
+    return status;
+}
+
+void tdm__levels_free(tdm_levels *levels, const tdm_host *host) {
+    if (levels == NULL) return;
+    tdm__hosts_comm_free(levels->column);
+    tdm__delete(host, levels->first);
+    tdm__delete(host, (void *)(uintptr_t)levels->all.of_member);
+    tdm__delete(host, (void *)(uintptr_t)levels->all.first);
+    tdm__delete(host, (void *)(uintptr_t)levels->blocks.first);
+    tdm__delete(host, levels->padded);
+    tdm__delete(host, levels);
 }
