@@ -1,10 +1,11 @@
 /* The time of an all_reduce: latencies, bytes over the slowest connection, and processor time. Every algorithm here
- * moves 2 (n - 1) / n of the data out of each device, the least possible; they differ in how many messages follow one
- * another, and in what crosses the network. */
+ * moves 2 (n - 1) / n of the data out of each device, the least possible (levels: more, where a host has several subtrees of
+ * the sum); they differ in how many messages follow one another, and in what crosses the network. */
 #include <math.h>
 
 #include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
+#include "runtime/base/tree.h"
 #include "runtime/scale/scale.h"
 
 /* What gloo and tandem's hosts do: bytes that are reduced at a time, and a processor's time for a message of its own to
@@ -86,6 +87,18 @@ static tdm_scale_time tree(const tdm_scale_group *g, double bytes) {
     return time;
 }
 
+/* Sums that each host sends of a number, on the host that has the most: those of the largest subtrees within its ranks. */
+static int most_subtrees(int locals, int devices) {
+    int most = 0;
+    for (int first = 0; first < devices; first += locals) {
+        const int end = first + locals < devices ? first + locals : devices;
+        int count = 0;
+        for (int r = first; r < end; r = tdm__tree_block_end(r, end, devices)) count++;
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
 /* Scattered within a host, added between hosts by each device for its part, and gathered. */
 static tdm_scale_time levels(const tdm_scale_group *g, double bytes) {
     const tdm_cluster *c = g->cluster;
@@ -94,11 +107,8 @@ static tdm_scale_time levels(const tdm_scale_group *g, double bytes) {
     if (g->hosts == 1) return segments(g, bytes);
     if (c->is_gpu) return add(local, over(&c->between, 2 * log2_up(g->hosts), part, part * g->locals));
     const double rounds = 2 * ceil(bytes / chunk_bytes);
-    return add(local, add(over(&c->between, rounds, part, part * g->locals), to_peers(g->hosts, rounds)));
-}
-
-static bool is_power_of_two(int n) {
-    return (n & (n - 1)) == 0;
+    const double sent = part / 2 * (1 + most_subtrees(g->locals, g->devices)); /* half of the part are results */
+    return add(local, add(over(&c->between, rounds, sent, sent * g->locals), to_peers(g->hosts, rounds)));
 }
 
 static tdm_scale_time fastest(tdm_scale_time a, tdm_scale_time b) {
@@ -107,8 +117,7 @@ static tdm_scale_time fastest(tdm_scale_time a, tdm_scale_time b) {
 
 static tdm_scale_time automatic(const tdm_scale_group *g, double bytes) {
     if (g->cluster->is_gpu) return fastest(ring(g, bytes), tree(g, bytes));
-    const bool has_levels = g->locals > 1 && is_power_of_two(g->locals) && g->devices % g->locals == 0;
-    return has_levels ? levels(g, bytes) : segments(g, bytes);
+    return g->locals > 1 ? levels(g, bytes) : segments(g, bytes);
 }
 
 tdm_scale_time tdm__scale_all_reduce(const tdm_scale_group *group, double bytes) {

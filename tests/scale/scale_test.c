@@ -69,6 +69,21 @@ TEST(levels_and_rings_of_hosts) {
     NEAR(time_of(&c, 32, 1e9), 2 * 31.0 / 32);
 }
 
+/* 6 devices on 2 hosts of 3, each of which has 2 subtrees of the sum: of one half of the data each host sends both. */
+TEST(hosts_send_their_subtrees) {
+    tdm_cluster c = plain_cluster();
+    c.is_gpu = false;
+    c.local.rate = INFINITY;
+    c.local.cost = c.between.cost = 0;
+    c.devices_per_host = 3;
+    const double peers = 2e-6, meeting = 1 * peers;
+    NEAR(time_of(&c, 6, 1e6), (2 + 1) / 2.0 * 1e-3 + 2 * peers + meeting);
+    c.devices_per_host = 4; /* one subtree */
+    NEAR(time_of(&c, 8, 1e6), (1 + 1) / 2.0 * 1e-3 + 2 * peers + meeting);
+    c.devices_per_host = 3; /* ranks 6 and 7 are alone on the last host */
+    NEAR(time_of(&c, 8, 1e6), (2 + 1) * 2 / 3.0 * 1e-3 + 2 * 2 * peers + 2 * meeting);
+}
+
 /* Between CPUs each device sends to all others: those of a host share its connection, and every message has its price. */
 TEST(segments_share_a_connection) {
     tdm_cluster c = plain_cluster();
@@ -271,6 +286,6 @@ TEST(what_is_refused) {
 }
 
 TEST_MAIN(RUN(bytes_of_each_algorithm); RUN(messages_of_each_algorithm); RUN(levels_and_rings_of_hosts);
-          RUN(segments_share_a_connection); RUN(one_device_and_infinite_rates); RUN(exposed_communication);
-          RUN(processors_that_communicate); RUN(more_threads_than_cores); RUN(the_slowest_device); RUN(links);
-          RUN(times); RUN(what_is_refused);)
+          RUN(hosts_send_their_subtrees); RUN(segments_share_a_connection); RUN(one_device_and_infinite_rates);
+          RUN(exposed_communication); RUN(processors_that_communicate); RUN(more_threads_than_cores);
+          RUN(the_slowest_device); RUN(links); RUN(times); RUN(what_is_refused);)

@@ -35,8 +35,8 @@ TDM_API tdm_status tdm_link_parse(const char *text, tdm_link *out);
 
 /* How gradients are added over devices. */
 typedef enum tdm_all_reduce {
-    TDM_ALL_REDUCE_AUTO,     /* what tandem does there: SEGMENTS between CPUs, by LEVELS where each host has a power of
-                                two of devices; NCCL's RING or TREE between GPUs, whichever is faster */
+    TDM_ALL_REDUCE_AUTO,     /* what tandem does there: SEGMENTS between CPUs, by LEVELS where hosts have several
+                                devices; NCCL's RING or TREE between GPUs, whichever is faster */
     TDM_ALL_REDUCE_SEGMENTS, /* every device gets its segment from all others at once, adds it and sends it to all */
     TDM_ALL_REDUCE_RING,     /* 2 (n - 1) messages one after another, each of bytes / n */
     TDM_ALL_REDUCE_TREE,     /* two binary trees, up and down */
