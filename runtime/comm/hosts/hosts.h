@@ -62,6 +62,7 @@ typedef struct tdm_hosts_comm {
     unsigned char *sums;    /* of a column: this member's values, block after block, each as long as the call's span;
                                       * NULL: it has one block, whose values are in the span */
     tdm_hosts_entry *entry; /* of each member, in the current call */
+    bool shares_entries;    /* they are in memory of `inside` */
     /* Where the others' entries of this call and the next one come in, in turn, and the bytes of a member's. NULL until the
      * first call. */
     unsigned char *arrivals;

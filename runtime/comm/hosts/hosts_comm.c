@@ -21,13 +21,24 @@ void tdm__hosts_job_release(tdm_hosts_job *job) {
     tdm__delete(host, job);
 }
 
+static void free_levels(tdm_levels *levels, const tdm_host *host) {
+    if (levels == NULL) return;
+    tdm__hosts_comm_free(levels->column);
+    tdm__delete(host, levels->first);
+    tdm__delete(host, (void *)(uintptr_t)levels->all.of_member);
+    tdm__delete(host, (void *)(uintptr_t)levels->all.first);
+    tdm__delete(host, (void *)(uintptr_t)levels->blocks.first);
+    tdm__delete(host, levels->padded);
+    tdm__delete(host, levels);
+}
+
 void tdm__hosts_comm_free(tdm_hosts_comm *c) {
     if (c == NULL) return;
     tdm_hosts_job *job = c->job;
     const tdm_host *host = c->comm.host;
     tdm__delete(host, c->job_rank);
-    if (c->levels == NULL) tdm__delete(host, c->entry); /* else it is memory of `inside` */
-    tdm__levels_free(c->levels, host);
+    if (!c->shares_entries) tdm__delete(host, c->entry);
+    free_levels(c->levels, host);
     tdm__delete(host, c->message);
     tdm__delete(host, c->scratch);
     tdm__delete(host, c);

@@ -29,7 +29,6 @@ typedef struct tdm_levels {
 /* Makes the levels of `c`, the communicator over all ranks, if its hosts have them. Collective. `peer`: of each rank.
  * `job` tells the job from others on this host. */
 tdm_status tdm__levels_open(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms);
-void tdm__levels_free(tdm_levels *levels, const tdm_host *host); /* NULL is fine */
 
 /* The first is how ranks agree on the call (hosts.h), the others follow it. */
 tdm_status tdm__levels_exchange_entries(tdm_hosts_comm *c);

@@ -128,7 +128,7 @@ static tdm_status make_levels(tdm_hosts_comm *c, const tdm_peer *peer) {
     return find_blocks(l, c->comm.host, c->comm.world);
 }
 
-static tdm_status open_levels(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms) {
+tdm_status tdm__levels_open(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms) {
     void *entries;
     TDM_TRY(make_levels(c, peer));
     if (c->levels == NULL) return TDM_OK;
@@ -137,25 +137,7 @@ static tdm_status open_levels(tdm_hosts_comm *c, const tdm_peer *peer, const cha
     TDM_TRY(tdm_comm_allocate(c->job->inside, (size_t)c->comm.world * sizeof(*c->entry), &entries));
     tdm__delete(c->comm.host, c->entry);
     c->entry = entries;
+    c->shares_entries = true;
     TDM_INFO(c->comm.host, "comm", "%d hosts: ranks of a host meet in shared memory first", c->levels->hosts);
     return TDM_OK;
-}
-
-tdm_status tdm__levels_open(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms) {
-    const tdm_status status = open_levels(c, peer, job, timeout_ms);
-    if (status == TDM_OK) return TDM_OK;
-    tdm__levels_free(c->levels, c->comm.host);
-    c->levels = NULL; /* the entries are still its own */
-    return status;
-}
-
-void tdm__levels_free(tdm_levels *levels, const tdm_host *host) {
-    if (levels == NULL) return;
-    tdm__hosts_comm_free(levels->column);
-    tdm__delete(host, levels->first);
-    tdm__delete(host, (void *)(uintptr_t)levels->all.of_member);
-    tdm__delete(host, (void *)(uintptr_t)levels->all.first);
-    tdm__delete(host, (void *)(uintptr_t)levels->blocks.first);
-    tdm__delete(host, levels->padded);
-    tdm__delete(host, levels);
 }
