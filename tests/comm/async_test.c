@@ -40,6 +40,26 @@ static void overlapping_rank(rank_context *c) {
     for (int i = 0; i < CALLS; i++) free(data[i]);
 }
 
+/* Calls of several spans or messages, among four ranks. */
+static void every_list_rank(rank_context *c) {
+    tdm_comm_request *request[2];
+    const int next = (c->rank + 1) % c->world, before = (c->rank + c->world - 1) % c->world;
+    int32_t pair_of[2] = {c->rank, 7}, all_of[8], sum_of[2];
+    const tdm_span ins[] = {{&pair_of[0], 1, TDM_DTYPE_I32}, {&pair_of[1], 1, TDM_DTYPE_I32}};
+    const tdm_span outs[] = {{&all_of[0], 4, TDM_DTYPE_I32}, {&all_of[4], 4, TDM_DTYPE_I32}};
+    const tdm_span sum_spans[] = {{&sum_of[0], 1, TDM_DTYPE_I32}, {&sum_of[1], 1, TDM_DTYPE_I32}};
+    REQUIRE_OK(tdm_comm_start_all_gather_coalesced(c->comm, ins, outs, 2, &request[0]));
+    REQUIRE_OK(tdm_comm_start_reduce_scatter_coalesced(c->comm, outs, sum_spans, 2, TDM_REDUCE_SUM, &request[1]));
+    for (int i = 0; i < 2; i++) CHECK_OK(tdm_comm_wait(request[i], NULL));
+    for (int r = 0; r < 4; r++) CHECK(all_of[r] == r && all_of[4 + r] == 7);
+    CHECK(sum_of[0] == 4 * c->rank && sum_of[1] == 28);
+    int32_t come = -1;
+    const tdm_transfer swap[] = {{1, next, {pair_of, 1, TDM_DTYPE_I32}}, {0, before, {&come, 1, TDM_DTYPE_I32}}};
+    REQUIRE_OK(tdm_comm_start_batch_send_receive(c->comm, swap, 2, &request[0]));
+    CHECK_OK(tdm_comm_wait(request[0], NULL));
+    CHECK_INT(come, before);
+}
+
 static void every_call_rank(rank_context *c) {
     tdm_comm_request *request[8];
     int32_t one = c->rank + 1, all[4] = {0}, part = 0, sum = c->rank, root = c->rank;
@@ -70,20 +90,6 @@ static void every_call_rank(rank_context *c) {
     REQUIRE_OK(tdm_comm_start_all_reduce_coalesced(c->comm, both, 2, TDM_REDUCE_SUM, &request[0]));
     CHECK_OK(tdm_comm_wait(request[0], NULL));
     CHECK(sums[0] == 6 && sums[1] == 5 && sums[2] == 4);
-    int32_t pair_of[2] = {c->rank, 7}, all_of[8], sum_of[2];
-    const tdm_span ins[] = {{&pair_of[0], 1, TDM_DTYPE_I32}, {&pair_of[1], 1, TDM_DTYPE_I32}};
-    const tdm_span outs[] = {{&all_of[0], 4, TDM_DTYPE_I32}, {&all_of[4], 4, TDM_DTYPE_I32}};
-    const tdm_span sum_spans[] = {{&sum_of[0], 1, TDM_DTYPE_I32}, {&sum_of[1], 1, TDM_DTYPE_I32}};
-    REQUIRE_OK(tdm_comm_start_all_gather_coalesced(c->comm, ins, outs, 2, &request[0]));
-    REQUIRE_OK(tdm_comm_start_reduce_scatter_coalesced(c->comm, outs, sum_spans, 2, TDM_REDUCE_SUM, &request[1]));
-    for (int i = 0; i < 2; i++) CHECK_OK(tdm_comm_wait(request[i], NULL));
-    for (int r = 0; r < 4; r++) CHECK(all_of[r] == r && all_of[4 + r] == 7);
-    CHECK(sum_of[0] == 4 * c->rank && sum_of[1] == 28);
-    int32_t come = -1;
-    const tdm_transfer swap[] = {{1, next, {pair_of, 1, TDM_DTYPE_I32}}, {0, before, {&come, 1, TDM_DTYPE_I32}}};
-    REQUIRE_OK(tdm_comm_start_batch_send_receive(c->comm, swap, 2, &request[0]));
-    CHECK_OK(tdm_comm_wait(request[0], NULL));
-    CHECK_INT(come, before);
     /* Rank 3 sends r + 1 elements to rank r, the others nothing. */
     int32_t ten[10] = {0, 1, 1, 2, 2, 2, 3, 3, 3, 3}, some[4];
     const size_t to[4] = {c->rank == 3 ? 1 : 0, c->rank == 3 ? 2 : 0, c->rank == 3 ? 3 : 0, c->rank == 3 ? 4 : 0};
@@ -142,6 +148,8 @@ TEST(calls_overlap_and_keep_their_order) {
 TEST(every_asynchronous_call) {
     ranks_run(BACKEND_LOCAL, 4, TIMEOUT_MS, every_call_rank, NULL);
     ranks_run(BACKEND_SHM, 4, TIMEOUT_MS, every_call_rank, NULL);
+    ranks_run(BACKEND_LOCAL, 4, TIMEOUT_MS, every_list_rank, NULL);
+    ranks_run(BACKEND_SHM, 4, TIMEOUT_MS, every_list_rank, NULL);
 }
 
 TEST(failures_come_to_whoever_waits) {

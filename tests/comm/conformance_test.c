@@ -395,29 +395,6 @@ TEST(messages_from_any_rank) {
     ranks_run(BACKEND, 5, TIMEOUT_MS, receive_any_rank, NULL);
 }
 
-static void ring_rank(rank_context *c) {
-    enum { COUNT = 100003 };
-    void *symmetric;
-    int32_t *heap = buffer(COUNT * sizeof(*heap)), *got = buffer(COUNT * sizeof(*got));
-    REQUIRE_OK(tdm__comm_allocate(c->comm, COUNT * sizeof(int32_t), &symmetric));
-    int next = (c->rank + 1) % c->world, before = (c->rank + c->world - 1) % c->world;
-    static const size_t sizes[] = {0, 1, 8191, 8193, COUNT, 5};
-    for (int n = 0; n < 12; n++) {
-        size_t count = sizes[n / 2];
-        int32_t *data = n % 2 == 0 ? heap : symmetric;
-        fill(data, c->rank + n, count);
-        /* An odd ring has two neighbours of the same kind: rank 0 then receives first. */
-        bool first = c->rank % 2 == 0 && !(c->world % 2 == 1 && c->rank == 0);
-        if (first) CHECK_OK(tdm_comm_send(c->comm, i32(data, count), next));
-        CHECK_OK(tdm_comm_receive(c->comm, i32(got, count), before));
-        if (!first) CHECK_OK(tdm_comm_send(c->comm, i32(data, count), next));
-        CHECK_INT(wrong_marks(got, before + n, count), 0);
-        if (n % 3 == 0) CHECK_OK(tdm_comm_barrier(c->comm));
-    }
-    free(heap);
-    free(got);
-}
-
 TEST(messages_around_a_ring) {
     ranks_run(BACKEND, 2, TIMEOUT_MS, ring_rank, NULL);
     ranks_run(BACKEND, 3, TIMEOUT_MS, ring_rank, NULL);

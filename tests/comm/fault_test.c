@@ -187,14 +187,42 @@ TEST(different_calls_are_told_to_all) {
 
 /* ---- calls that are refused on one rank ---- */
 
+/* Of several spans or messages. */
+static tdm_status wrong_list(tdm_comm *comm, int which) {
+    float x[8] = {0};
+    double y[4] = {0};
+    const tdm_span mixed[] = {f32(x, 8), {y, 4, TDM_DTYPE_F64}}, part = f32(x, 3);
+    const tdm_transfer to_self = {1, comm->rank, f32(x, 8)}, to_nobody = {1, 2, f32(x, 8)};
+    const tdm_transfer from_nowhere = {0, 1 - comm->rank, f32(NULL, 8)};
+    switch (which) {
+    case 25:
+        return tdm_comm_all_reduce_coalesced(comm, &mixed[1], 0, TDM_REDUCE_SUM);
+    case 26:
+        return tdm_comm_all_reduce_coalesced(comm, mixed, 2, TDM_REDUCE_SUM);
+    case 27:
+        return tdm_comm_all_reduce_coalesced(comm, mixed, 1, TDM_REDUCE_BOR);
+    case 28:
+        return tdm_comm_all_gather_coalesced(comm, mixed, NULL, 1);
+    case 29:
+        return tdm_comm_all_gather_coalesced(comm, &part, &mixed[0], 1);
+    case 30:
+        return tdm_comm_reduce_scatter_coalesced(comm, &mixed[0], &part, 1, TDM_REDUCE_SUM);
+    case 31:
+        return tdm_comm_batch_send_receive(comm, &to_self, 0);
+    case 32:
+        return tdm_comm_batch_send_receive(comm, &to_self, 1);
+    case 33:
+        return tdm_comm_batch_send_receive(comm, &to_nobody, 1);
+    default:
+        return tdm_comm_batch_send_receive(comm, &from_nowhere, 1);
+    }
+}
+
 static tdm_status wrong_call(tdm_comm *comm, int which) {
     float x[8] = {0};
     double y[4] = {0};
     const int twice[] = {0, 0};
     const size_t twos[] = {2, 2};
-    const tdm_span mixed[] = {f32(x, 8), {y, 4, TDM_DTYPE_F64}}, part = f32(x, 3);
-    const tdm_transfer to_self = {1, comm->rank, f32(x, 8)}, to_nobody = {1, 2, f32(x, 8)};
-    const tdm_transfer from_nowhere = {0, 1 - comm->rank, f32(NULL, 8)};
     tdm_comm *group;
     void *memory;
     switch (which) {
@@ -248,28 +276,10 @@ static tdm_status wrong_call(tdm_comm *comm, int which) {
         return tdm_comm_all_to_all_v(comm, f32(x, 4), twos, (tdm_span){y, 4, TDM_DTYPE_F64}, twos);
     case 24:
         return tdm_comm_all_to_all_v(comm, f32(x, 4), twos, f32(x + 4, 4), (size_t[]){3, 1});
-    case 25:
-        return tdm_comm_all_reduce_coalesced(comm, &mixed[1], 0, TDM_REDUCE_SUM);
-    case 26:
-        return tdm_comm_all_reduce_coalesced(comm, mixed, 2, TDM_REDUCE_SUM);
-    case 27:
-        return tdm_comm_all_reduce_coalesced(comm, mixed, 1, TDM_REDUCE_BOR);
-    case 28:
-        return tdm_comm_all_gather_coalesced(comm, mixed, NULL, 1);
-    case 29:
-        return tdm_comm_all_gather_coalesced(comm, &part, &mixed[0], 1);
-    case 30:
-        return tdm_comm_reduce_scatter_coalesced(comm, &mixed[0], &part, 1, TDM_REDUCE_SUM);
-    case 31:
-        return tdm_comm_batch_send_receive(comm, &to_self, 0);
-    case 32:
-        return tdm_comm_batch_send_receive(comm, &to_self, 1);
-    case 33:
-        return tdm_comm_batch_send_receive(comm, &to_nobody, 1);
-    case 34:
-        return tdm_comm_batch_send_receive(comm, &from_nowhere, 1);
-    default:
+    case 35:
         return tdm__comm_allocate(comm, (size_t)-1 / 3, &memory);
+    default:
+        return wrong_list(comm, which);
     }
 }
 enum { WRONG_CALLS = 36 };
