@@ -44,10 +44,17 @@ done
 host=$1
 shift
 [ "$host" != nowhere ] || { echo "ssh: cannot reach $host" >&2; exit 255; }
+[ "$host" != refuses ] || { echo "me@$host: Permission denied (publickey)." >&2; exit 255; }
+[ "$host" != closed ] || { echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255; }
+[ "$host" != other ] || exit 0
+[ "$host" != old ] || { echo "tandem hosted 0.0.1" >&2; sleep 1; exit 2; }
+[ "$host" != dies ] || { echo "tandem hosted $VERSION" >&2; exit 255; }
 [ "$host" != never ] || exec cat >/dev/null
 cd / && exec sh -c "$*"
 SH
 chmod +x ssh
+VERSION=$("$tandem" --version)
+export VERSION=${VERSION#tandem }
 flags=(toy.yaml --ssh "'$work/ssh' -p 22" --master-addr 127.0.0.1 --master-port "$port" --mode ddp)
 launch() { # HOSTS ARGUMENT...
     timeout 120 "$tandem" launch --hosts "$1" "${flags[@]}" "${@:2}"
@@ -90,9 +97,22 @@ has "$err" "\`--ssh\` is for \`--hosts\`"
 # a host that cannot be reached, or has no tandem: the others end, and it is named
 code 7 launch a:1,nowhere:1 --run-dir none
 has "$err" "[nowhere] ssh: cannot reach nowhere"
-has "$err" "host nowhere: ssh could not connect and said so above, or"
+has "$err" "host nowhere: ssh could not connect, and said so above"
+code 7 launch a:1,refuses:1 --run-dir none
+has "$err" "host refuses: ssh could not connect: it does not let this user in; give it a key with ssh-copy-id"
+code 7 launch a:1,closed:1 --run-dir none
+has "$err" "host closed: ssh could not connect: nothing listens at its port; start sshd there"
 code 2 launch a:1,b:1 --remote-tandem "/no such/tandem" --run-dir none
 has "$err" ": tandem (/no such/tandem) was not found there"
+code 2 launch a:1,b:1 --remote-tandem "$work/toy.yaml" --run-dir none
+has "$err" "/toy.yaml cannot be run there, see above: it must be tandem $VERSION for that machine"
+code 2 launch a:1,other:1 --run-dir none # rank 0 would wait for the timeout
+has "$err" "there is not tandem $VERSION: it ended with code 0 and did not greet; install the same version there"
+code 2 launch a:1,old:1 --run-dir none
+has "$err" "there is tandem 0.0.1, and this is $VERSION; install the same version on all hosts"
+code 7 launch a:1,dies:1 --run-dir none
+has "$err" "host dies: tandem had begun there, and then the connection was lost, or tandem was killed"
+hasnt "$err" "tandem hosted"
 nobody || fail "processes left over: $(processes)"
 
 # a rank that fails: its host and its code

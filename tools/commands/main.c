@@ -127,6 +127,7 @@ int main(int argc, char **argv) {
     }
     launch_orders *orders = NULL;
     if (strcmp(name, "--hosted") == 0) {
+        if (argc > 2 && strcmp(argv[2], "--greet") == 0) fprintf(stderr, ORDERS_GREETING "%s\n", tdm_version());
         const int refused = orders_receive(&orders);
         if (refused != TDM_OK) return refused;
         argc = orders->argc;

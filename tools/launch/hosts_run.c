@@ -32,7 +32,7 @@ static void add_ssh(text_list *words, const hosts_job *job, const launch_host *h
         text_add(words, "%s", options[i]);
     }
     text_add(words, "%s", host->target);
-    text_add(words, "exec %s --hosted", program);
+    text_add(words, "exec %s --hosted --greet", program);
 }
 
 /* ---- starting ---- */
@@ -129,59 +129,7 @@ static int hold_signals(fleet *f) {
     return TDM_E_INTERNAL;
 }
 
-/* ---- the verdict ---- */
-
-/* The host whose failure caused the others': the first that did not only lose a peer, else the first. */
-static const hosted *first_cause(const fleet *f) {
-    const hosted *best = NULL;
-    for (int i = 0; i < f->count; i++) {
-        const hosted *h = &f->host[i];
-        if (!h->ended || h->code == TDM_OK || fleet_has_stopped(h)) continue;
-        const bool lost = h->code == TDM_E_COMM, best_lost = best && best->code == TDM_E_COMM;
-        if (!best || (best_lost && !lost) || (best_lost == lost && h->order < best->order)) best = h;
-    }
-    return best;
-}
-
-static int blame(const hosts_job *job, const hosted *h) {
-    const char *name = h->host->name;
-    if (!h->host->is_here && h->code == SSH_FAILED) {
-        term_error("host %s: ssh could not connect and said so above, or the connection was lost, or tandem was killed "
-                   "there; `%s -o BatchMode=yes %s true` must work without a question",
-                   name, job->ssh, h->host->target);
-        return TDM_E_COMM;
-    }
-    if (!h->host->is_here && (h->code == SHELL_NOT_FOUND || h->code == SHELL_CANNOT_RUN)) {
-        term_error(
-            "host %s: tandem (%s) was not found there, or ssh (%s) not here; see above, and set --remote-tandem or --ssh",
-            name, job->program, job->ssh);
-        return TDM_E_USAGE;
-    }
-    term_error("host %s failed first, with code %d; its lines above say why", name, h->code);
-    return h->code;
-}
-
-/* Host 0 knows best whether there is a checkpoint. A rank that only learned of a signal reports SIGTERM. */
-static int good_code(const fleet *f) {
-    int code = TDM_OK;
-    for (int i = f->count - 1; i >= 0; i--) {
-        if (f->host[i].code != TDM_OK) code = f->host[i].code;
-    }
-    return code == 128 + SIGTERM && f->first_signal != 0 ? 128 + f->first_signal : code;
-}
-
-static int verdict(const fleet *f) {
-    const hosted *cause = first_cause(f);
-    if (f->signals > 1) return 128 + f->first_signal;
-    for (int i = 0; i < f->count; i++) {
-        const hosted *h = &f->host[i];
-        if (h->ended) continue;
-        term_line("tandem: warning: host %s has not ended, and is left behind; look for processes of the job there",
-                  h->host->name);
-        if (!cause) return TDM_E_INTERNAL;
-    }
-    return cause ? blame(f->job, cause) : good_code(f);
-}
+/* ---- the whole ---- */
 
 static void clean_up(fleet *f) {
     for (int i = 0; i < f->count; i++) {
@@ -192,6 +140,7 @@ static void clean_up(fleet *f) {
             free(h->output[s].text);
         }
         free(h->orders);
+        free(h->version);
     }
     free(f->host);
     if (f->signal_fd >= 0) close(f->signal_fd);
@@ -207,7 +156,7 @@ int hosts_run(const hosts_job *job) {
     if (code == TDM_OK) code = start_all(&f);
     if (code != TDM_OK) f.next_phase_at = 1e-9; /* one that could not be started: the others end */
     fleet_watch(&f);
-    if (code == TDM_OK) code = verdict(&f);
+    if (code == TDM_OK) code = fleet_verdict(&f);
     clean_up(&f);
     return code;
 }

@@ -2,6 +2,7 @@
 #include "tools/launch/hosts_watch.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,9 @@ static const double beat_every = 1;  /* between two beats */
 static const double peer_grace = 5;  /* from a failure to the stop: ranks that lost a peer say so */
 static const double stop_grace = 15; /* from the stop, or the end of `grace`, until standard input is closed */
 static const double at_once = 2;     /* the same from a second signal */
-static const double end_grace = 10;  /* from then until SIGKILL, and from SIGKILL until this process gives up */
-enum { LINE_MAX_BYTES = 1 << 16 };   /* a longer one is shown in parts */
+static const double greeting_takes = 30;
+static const double end_grace = 10; /* from then until SIGKILL, and from SIGKILL until this process gives up */
+enum { LINE_MAX_BYTES = 1 << 16 };  /* a longer one is shown in parts */
 
 /* ---- what hosts write ---- */
 
@@ -33,12 +35,12 @@ static void show(const fleet *f, const hosted *h, int stream, const char *line) 
         term_line("%s", line);
 }
 
-static void show_lines(const fleet *f, const hosted *h, int stream, hosted_output *o, bool is_last) {
+static void show_lines(const fleet *f, hosted *h, int stream, hosted_output *o, bool is_last) {
     char *line = o->text, *end = o->text + o->bytes, *next;
     for (; (next = memchr(line, '\n', (size_t)(end - line))) != NULL; line = next + 1) {
         *next = 0;
         if (next > line && next[-1] == '\r') next[-1] = 0; /* ssh ends its own lines so */
-        show(f, h, stream, line);
+        if (!hosted_notes(h, line)) show(f, h, stream, line);
     }
     o->bytes = (size_t)(end - line);
     if (o->bytes > 0 && (is_last || o->bytes >= LINE_MAX_BYTES)) {
@@ -49,7 +51,7 @@ static void show_lines(const fleet *f, const hosted *h, int stream, hosted_outpu
     if (o->bytes > 0) memmove(o->text, line, o->bytes);
 }
 
-static void hear(const fleet *f, const hosted *h, int stream, hosted_output *o) {
+static void hear(const fleet *f, hosted *h, int stream, hosted_output *o) {
     ssize_t got;
     do {
         o->text = memory_grow(o->text, &o->room, o->bytes + 4096 + 1, 1);
@@ -155,9 +157,10 @@ static void on_end(fleet *f, hosted *h, int status) {
     f->alive--;
     hear_last(f, h);
     let_go(h);
-    if (h->code == TDM_OK || fleet_has_stopped(h)) return;
+    h->is_stranger = !h->host->is_here && !h->version && f->phase == FLEET_RUNS;
+    if ((h->code == TDM_OK || fleet_has_stopped(h)) && !h->is_stranger) return;
     /* Ranks that have met learn of a failed one from each other. Of one that was not started only this process knows. */
-    const bool is_unknown = h->code == SSH_FAILED || h->code == SHELL_CANNOT_RUN || h->code == SHELL_NOT_FOUND;
+    const bool is_unknown = h->code == SSH_FAILED || hosted_is_foreign(h);
     if (f->phase == FLEET_RUNS) end_within(f, is_unknown ? 0 : peer_grace);
     if (f->phase == FLEET_STOPS) end_within(f, stop_grace);
 }
@@ -184,6 +187,19 @@ static void on_signal(fleet *f, int number) {
     } else {
         stop_all(f);
         end_within(f, at_once);
+    }
+}
+
+/* A login may wait for something that nobody sees: a file of the shell that asks, a disk that does not answer. */
+static void remind(fleet *f, double now) {
+    if (f->remind_at == 0) f->remind_at = now + greeting_takes;
+    if (now < f->remind_at || f->phase != FLEET_RUNS) return;
+    f->remind_at = INFINITY;
+    for (int i = 0; i < f->count; i++) {
+        const hosted *h = &f->host[i];
+        if (!h->host->is_here && !h->version && !h->ended)
+            term_line("tandem: warning: host %s: tandem has not begun there for %.0f s; does `%s %s true` come back?",
+                      h->host->name, greeting_takes, f->job->ssh, h->host->target);
     }
 }
 
@@ -226,6 +242,7 @@ void fleet_watch(fleet *f) {
         reap(f);
         now = progress_now();
         beat(f, now);
+        remind(f, now);
         if (f->alive > 0 && f->next_phase_at > 0 && now >= f->next_phase_at) enter_next_phase(f);
     }
     free(entry);

@@ -25,9 +25,16 @@ typedef struct hosted {
     size_t bytes, sent; /* of the orders */
     int stops;          /* ORDERS_STOP to be sent behind them */
     hosted_output output[2];
-    bool ended;
-    int order, code; /* the order in which hosts ended, from 1 */
+    char *version; /* that with which tandem has greeted from there; NULL: nothing has, and of this machine */
+    const struct ssh_fault *fault; /* what ssh has said; NULL: nothing that is known */
+    bool ended, is_stranger;       /* is_stranger: ended without a greeting, and unasked */
+    int order, code;               /* the order in which hosts ended, from 1 */
 } hosted;
+
+/* Why ssh does not connect. */
+typedef struct ssh_fault {
+    const char *words, *what, *advice; /* what ssh writes, in a part of a line; what that means; and what to do */
+} ssh_fault;
 
 /* What has been done to end the job; each follows some time after the one before. */
 typedef enum fleet_phase { FLEET_RUNS, FLEET_STOPS, FLEET_LETS_GO, FLEET_KILLS, FLEET_LEAVES } fleet_phase;
@@ -39,8 +46,8 @@ typedef struct fleet {
     int signals, first_signal;
     double signalled; /* when the first signal came */
     fleet_phase phase;
-    double next_phase_at; /* 0: nothing ends the job */
-    double beat_at;
+    double next_phase_at;      /* 0: nothing ends the job */
+    double beat_at, remind_at; /* remind_at: of hosts that have not greeted; 0: done */
     int signal_fd;
 } fleet;
 
@@ -48,5 +55,17 @@ typedef struct fleet {
 void fleet_watch(fleet *f);
 /* Ended because it was asked to, with a checkpoint or with nothing to save. */
 bool fleet_has_stopped(const hosted *h);
+
+/* ---- hosts_fault.c ---- */
+
+/* Notes what a line of another host tells: the greeting of tandem, or why ssh cannot connect. True: it is not to be shown. */
+bool hosted_notes(hosted *h, const char *line);
+/* The host runs no tandem of this version: nothing there will join the job. */
+bool hosted_is_foreign(const hosted *h);
+
+/* ---- hosts_verdict.c ---- */
+
+/* The exit code of the whole, after saying which host failed first, what has failed there, and what to do. */
+int fleet_verdict(const fleet *f);
 
 #endif

@@ -10,6 +10,10 @@
 /* ORDERS_BEAT comes every second, so that silence means something. */
 enum { ORDERS_STOP = 's', ORDERS_BEAT = '.' };
 
+/* What `tandem --hosted --greet` writes on standard error before anything else, with its version behind it: so the launching
+ * process knows whether tandem has begun there, and which. */
+#define ORDERS_GREETING "tandem hosted "
+
 typedef struct launch_orders {
     const char *secret;          /* of the job; who does not know it cannot join */
     int hosts, host;             /* their number; which one this is */
