@@ -285,6 +285,14 @@ static const tdm_span *take_c_tdm_span_p(bent *b, int i, const char *name) {
     return pick(b, i, 2) == 1 ? NULL : spans[i];
 }
 
+static const tdm_transfer *take_c_tdm_transfer_p(bent *b, int i, const char *name) {
+    static tdm_transfer transfers[CALL_RANKS][CALL_ITEMS];
+    (void)name;
+    for (int k = 0; k < CALL_ITEMS; k++)
+        transfers[i][k] = (tdm_transfer){k % 2, 1 - i % 2, {(int64_t *)b->scratch[i] + k, 1, TDM_DTYPE_I64}};
+    return pick(b, i, 2) == 1 ? NULL : transfers[i];
+}
+
 /* ---- callbacks ---- */
 
 static tdm_status each_path(void *user, const char *path) {
