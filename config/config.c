@@ -58,7 +58,7 @@ static tdm_status make(tdm_config **out, const tdm_host *host, const char *text,
     config->host = host;
     tdm__zone_init(&config->zone, host);
     forget_check(config);
-    tdm__utc_stamp(config->start_time);
+    tdm__utc_stamp(host, config->start_time);
     TDM_TRY_DONE(tdm__zone_text(&config->zone, &config->cwd, cwd));
     TDM_TRY_DONE(set_folder(config, folder, length));
     TDM_TRY_DONE(fill(config, text, bytes, name));

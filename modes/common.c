@@ -5,11 +5,12 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tree.h"
+#include "runtime/device/threads.h"
 #include "runtime/exec/own.h"
 #include "runtime/optim/optim.h"
 
-double tdm__ms_passed(int64_t *last) {
-    int64_t now = tdm__now_ns();
+double tdm__ms_passed(const tdm_host *host, int64_t *last) {
+    int64_t now = tdm__steady_ns(host);
     double ms = (double)(now - *last) * 1e-6;
     *last = now;
     return ms;
@@ -184,17 +185,24 @@ static int device_index(const tdm_mode_params *params, int replica, int stage) {
     return at < ids->count ? (int)ids->item[at] : at;
 }
 
+static void close_device(tdm_device *device) {
+    tdm_threads *threads = device->threads;
+    device->ops->close(device);
+    tdm__threads_close(threads);
+}
+
 static tdm_status open_stage(const tdm_mode_params *params, const tdm_replica_options *options, tdm_replica **out) {
     const tdm_job *job = params->job;
     tdm_device_options device_options = {.index = device_index(params, options->index, options->stage),
                                          .precision = job->train.precision,
-                                         .deterministic = job->deterministic,
-                                         .threads = {params->share, params->plan->options.threads}};
+                                         .deterministic = job->deterministic};
     tdm_device *device = NULL;
-    TDM_TRY(params->device->open(&device, params->host, &device_options));
-    tdm_status status = tdm__replica_open(out, params->host, params->plan, device, options);
-    if (status != TDM_OK) params->device->close(device);
-    return status;
+    TDM_TRY(tdm__threads_open(&device_options.threads, params->host, params->plan->options.threads,
+                              device_options.index, params->thread_begin));
+    TDM_TRY_ELSE(params->device->open(&device, params->host, &device_options),
+                 tdm__threads_close(device_options.threads));
+    TDM_TRY_ELSE(tdm__replica_open(out, params->host, params->plan, device, options), close_device(device));
+    return TDM_OK;
 }
 
 tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options options, tdm_replica **out) {
@@ -227,7 +235,7 @@ void tdm__close_replica(tdm_replica *replica) {
         if (stage == NULL) continue;
         tdm_device *device = stage->device;
         tdm__replica_close(stage);
-        device->ops->close(device);
+        close_device(device);
     }
 }
 

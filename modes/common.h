@@ -5,7 +5,7 @@
 #include "runtime/exec/mode.h"
 
 /* Returns the milliseconds since *last and sets *last to now. */
-double tdm__ms_passed(int64_t *last);
+double tdm__ms_passed(const tdm_host *host, int64_t *last);
 
 /* Micro-batch `index` of `count` of a shard, cut as torch.chunk does; false if it has no rows. */
 bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t count, int64_t index, tdm_rows *out);

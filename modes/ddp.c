@@ -208,10 +208,10 @@ static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
     TDM_TRY(tdm__replica_run(d->replica, key, forward_backward, s));
     TDM_TRY(wait_for_peers(d, NULL));
     TDM_TRY(tdm__replica_wait_work(d->replica));
-    int64_t at = tdm__now_ns();
+    int64_t at = tdm__steady_ns(d->base.params.host);
     TDM_TRY(d->reducer->ops->reduce_all(d->reducer));
     TDM_TRY(check_reduction(d));
-    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
+    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(d->base.params.host, &at);
     return s->update->is_later ? TDM_OK : tdm__replica_run(d->replica, tdm__update_key(), update, s);
 }
 
@@ -233,11 +233,11 @@ static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *time
     double own = tdm__denominator(params, batch->shard, batch->shard_count);
     *out = averages_ranks(d) ? own * d->world : own;
     if (d->world == 1 || averages_ranks(d)) return TDM_OK;
-    int64_t at = tdm__now_ns();
+    int64_t at = tdm__steady_ns(d->base.params.host);
     TDM_TRY(tdm_comm_all_gather(params->comm, (tdm_span){&own, 1, TDM_DTYPE_F64},
                                 (tdm_span){all, (size_t)d->world, TDM_DTYPE_F64}));
     *out = tdm__tree_sum(all, d->world);
-    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
+    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(d->base.params.host, &at);
     return TDM_OK;
 }
 
@@ -282,9 +282,9 @@ static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_resul
 /* By the host, before or after the step's work. Where collectives are queued, forward_backward queues it. */
 static tdm_status broadcast_buffers(ddp *d, tdm_times *times) {
     if (d->reducer->ops->is_queued) return TDM_OK;
-    int64_t at = tdm__now_ns();
+    int64_t at = tdm__steady_ns(d->base.params.host);
     TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
-    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
+    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(d->base.params.host, &at);
     return TDM_OK;
 }
 
@@ -353,9 +353,9 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     TDM_TRY(wait_for_peers(d, tdm__replica_awaited(d->replica)));
     TDM_TRY(tdm__pipeline_wait(d->pipeline, &result->times, &outcome));
     if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm; /* NaN: the job does not clip */
-    int64_t at = tdm__now_ns();
+    int64_t at = tdm__steady_ns(d->base.params.host);
     TDM_TRY(add_results(d, outcome, result));
-    result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
+    result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(d->base.params.host, &at);
     /* Until here COMM has only the part that backward hid. */
     result->times.ms[TDM_PHASE_COMM] += result->times.ms[TDM_PHASE_COMM_EXPOSED];
     return TDM_OK;

@@ -218,7 +218,7 @@ static tdm_status begin_one(void *user, int i) {
 static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result) {
     dp *d = (dp *)mode;
     dp_step step = {.dp = d, .batch = batch, .update = update};
-    int64_t at = tdm__now_ns();
+    int64_t at = tdm__steady_ns(d->base.params.host);
     int64_t rows = 0;
     for (int i = 1; i < d->count; i++) rows += batch->shard[i].rows;
     result->bytes_moved = dp_wire_bytes(mode->params.plan, mode->params.job, d->count, rows);
@@ -226,7 +226,7 @@ static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_up
     step.values = tdm__optim_all_values(update, result->denominator);
     TDM_TRY(tdm__apply_in_turn(&d->team, scatter_one, &step));
     TDM_TRY(tdm__queues_join(&d->team));
-    result->times.ms[TDM_PHASE_SCATTER] = tdm__ms_passed(&at);
+    result->times.ms[TDM_PHASE_SCATTER] = tdm__ms_passed(d->base.params.host, &at);
     TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch, update), work, &step));
     TDM_TRY(tdm__queues_fork(&d->team));
     return tdm__apply_in_turn(&d->team, end_one, &step);

@@ -7,9 +7,7 @@
 
 static tdm_status open_member(tdm_team *team, int i) {
     tdm_device *device = team->replica[i]->device;
-    char name[16];
-    snprintf(name, sizeof(name), "dp %d", i);
-    TDM_TRY(tdm__worker_open(&team->member[i].worker, team->host, name));
+    TDM_TRY(tdm__worker_open(&team->member[i].worker, team->host, TDM_THREAD_REPLICA, i, device->index));
     TDM_TRY(device->ops->events->open(device, TDM_ORDERS, &team->member[i].event));
     for (int k = 0; k < team->count && device->ops->reaches != NULL; k++)
         team->reaches = team->reaches && device->ops->reaches(device, team->replica[k]->device);

@@ -54,7 +54,6 @@ static tdm_status open_events(const tdm_pipeline *p, tdm_device *device, tdm_dev
 static tdm_status open_stage(tdm_pipeline *p, tdm_replica *first, int index) {
     const tdm_plan *plan = p->params->plan;
     stage *s = &p->stage[index];
-    char name[24];
     TDM_TRY(tdm__new(p->params->host, &s->rows, (size_t)p->parts, sizeof(*s->rows), "rows of a step"));
     s->replica = first->stages[index];
     tdm_device *device = s->replica->device;
@@ -62,8 +61,7 @@ static tdm_status open_stage(tdm_pipeline *p, tdm_replica *first, int index) {
         TDM_TRY(open_events(p, device, &s->sent, &s->sent_count, plan->stages[index + 1].in_flight));
     if (index == 0) return TDM_OK;
     TDM_TRY(open_events(p, device, &s->returned, &s->returned_count, plan->stages[index - 1].in_flight));
-    snprintf(name, sizeof(name), "stage %d", index);
-    return tdm__worker_open(&s->worker, p->params->host, name);
+    return tdm__worker_open(&s->worker, p->params->host, TDM_THREAD_STAGE, index, device->index);
 }
 
 static tdm_status open_all(tdm_pipeline *p, tdm_replica *replica) {

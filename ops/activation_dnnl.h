@@ -28,7 +28,7 @@ static inline void tdm__activation_pieces(void *data, int64_t begin, int64_t end
 
 static inline tdm_status tdm__activation_share(const tdm_kernel_args *args, tdm_activation_job j) {
     j.count = tdm__elementwise_count(args);
-    return tdm__dnnl_share(tdm__dnnl_threads(args->desc->threads, j.count),
+    return tdm__dnnl_share(args->device, tdm__dnnl_threads(args->desc->threads, j.count),
                            (j.count + TDM_ACTIVATION_PIECE - 1) / TDM_ACTIVATION_PIECE, tdm__activation_pieces, &j);
 }
 

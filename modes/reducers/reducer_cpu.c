@@ -12,7 +12,7 @@ enum { QUEUED_MAX = 60 }; /* less than a worker's queue holds */
 typedef struct cpu_bucket {
     struct cpu_reducer *reducer;
     int index;
-    int64_t began, ended; /* its all-reduce, tdm__now_ns */
+    int64_t began, ended; /* its all-reduce, tdm__steady_ns */
 } cpu_bucket;
 
 typedef struct cpu_reducer {
@@ -26,9 +26,9 @@ typedef struct cpu_reducer {
 static tdm_status reduce(void *argument) {
     cpu_bucket *bucket = argument;
     tdm_reducer *reducer = &bucket->reducer->base;
-    bucket->began = tdm__now_ns();
+    bucket->began = tdm__steady_ns(reducer->params->host);
     tdm_status status = tdm__reduce_in_host(reducer, tdm__bucket_here(reducer, bucket->index), bucket->index);
-    bucket->ended = tdm__now_ns();
+    bucket->ended = tdm__steady_ns(reducer->params->host);
     return status;
 }
 
@@ -56,7 +56,7 @@ static double ms_before(const cpu_reducer *r, int64_t end) {
 /* This wait ends, because every wait inside a collective has the communicator's deadline. */
 static tdm_status finish(tdm_reducer *reducer) {
     cpu_reducer *r = (cpu_reducer *)reducer;
-    const int64_t waits_from = tdm__now_ns();
+    const int64_t waits_from = tdm__steady_ns(reducer->params->host);
     r->queued = 0;
     TDM_TRY(tdm__worker_wait(r->worker));
     reducer->ms += ms_before(r, waits_from);
@@ -106,5 +106,5 @@ tdm_status tdm__reducer_open_cpu(tdm_reducer **out, tdm_replica **replica, const
     TDM_TRY(tdm__compression_open(&r->base));
     for (int i = 0; i < plan->bucket_count; i++) r->bucket[i] = (cpu_bucket){.reducer = r, .index = i};
     TDM_TRY(tdm__exchange_open(&r->exchange, params));
-    return tdm__worker_open(&r->worker, params->host, "ddp comm");
+    return tdm__worker_open(&r->worker, params->host, TDM_THREAD_REDUCE, 0, (*replica)->device->index);
 }

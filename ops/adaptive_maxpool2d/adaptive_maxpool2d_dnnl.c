@@ -21,7 +21,7 @@ static tdm_status share(const tdm_kernel_args *args, tdm_dnnl_work_fn work) {
               .y = tdm__planes_of(&args->desc->y, args->rows, args->desc->y_layout),
               .lanes = TDM_LANES(tdm__adaptive_maxpool2d_lanes)};
     const int threads = tdm__dnnl_threads(args->desc->threads, j.x.count * numbers(&j.x));
-    return tdm__dnnl_share(threads, j.x.count, work, &j);
+    return tdm__dnnl_share(args->device, threads, j.x.count, work, &j);
 }
 
 static void forward_planes(void *data, int64_t begin, int64_t end) {

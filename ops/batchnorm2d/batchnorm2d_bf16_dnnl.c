@@ -59,7 +59,7 @@ static tdm_batchnorm2d_row row_of(const work *w, int64_t n) {
 static tdm_status share(work *w, tdm_dnnl_work_fn run) {
     const tdm_batchnorm2d_planes *norm = &w->call->norm;
     const int threads = tdm__dnnl_threads(w->call->args->desc->threads, norm->rows * norm->points * w->channels);
-    return tdm__dnnl_share(threads, norm->rows, run, w);
+    return tdm__dnnl_share(w->call->args->device, threads, norm->rows, run, w);
 }
 
 /* Adds the sums of the rows, in their order, to those of row 0. */

@@ -69,7 +69,7 @@ static void forward_lanes(const tdm_batchnorm2d_call *j, int64_t channel, int64_
 static tdm_status share(tdm_batchnorm2d_call *j, tdm_dnnl_work_fn work) {
     const tdm_batchnorm2d_planes *norm = &j->norm;
     const int threads = tdm__dnnl_threads(j->args->desc->threads, norm->rows * norm->channels * norm->points);
-    return tdm__dnnl_share(threads, norm->channels / j->lanes->lanes, work, j);
+    return tdm__dnnl_share(j->args->device, threads, norm->channels / j->lanes->lanes, work, j);
 }
 
 static void forward_range(void *data, int64_t begin, int64_t end) {

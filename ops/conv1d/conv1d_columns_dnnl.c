@@ -78,7 +78,8 @@ static void multiply(call *j, const tdm_dnnl_sgemm *product) {
 
 static tdm_status share(call *j, tdm_dnnl_work_fn work) {
     const int64_t numbers = j->rows * j->outputs * j->out;
-    TDM_MODULE_TRY(tdm__dnnl_share(tdm__dnnl_threads(j->args->desc->threads, numbers), j->parts, work, j));
+    TDM_MODULE_TRY(
+        tdm__dnnl_share(j->args->device, tdm__dnnl_threads(j->args->desc->threads, numbers), j->parts, work, j));
     return tdm__dnnl_check((dnnl_status_t)j->status, "conv1d");
 }
 

@@ -5,7 +5,6 @@
 #include "ops/conv2d/conv2d_columns_dnnl.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/backends/dnnl/kit/product.h"
@@ -160,25 +159,26 @@ static dnnl_status_t prepare(tdm_conv_columns *c, bool training) {
 }
 
 /* The plan has booked scratch for the most rows; for fewer, oneDNN may need more. */
-static tdm_status book(tdm_conv_columns *c, const tdm_kernel_desc *desc) {
+static tdm_status book(tdm_conv_columns *c, const tdm_host *host, const tdm_kernel_desc *desc) {
     const sizes most = sizes_of(desc, desc->y.dim[0]);
     offsets booked = {0};
     if (c->s.rows == most.rows) return TDM_OK;
     TDM_MODULE_TRY(tdm__dnnl_check(offsets_of(&booked, &c->context, &most, true), "conv2d"));
     if (c->at.total <= booked.total) return TDM_OK;
-    c->scratch = aligned_alloc(64, tdm__dnnl_round(c->at.total));
+    c->scratch = tdm__module_new(host, c->at.total);
     if (c->scratch == NULL)
         TDM_MODULE_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of scratch", c->at.total);
     return TDM_OK;
 }
 
-tdm_status tdm__conv_columns_open(tdm_conv_columns **out, const tdm_kernel_desc *desc, int64_t rows, bool training) {
-    tdm_conv_columns *c = calloc(1, sizeof *c);
+tdm_status tdm__conv_columns_open(tdm_conv_columns **out, const tdm_host *host, const tdm_kernel_desc *desc,
+                                  int64_t rows, bool training) {
+    tdm_conv_columns *c = tdm__module_new(host, sizeof *c);
     *out = c;
     if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
     c->s = sizes_of(desc, rows);
     TDM_MODULE_TRY(tdm__dnnl_check(prepare(c, training), "conv2d"));
-    return book(c, desc);
+    return book(c, host, desc);
 }
 
 void tdm__conv_columns_close(tdm_conv_columns *c) {
@@ -187,8 +187,8 @@ void tdm__conv_columns_close(tdm_conv_columns *c) {
     tdm__dnnl_call_deinit(&c->bring);
     tdm__dnnl_call_deinit(&c->back);
     tdm__dnnl_context_deinit(&c->context);
-    free(c->scratch);
-    free(c);
+    tdm__module_delete(c->scratch);
+    tdm__module_delete(c);
 }
 
 /* ---- columns ---- */
@@ -282,12 +282,12 @@ static work begin(tdm_conv_columns *c, const tdm_kernel_args *args) {
 }
 
 static tdm_status share(work *w, tdm_dnnl_work_fn run) {
-    return tdm__dnnl_share(w->args->desc->threads, w->c->s.rows, run, w);
+    return tdm__dnnl_share(w->args->device, w->args->desc->threads, w->c->s.rows, run, w);
 }
 
 static tdm_status multiply(const work *w, int pass, const void *a, const void *b, const void *bias, void *c) {
-    return tdm__dnnl_parts_run(&w->c->pass[pass], w->args->desc->threads, w->scratch + w->c->at.pad, a, b, bias, c,
-                               "conv2d");
+    return tdm__dnnl_parts_run(&w->c->pass[pass], w->args->device, w->args->desc->threads, w->scratch + w->c->at.pad, a,
+                               b, bias, c, "conv2d");
 }
 
 static tdm_status reorder_weights(tdm_conv_columns *c, const tdm_kernel_args *args, void *to) {

@@ -13,7 +13,8 @@ bool tdm__conv_columns_wanted(const tdm_kernel_desc *desc);
 /* x and y with neighbouring channels. */
 bool tdm__conv_columns_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
 /* Called, as the next two and _pack, between tdm__dnnl_enter and tdm__dnnl_leave. */
-tdm_status tdm__conv_columns_open(tdm_conv_columns **out, const tdm_kernel_desc *desc, int64_t rows, bool training);
+tdm_status tdm__conv_columns_open(tdm_conv_columns **out, const tdm_host *host, const tdm_kernel_desc *desc,
+                                  int64_t rows, bool training);
 tdm_status tdm__conv_columns_forward(tdm_conv_columns *c, const tdm_kernel_args *args);
 tdm_status tdm__conv_columns_backward(tdm_conv_columns *c, const tdm_kernel_args *args);
 /* As packed_bytes and pack of a kernel. */

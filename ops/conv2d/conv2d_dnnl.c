@@ -9,7 +9,6 @@
  * so neither do the bits.
  *
  * The relu is a pass of its own: oneDNN's relu turns NaN into 0, and PyTorch's lets it through. */
-#include <stdlib.h>
 
 #include "ops/conv2d/conv2d_columns_dnnl.h"
 #include "ops/conv2d/conv2d_dnnl.h"
@@ -50,9 +49,9 @@ static void close_state(void *state) {
     for (int i = 0; i < TDM_CONV_PASSES; i++) tdm__dnnl_call_deinit(&c->reorder[i]);
     tdm__dnnl_context_deinit(&c->context);
     tdm__conv_columns_close(c->columns);
-    free(c->workers);
-    free(c->scratch);
-    free(c);
+    tdm__module_delete(c->workers);
+    tdm__module_delete(c->scratch);
+    tdm__module_delete(c);
 }
 
 static dnnl_status_t open_worker(worker *own, const conv *c, const tdm_conv_plans *p) {
@@ -85,7 +84,7 @@ static dnnl_status_t make_calls(conv *c, const tdm_conv_plans *p) {
 
 /* Allocates scratch of its own if the plan has booked too little: it was computed for the most rows, and another number
  * of rows has other chunks. */
-static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t rows) {
+static tdm_status book_scratch(conv *c, const tdm_host *host, const tdm_kernel_desc *desc, int64_t rows) {
     tdm_conv_plans most;
     if (rows == desc->y.dim[0]) return TDM_OK;
     TDM_MODULE_TRY(tdm__dnnl_check(
@@ -94,7 +93,7 @@ static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t row
     const size_t booked = tdm__conv_offsets_of(&most, desc, desc->y.dim[0]).total;
     tdm__conv_plans_deinit(&most);
     if (c->at.total <= booked) return TDM_OK;
-    c->scratch = aligned_alloc(64, tdm__dnnl_round(c->at.total));
+    c->scratch = tdm__module_new(host, c->at.total);
     if (c->scratch == NULL)
         TDM_MODULE_FAIL(
             TDM_E_MEMORY,
@@ -103,7 +102,7 @@ static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t row
     return TDM_OK;
 }
 
-static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bool training) {
+static tdm_status prepare(conv *c, const tdm_host *host, const tdm_kernel_desc *desc, int64_t rows, bool training) {
     tdm_conv_plans p;
     TDM_MODULE_TRY(tdm__dnnl_check(tdm__dnnl_context_init(&c->context), "conv2d"));
     TDM_MODULE_TRY(tdm__dnnl_check(
@@ -116,25 +115,25 @@ static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bo
     c->chunk_x = p.chunk * x[1] * x[2] * x[3];
     c->chunk_y = p.chunk * y[1] * y[2] * y[3];
     c->element = tdm__conv_element_bytes(desc);
-    c->workers = calloc((size_t)c->worker_count, sizeof *c->workers);
+    c->workers = tdm__module_new(host, (size_t)c->worker_count * sizeof *c->workers);
     c->weight_count = tdm__conv_weight_bytes(&p, TDM_DNNL_BACKWARD_WEIGHTS) / sizeof(float);
     if (p.reorder[TDM_DNNL_FORWARD] != NULL) c->packed_bytes = tdm__conv_weight_bytes(&p, TDM_DNNL_FORWARD);
     tdm__conv_direct_choose(&c->ways, &p, desc);
     const dnnl_status_t status = c->workers != NULL ? make_calls(c, &p) : dnnl_out_of_memory;
     tdm__conv_plans_deinit(&p);
     TDM_MODULE_TRY(tdm__dnnl_check(status, "conv2d"));
-    return book_scratch(c, desc, rows);
+    return book_scratch(c, host, desc, rows);
 }
 
 static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
                              void **state) {
-    (void)device;
-    conv *c = calloc(1, sizeof *c);
+    conv *c = tdm__module_new(device->host, sizeof *c);
     *state = NULL;
     if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
-    const tdm_status status = tdm__conv_columns_wanted(desc) ? tdm__conv_columns_open(&c->columns, desc, rows, training)
-                                                             : prepare(c, desc, rows, training);
+    const tdm_status status = tdm__conv_columns_wanted(desc)
+                                  ? tdm__conv_columns_open(&c->columns, device->host, desc, rows, training)
+                                  : prepare(c, device->host, desc, rows, training);
     tdm__dnnl_leave(&caller);
     if (status != TDM_OK) {
         close_state(c);
@@ -186,7 +185,7 @@ static tdm_status share_pairs(const work *w, layouts *l, tdm_dnnl_work_fn run) {
     const tdm_conv_direct *d = l->direct;
     const int64_t pairs = d->in_blocks * d->out_blocks;
     const int64_t weights = pairs * d->kernel[0] * d->kernel[1] * TDM_CONV_BLOCK * TDM_CONV_BLOCK;
-    return tdm__dnnl_share(tdm__dnnl_threads(w->args->desc->threads, weights), pairs, run, l);
+    return tdm__dnnl_share(w->args->device, tdm__dnnl_threads(w->args->desc->threads, weights), pairs, run, l);
 }
 
 /* Whether the weights of `pass`, or their gradient, lie otherwise than PyTorch's. */
@@ -329,7 +328,7 @@ static tdm_status run_forward(conv *c, const tdm_kernel_args *args) {
     work w = {.c = c, .args = args, .count = c->chunk_count};
     w.scratch = c->scratch != NULL ? c->scratch : args->scratch;
     TDM_MODULE_TRY(bring_weights(&w, TDM_DNNL_FORWARD, what));
-    TDM_MODULE_TRY(tdm__dnnl_share(args->desc->threads, c->worker_count, forward_workers, &w));
+    TDM_MODULE_TRY(tdm__dnnl_share(args->device, args->desc->threads, c->worker_count, forward_workers, &w));
     return tdm__dnnl_check(first_failure(c), what);
 }
 
@@ -372,7 +371,7 @@ static void add_ranges(void *data, int64_t begin, int64_t end) {
 static tdm_status add_gradients(work *w) {
     const int64_t count = (int64_t)w->c->weight_count, ranges = (count + ADDED_TOGETHER - 1) / ADDED_TOGETHER;
     const int threads = tdm__dnnl_threads(w->args->desc->threads, count * w->count);
-    TDM_MODULE_TRY(tdm__dnnl_share(threads, ranges, add_ranges, w));
+    TDM_MODULE_TRY(tdm__dnnl_share(w->args->device, threads, ranges, add_ranges, w));
     for (int64_t i = w->first == 0; w->args->desc->param_count > 1 && i < w->count; i++)
         TDM_LANES(tdm__dnnl_passes)->add(w->args->dparam[1], bias_part(w, i), w->args->desc->y.dim[1]);
     return TDM_OK;
@@ -388,7 +387,7 @@ static tdm_status run_backward(conv *c, const tdm_kernel_args *args) {
     for (; w.first < c->chunk_count; w.first += w.count) {
         const int64_t left = c->chunk_count - w.first;
         w.count = left < c->worker_count ? left : c->worker_count;
-        TDM_MODULE_TRY(tdm__dnnl_share(args->desc->threads, w.count, backward_workers, &w));
+        TDM_MODULE_TRY(tdm__dnnl_share(args->device, args->desc->threads, w.count, backward_workers, &w));
         TDM_MODULE_TRY(tdm__dnnl_check(first_failure(c), what));
         if (args->dparam[0] != NULL) TDM_MODULE_TRY(add_gradients(&w));
     }

@@ -22,7 +22,8 @@ static void apply_rows(void *data, int64_t begin, int64_t end) {
 static tdm_status apply(const tdm_kernel_args *args, const float *in, float *out, bool draws) {
     const tdm_dropout_attrs *attrs = args->desc->attrs;
     call j = {args, in, out, tdm__dropout_scale(attrs->p), tdm__dropout_width(args->desc), draws};
-    return tdm__dnnl_share(tdm__dnnl_threads(args->desc->threads, args->rows * j.width), args->rows, apply_rows, &j);
+    return tdm__dnnl_share(args->device, tdm__dnnl_threads(args->desc->threads, args->rows * j.width), args->rows,
+                           apply_rows, &j);
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {

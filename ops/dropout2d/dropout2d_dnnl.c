@@ -48,8 +48,8 @@ static tdm_status apply(const tdm_kernel_args *args, const float *in, float *out
     const tdm_kernel_desc *desc = args->desc;
     call j = {in, out, tdm__dropout_scale(((const tdm_dropout_attrs *)desc->attrs)->p),
               tdm__planes_of(&desc->y, args->rows, desc->y_layout), args->saved};
-    return tdm__dnnl_share(tdm__dnnl_threads(desc->threads, tdm__elementwise_count(args)), j.planes.count, scale_planes,
-                           &j);
+    return tdm__dnnl_share(args->device, tdm__dnnl_threads(desc->threads, tdm__elementwise_count(args)), j.planes.count,
+                           scale_planes, &j);
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {

@@ -56,7 +56,7 @@ static call call_of(const tdm_kernel_args *args, const tdm_segments *of) {
 
 static tdm_status share(call *j, int64_t count, tdm_dnnl_work_fn work) {
     const int64_t numbers = j->of.count * tdm__segment_length(&j->of);
-    return tdm__dnnl_share(tdm__dnnl_threads(j->args->desc->threads, numbers), count, work, j);
+    return tdm__dnnl_share(j->args->device, tdm__dnnl_threads(j->args->desc->threads, numbers), count, work, j);
 }
 
 static tdm_segment_norm norm_of(double mean, double invstd) {

@@ -1,6 +1,5 @@
 /* linear in bf16, with oneDNN's product of matrices. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ops/linear/linear.h"
@@ -86,11 +85,12 @@ void tdm__linear_bf16_close(void *state) {
     if (l == NULL) return;
     for (int i = 0; i < PASSES; i++) tdm__dnnl_parts_close(&l->pass[i]);
     tdm__dnnl_context_deinit(&l->context);
-    free(l);
+    tdm__module_delete(l);
 }
 
-tdm_status tdm__linear_bf16_open(const tdm_kernel_desc *desc, int64_t rows, bool training, void **state) {
-    linear *l = calloc(1, sizeof *l);
+tdm_status tdm__linear_bf16_open(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
+                                 void **state) {
+    linear *l = tdm__module_new(device->host, sizeof *l);
     *state = NULL;
     if (l == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "linear: out of memory for %zu bytes of state", sizeof *l);
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
@@ -107,7 +107,8 @@ tdm_status tdm__linear_bf16_open(const tdm_kernel_desc *desc, int64_t rows, bool
 
 static tdm_status multiply(const tdm_kernel_args *args, linear *l, int pass, const void *a, const void *b,
                            const void *bias, void *c) {
-    return tdm__dnnl_parts_run(&l->pass[pass], args->desc->threads, args->scratch, a, b, bias, c, "linear");
+    return tdm__dnnl_parts_run(&l->pass[pass], args->device, args->desc->threads, args->scratch, a, b, bias, c,
+                               "linear");
 }
 
 tdm_status tdm__linear_bf16_forward(const tdm_kernel_args *args, void *state) {

@@ -3,7 +3,6 @@
  * y = x w^T reads both matrices along their rows, which costs sgemm up to half its speed for the few rows of a batch.
  * Forward therefore computes y^T = w x^T with a transposed copy of x, unless the rows are so few that this does not
  * pay, or so many that the copy would be large. Forward of one row is linear_row_lanes.h, with the bits of sgemm. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/backends/dnnl/kit/passes.h"
@@ -66,18 +65,17 @@ static tdm_status warm_up(void) {
 static void close_kernel(void *state) {
     linear *l = state;
     if (l != NULL) tdm__linear_bf16_close(l->bf16);
-    free(l);
+    tdm__module_delete(l);
 }
 
 static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
                               void **state) {
-    (void)device;
-    linear *l = calloc(1, sizeof *l);
+    linear *l = tdm__module_new(device->host, sizeof *l);
     *state = NULL;
     if (l == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "linear: out of memory for %zu bytes of state", sizeof *l);
     tdm_status status = TDM_OK;
     if (desc->precision == TDM_BF16)
-        status = tdm__linear_bf16_open(desc, rows, training, &l->bf16);
+        status = tdm__linear_bf16_open(device, desc, rows, training, &l->bf16);
     else
         l->is_row = takes_row(desc, rows);
     if (desc->precision != TDM_BF16 && (training || !l->is_row)) status = warm_up();
@@ -100,13 +98,14 @@ static void finish_rows(void *data, int64_t begin, int64_t end) {
 
 static tdm_status finish(const tdm_kernel_args *args, const offsets *at) {
     tdm_kernel_args shared = *args;
-    return tdm__dnnl_share(tdm__dnnl_threads(args->desc->threads, at->rows * at->out), at->rows, finish_rows, &shared);
+    return tdm__dnnl_share(args->device, tdm__dnnl_threads(args->desc->threads, at->rows * at->out), at->rows,
+                           finish_rows, &shared);
 }
 
 /* ---- forward and backward ---- */
 
 static tdm_status multiply(const tdm_kernel_args *args, const tdm_dnnl_sgemm *product) {
-    return tdm__dnnl_sgemm_share(product, args->desc->threads, "linear");
+    return tdm__dnnl_sgemm_share(args->device, args->desc->threads, product, "linear");
 }
 
 static tdm_status forward_transposed(const tdm_kernel_args *args, const offsets *at) {
@@ -135,8 +134,8 @@ static void multiply_row(void *data, int64_t begin, int64_t end) {
 
 static tdm_status forward_row(const tdm_kernel_args *args, const offsets *at) {
     tdm_kernel_args shared = *args;
-    TDM_MODULE_TRY(
-        tdm__dnnl_share(tdm__dnnl_threads(args->desc->threads, at->in * at->out), at->out, multiply_row, &shared));
+    TDM_MODULE_TRY(tdm__dnnl_share(args->device, tdm__dnnl_threads(args->desc->threads, at->in * at->out), at->out,
+                                   multiply_row, &shared));
     return finish(args, at);
 }
 
@@ -169,7 +168,8 @@ static void sum_columns(void *data, int64_t begin, int64_t end) {
 
 static tdm_status sum_rows(const tdm_kernel_args *args, const float *dy, const offsets *at) {
     columns of = {args->dparam[1], dy, at->rows, at->out};
-    return tdm__dnnl_share(tdm__dnnl_threads(args->desc->threads, at->rows * at->out), at->out, sum_columns, &of);
+    return tdm__dnnl_share(args->device, tdm__dnnl_threads(args->desc->threads, at->rows * at->out), at->out,
+                           sum_columns, &of);
 }
 
 /* 0 where y <= 0, else dy, into scratch. */
@@ -187,14 +187,14 @@ static tdm_status run_backward(const tdm_kernel_args *args) {
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
         tdm_kernel_args shared = *args;
         const int threads = tdm__dnnl_threads(args->desc->threads, at.rows * at.out);
-        TDM_MODULE_TRY(tdm__dnnl_share(threads, at.rows, mask_rows, &shared));
+        TDM_MODULE_TRY(tdm__dnnl_share(args->device, threads, at.rows, mask_rows, &shared));
         dy = (const float *)((const char *)args->scratch + at.masked);
     }
     if (args->dparam[0] != NULL) {
         const tdm_dnnl_sgemm dw = {'T',    'N',        at.out, at.in,           at.rows, dy,
                                    at.out, args->x[0], at.in,  args->dparam[0], at.in,   false};
         float *room = tdm__dnnl_sgemm_room(at.out, at.rows) > 0 ? (float *)((char *)args->scratch + at.room) : NULL;
-        TDM_MODULE_TRY(tdm__dnnl_sgemm_share_long(&dw, args->desc->threads, room, "linear"));
+        TDM_MODULE_TRY(tdm__dnnl_sgemm_share_long(args->device, args->desc->threads, &dw, room, "linear"));
     }
     if (args->dparam[1] != NULL) TDM_MODULE_TRY(sum_rows(args, dy, &at));
     if (args->dx[0] == NULL) return TDM_OK;

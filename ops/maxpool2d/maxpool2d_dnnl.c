@@ -47,7 +47,7 @@ static call call_of(const tdm_kernel_args *args) {
 
 static tdm_status share(call *j, tdm_dnnl_work_fn work) {
     const int64_t numbers = j->planes * j->pool.in[0] * j->pool.in[1] * j->pool.inner;
-    return tdm__dnnl_share(tdm__dnnl_threads(j->args->desc->threads, numbers), j->planes, work, j);
+    return tdm__dnnl_share(j->args->device, tdm__dnnl_threads(j->args->desc->threads, numbers), j->planes, work, j);
 }
 
 static void forward_planes(void *data, int64_t begin, int64_t end) {

@@ -75,7 +75,8 @@ static const float *inputs(const call *j, int64_t n, int64_t *stride) {
 
 static tdm_status share(call *j, tdm_dnnl_work_fn work) {
     const int64_t numbers = j->r.rows * j->r.steps * j->wide;
-    TDM_MODULE_TRY(tdm__dnnl_share(tdm__dnnl_threads(j->args->desc->threads, numbers), j->parts, work, j));
+    TDM_MODULE_TRY(
+        tdm__dnnl_share(j->args->device, tdm__dnnl_threads(j->args->desc->threads, numbers), j->parts, work, j));
     return tdm__dnnl_check((dnnl_status_t)j->status, j->r.is_gru ? "gru" : "lstm");
 }
 
@@ -206,7 +207,8 @@ static void backward_parts(void *data, int64_t begin, int64_t end) {
 
 static tdm_status multiply_long(call *j, const tdm_dnnl_sgemm *product) {
     float *room = tdm__dnnl_sgemm_room(product->m, product->k) > 0 ? j->products : NULL;
-    return tdm__dnnl_sgemm_share_long(product, j->args->desc->threads, room, j->r.is_gru ? "gru" : "lstm");
+    return tdm__dnnl_sgemm_share_long(j->args->device, j->args->desc->threads, product, room,
+                                      j->r.is_gru ? "gru" : "lstm");
 }
 
 /* Gradients of rows [to, to + count) of the weights with h and of their biases; their gates lie at `from`. */

@@ -83,7 +83,7 @@ static call call_of(const tdm_kernel_args *args) {
 
 static tdm_status share(call *j, tdm_dnnl_work_fn work) {
     const int64_t numbers = j->y.count * j->y.height * j->y.width * j->y.inner;
-    return tdm__dnnl_share(tdm__dnnl_threads(j->args->desc->threads, numbers), j->y.count, work, j);
+    return tdm__dnnl_share(j->args->device, tdm__dnnl_threads(j->args->desc->threads, numbers), j->y.count, work, j);
 }
 
 /* ---- forward ---- */

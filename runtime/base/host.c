@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "runtime/base/call/host.h"
 #include "runtime/base/round.h"
 #include "runtime/base/system/pages.h"
 
@@ -28,7 +29,7 @@ static void release(void *user, void *pointer) {
 }
 
 static const tdm_host default_host = {
-    .size = sizeof(tdm_host),
+    .size = TDM_HOST_OLDEST, /* a program of 0.1.0 copies so much of it */
     .allocate = allocate,
     .release = release,
     .log = NULL,

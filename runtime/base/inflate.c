@@ -13,12 +13,12 @@ static void *allocate(void *opaque, uInt count, uInt bytes) {
     const tdm_host *host = opaque;
     size_t total;
     if (!tdm__mul_fits(count, bytes, &total)) return NULL;
-    return host->allocate(host->user, total, TDM_ALIGN);
+    return tdm__host_allocate(host, total, TDM_ALIGN);
 }
 
 static void release(void *opaque, void *pointer) {
     const tdm_host *host = opaque;
-    host->release(host->user, pointer);
+    tdm__delete(host, pointer);
 }
 
 static bool find_call(const tdm_zlib *zlib, const char *name, void *call) {

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "runtime/base/round.h"
+#include "runtime/base/call/host.h"
 #include "runtime/base/call/sized.h"
 #include "runtime/base/system/pages.h"
 #include "runtime/base/status.h"
@@ -33,10 +34,21 @@ static void put_pointer(void *out, void *pointer) {
 
 tdm_status tdm__host_take(const tdm_host **host) {
     if (*host == NULL) *host = tdm_host_default();
-    TDM_TRY(tdm__sized_check("host", *host, TDM_HOST_OLDEST, sizeof(tdm_host)));
-    if ((*host)->allocate == NULL || (*host)->release == NULL)
-        TDM_FAIL(TDM_E_USAGE, "host.allocate and host.release must be functions, one is NULL");
+    const tdm_host *given = *host;
+    TDM_TRY(tdm__sized_check("host", given, TDM_HOST_OLDEST, sizeof(*given)));
+    if ((given->allocate == NULL) != (given->release == NULL))
+        TDM_FAIL(TDM_E_USAGE,
+                 "host.allocate and host.release: one is a function, the other is NULL; give both or none");
+    if (given->size > TDM_HOST_OLDEST && (given->thread_start == NULL) != (given->thread_join == NULL))
+        TDM_FAIL(TDM_E_USAGE,
+                 "host.thread_start and host.thread_join: one is a function, the other is NULL; give both or none");
+    if (tdm__host_cpus(given) < 0) TDM_FAIL(TDM_E_USAGE, "host.cpus must be 0 or more, got %d", tdm__host_cpus(given));
     return TDM_OK;
+}
+
+void *tdm__host_allocate(const tdm_host *host, size_t bytes, size_t align) {
+    const tdm_host *from = host->allocate != NULL ? host : tdm_host_default();
+    return from->allocate(from->user, bytes, align);
 }
 
 static tdm_status out_of_memory(const char *what, size_t bytes) {
@@ -50,7 +62,7 @@ static tdm_status allocate(const tdm_host *host, void **out, size_t count, size_
     *out = NULL;
     if (!tdm__mul_fits(count, bytes, &total) || total > SIZE_MAX - TDM_ALIGN)
         TDM_FAIL(TDM_E_MEMORY, "%s: %zu times %zu bytes is more than this machine can address", what, count, bytes);
-    *out = host->allocate(host->user, total == 0 ? 1 : total, TDM_ALIGN);
+    *out = tdm__host_allocate(host, total == 0 ? 1 : total, TDM_ALIGN);
     return *out != NULL ? TDM_OK : out_of_memory(what, total);
 }
 
@@ -64,7 +76,9 @@ tdm_status tdm__new(const tdm_host *host, void *out, size_t count, size_t bytes,
 }
 
 void tdm__delete(const tdm_host *host, void *pointer) {
-    if (pointer != NULL) host->release(host->user, pointer);
+    if (pointer == NULL) return;
+    const tdm_host *from = host->release != NULL ? host : tdm_host_default();
+    from->release(from->user, pointer);
 }
 
 /* Stands before the block, in a cache line of its own. */
@@ -93,7 +107,7 @@ tdm_status tdm__new_pages(const tdm_host *host, void *out, size_t bytes, const c
     put_pointer(out, NULL);
     if (!tdm__add_fits(bytes, sizeof(*head), &total))
         TDM_FAIL(TDM_E_MEMORY, "%s: %zu bytes is more than this machine can address", what, bytes);
-    if (host->allocate == tdm_host_default()->allocate && total >= 2 * TDM_HUGE_PAGE)
+    if ((host->allocate == NULL || host->allocate == tdm_host_default()->allocate) && total >= 2 * TDM_HUGE_PAGE)
         TDM_TRY(map_pages(&head, total, what));
     else
         TDM_TRY(tdm__new(host, &head, 1, total, what));

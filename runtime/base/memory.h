@@ -9,10 +9,10 @@
 
 enum { TDM_ALIGN = 64 }; /* a cache line, and the widest vector register */
 
-/* The size of tdm_host in 0.1.0. */
-enum { TDM_HOST_OLDEST = sizeof(tdm_host) };
 /* Replaces NULL by the default host. TDM_E_USAGE if the host cannot be used. */
 tdm_status tdm__host_take(const tdm_host **host);
+/* The host's memory, or the C library's. For functions that need another alignment than TDM_ALIGN, or no zeros. */
+void *tdm__host_allocate(const tdm_host *host, size_t bytes, size_t align);
 
 /* *out = `count * bytes` zeroed bytes aligned to TDM_ALIGN. TDM_E_MEMORY names `what` and the size, also if the product
  * overflows. A product of 0 gives a valid pointer. On failure *out is NULL. */

@@ -11,7 +11,6 @@
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/base/system/cpus.h"
-#include "runtime/base/system/thread.h"
 #include "runtime/train/run.h"
 
 enum { DEFAULT_SECONDS = 60, LOOK_MS = 200 };
@@ -48,7 +47,8 @@ static tdm_status open_device(tdm_burnin *b, int index) {
     tdm_burnin_worker *w = &b->worker[index];
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     tdm_job *job = &w->job;
-    const int threads = tdm__cpus_available() / b->count;
+    const int granted = tdm__host_cpus(b->host), cpus = granted > 0 ? granted : tdm__cpus_available();
+    const int threads = cpus / b->count;
     *job = b->job;
     options.host = b->host;
     options.module_path = b->options.module_path;
@@ -180,8 +180,12 @@ static tdm_status start_threads(tdm_burnin *b) {
     for (int i = 0; i < b->count; i++) {
         tdm_burnin_worker *w = &b->worker[i];
         if (w->run == NULL) continue;
-        const int error = tdm__thread_start(&w->thread, tdm__burnin_work, w);
-        if (error != 0) TDM_FAIL(TDM_E_MEMORY, "burn-in: a thread cannot be started: %s", strerror(error));
+        const int error =
+            tdm__thread_start(&w->thread, b->host, TDM_THREAD_BURNIN, i, (int)b->ids.item[i], tdm__burnin_work, w);
+        char why[160];
+        if (error != 0)
+            TDM_FAIL(TDM_E_MEMORY, "burn-in: a device's thread cannot be started: %s",
+                     tdm__thread_why(&w->thread, error, why));
         w->is_running = true;
     }
     return TDM_OK;
@@ -208,7 +212,8 @@ static double fraction_of(const tdm_burnin *b, double seconds, int64_t samples) 
 }
 
 static void tell_progress(tdm_burnin *b) {
-    tdm_burnin_progress progress = {.size = sizeof(progress), .seconds = (double)(tdm__now_ns() - b->start_ns) * 1e-9};
+    tdm_burnin_progress progress = {.size = sizeof(progress),
+                                    .seconds = (double)(tdm__steady_ns(b->host) - b->start_ns) * 1e-9};
     if (b->options.on_progress == NULL) return;
     for (int i = 0; i < b->count; i++) {
         progress.samples += atomic_load(&b->worker[i].samples);
@@ -225,7 +230,7 @@ static void lead(tdm_burnin *b) {
     const int count = running(b);
     pthread_mutex_lock(&b->lock);
     while (b->ready < count) pthread_cond_wait(&b->changed, &b->lock);
-    b->start_ns = tdm__now_ns();
+    b->start_ns = tdm__steady_ns(b->host);
     b->has_started = true;
     pthread_cond_broadcast(&b->changed);
     while (b->ended < count) {
@@ -241,7 +246,7 @@ static void join_threads(tdm_burnin *b) {
     for (int i = 0; i < b->count; i++) {
         tdm_burnin_worker *w = &b->worker[i];
         if (!w->is_running) continue;
-        pthread_join(w->thread, NULL);
+        tdm__thread_join(&w->thread);
         if (w->seen.seconds > b->seconds) b->seconds = w->seen.seconds;
     }
     for (int i = 0; i < b->count; i++) b->worker[i].is_running = false;

@@ -9,6 +9,7 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/call/guard.h"
+#include "runtime/base/system/thread.h"
 
 /* One device: opened by the calling thread, then used by its own. */
 typedef struct tdm_burnin_worker {
@@ -19,7 +20,7 @@ typedef struct tdm_burnin_worker {
     float *first;           /* [samples, outputs]: the outputs of the first pass */
     float *again;           /* [batch, outputs]: of a later one */
     int64_t covered;        /* samples in `first` */
-    pthread_t thread;
+    tdm_thread thread;
     bool is_running; /* the thread is to be joined */
     atomic_llong samples, wrong;
 } tdm_burnin_worker;
@@ -52,7 +53,7 @@ struct tdm_burnin {
 };
 
 /* worker.c: the thread of a device. */
-void *tdm__burnin_work(void *worker);
+void tdm__burnin_work(void *worker);
 /* The device's verdict is FAILED, for what the thread's error record says. */
 void tdm__burnin_fail(tdm_burnin_worker *worker);
 

@@ -34,12 +34,12 @@ static void count_time(tdm_burnin_device *seen, double ms) {
 /* The next batch. The bits of a later pass are those of the first. */
 static tdm_status run_batch(tdm_burnin_worker *w, int64_t first) {
     const tdm_burnin *all = w->all;
-    const int64_t rows = rows_at(all, first), begin = tdm__now_ns();
+    const int64_t rows = rows_at(all, first), begin = tdm__steady_ns(all->host);
     const bool is_again = first < w->covered;
     float *known = w->first + first * all->outputs;
     TDM_TRY(
         tdm_run_predict_as(w->run, TDM_INPUT_READY, all->x + first * all->inputs, rows, is_again ? w->again : known));
-    count_time(&w->seen, tdm__ms_since(begin));
+    count_time(&w->seen, (double)(tdm__steady_ns(all->host) - begin) * 1e-6);
     atomic_fetch_add(&w->samples, rows);
     if (!is_again)
         w->covered = first + rows;
@@ -51,7 +51,7 @@ static tdm_status run_batch(tdm_burnin_worker *w, int64_t first) {
 static bool is_over(const tdm_burnin_worker *w) {
     const tdm_burnin *all = w->all;
     return atomic_load(&all->stops) || w->seen.batches >= all->iterations ||
-           tdm__now_ns() - all->start_ns >= all->duration_ns;
+           tdm__steady_ns(all->host) - all->start_ns >= all->duration_ns;
 }
 
 static tdm_status run_batches(tdm_burnin_worker *w) {
@@ -66,19 +66,18 @@ static tdm_status run_batches(tdm_burnin_worker *w) {
     return TDM_OK;
 }
 
-void *tdm__burnin_work(void *argument) {
+void tdm__burnin_work(void *argument) {
     tdm_burnin_worker *w = argument;
     tdm_burnin *all = w->all;
     tdm_status status = tdm_run_predict_as(w->run, TDM_INPUT_READY, all->x, rows_at(all, 0), w->again);
     meet(all);
     if (status == TDM_OK) status = run_batches(w);
     if (status != TDM_OK) tdm__burnin_fail(w);
-    w->seen.seconds = (double)(tdm__now_ns() - all->start_ns) * 1e-9;
+    w->seen.seconds = (double)(tdm__steady_ns(all->host) - all->start_ns) * 1e-9;
     w->seen.samples = atomic_load(&w->samples);
     w->seen.wrong_batches = atomic_load(&w->wrong);
     pthread_mutex_lock(&all->lock);
     all->ended++;
     pthread_cond_broadcast(&all->changed);
     pthread_mutex_unlock(&all->lock);
-    return NULL;
 }

@@ -341,7 +341,7 @@ tdm_status tdm__ckpt_name_best(const tdm_host *host, const tdm_folder *folder, c
 static tdm_status make_before(saving *s, tdm_folder *before) {
     char stamp[24];
     const char *name;
-    tdm__utc_stamp(stamp);
+    tdm__utc_stamp(s->zone.host, stamp);
     for (int n = 1;; n++) {
         TDM_TRY(n == 1 ? tdm__zone_printf(&s->zone, &name, "before-%s", stamp)
                        : tdm__zone_printf(&s->zone, &name, "before-%s-%d", stamp, n));

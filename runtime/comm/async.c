@@ -45,9 +45,9 @@ static tdm_status drain(void *argument) {
         queue->first = request->next;
         if (queue->first == NULL) queue->last = NULL;
         pthread_mutex_unlock(&queue->mutex);
-        int64_t start = tdm__now_ns();
+        const int64_t start = tdm__steady_ns(queue->host);
         tdm_status status = request->fn(queue->comm, request->user);
-        double ms = tdm__ms_since(start);
+        const double ms = (double)(tdm__steady_ns(queue->host) - start) * 1e-6;
         if (status != TDM_OK) tdm__error_save(&request->error);
         pthread_mutex_lock(&queue->mutex);
         request->status = status;
@@ -66,7 +66,7 @@ tdm_status tdm__comm_queue_open(tdm_comm_queue **out, tdm_comm *comm) {
     TDM_TRY(tdm__new(comm->host, &queue, 1, sizeof(*queue), "communicator's queue"));
     queue->comm = comm;
     queue->host = comm->host;
-    TDM_TRY_ELSE(tdm__worker_open(&queue->worker, comm->host, "tandem-comm"), tdm__delete(comm->host, queue));
+    TDM_TRY_ELSE(tdm__worker_open(&queue->worker, comm->host, TDM_THREAD_QUEUE, 0, -1), tdm__delete(comm->host, queue));
     int error = pthread_mutex_init(&queue->mutex, NULL);
     if (error == 0) {
         error = pthread_cond_init(&queue->progress, NULL);

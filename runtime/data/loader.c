@@ -33,7 +33,7 @@ typedef struct entry {
 
 typedef struct loader_thread {
     tdm_loader *loader;
-    pthread_t thread;
+    tdm_thread thread;
     tdm_batch_reader reader;
 } loader_thread;
 
@@ -86,10 +86,9 @@ static void fetch(const tdm_loader *loader, entry *e, tdm_batch_reader *reader) 
     e->error.status = e->status;
 }
 
-static void *work(void *argument) {
+static void work(void *argument) {
     loader_thread *self = argument;
     tdm_loader *loader = self->loader;
-    pthread_setname_np(pthread_self(), "tdm-data");
     pthread_mutex_lock(&loader->mutex);
     for (;;) {
         while (!loader->closing && !may_claim(loader)) pthread_cond_wait(&loader->can_claim, &loader->mutex);
@@ -104,7 +103,6 @@ static void *work(void *argument) {
         pthread_cond_broadcast(&loader->changed);
     }
     pthread_mutex_unlock(&loader->mutex);
-    return NULL;
 }
 
 /* ---- giving out ---- */
@@ -133,7 +131,7 @@ static void wait_for(tdm_loader *loader, const entry *e) {
 
 /* The next batch to give out, after it was read. The caller holds the mutex. */
 static entry *front(tdm_loader *loader) {
-    int64_t start_ns = tdm__now_ns();
+    int64_t start_ns = tdm__steady_ns(loader->host);
     loader->running = true;
     pthread_cond_broadcast(&loader->can_claim);
     entry *e = entry_of(loader, loader->taken);
@@ -143,7 +141,7 @@ static entry *front(tdm_loader *loader) {
         fetch(loader, claim(loader), &loader->threads[0].reader);
         e->ready = true;
     }
-    loader->waited_ms += tdm__ms_since(start_ns);
+    loader->waited_ms += (double)(tdm__steady_ns(loader->host) - start_ns) * 1e-6;
     return e;
 }
 
@@ -237,16 +235,15 @@ static tdm_status check_options(const tdm_dataset *dataset, const tdm_loader_opt
 }
 
 static tdm_status start_threads(tdm_loader *loader) {
-    int error = 0;
-    while (loader->started < loader->thread_count && error == 0) {
+    for (; loader->started < loader->thread_count; loader->started++) {
         loader_thread *thread = &loader->threads[loader->started];
-        error = tdm__thread_start(&thread->thread, work, thread);
-        if (error == 0) loader->started++;
+        const int error =
+            tdm__thread_start(&thread->thread, loader->host, TDM_THREAD_DATA, loader->started, -1, work, thread);
+        char why[160];
+        if (error != 0)
+            TDM_FAIL(TDM_E_MEMORY, "data.workers: loader thread %d of %d cannot be started: %s", loader->started + 1,
+                     loader->thread_count, tdm__thread_why(&thread->thread, error, why));
     }
-    errno = error;
-    if (error != 0)
-        TDM_FAIL(TDM_E_MEMORY, "data.workers: loader thread %d of %d cannot start: %m", loader->started + 1,
-                 loader->thread_count);
     return TDM_OK;
 }
 
@@ -304,7 +301,7 @@ static void stop_threads(tdm_loader *loader) {
     loader->closing = true;
     pthread_cond_broadcast(&loader->can_claim);
     pthread_mutex_unlock(&loader->mutex);
-    for (int i = 0; i < loader->started; i++) pthread_join(loader->threads[i].thread, NULL);
+    for (int i = 0; i < loader->started; i++) tdm__thread_join(&loader->threads[i].thread);
 }
 
 void tdm__loader_close(tdm_loader *loader) {

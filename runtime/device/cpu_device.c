@@ -11,7 +11,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 #include "runtime/device/device.h"
-#include "runtime/device/share.h"
+#include "runtime/device/threads.h"
 #include "runtime/graph/graph.h"
 
 typedef struct cpu_device {
@@ -119,7 +119,7 @@ static void cpu_event_close(tdm_device *device, tdm_device_event *event) {
 
 static tdm_status cpu_event_stamp(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
     (void)device, (void)queue;
-    event->ns = tdm__now_ns();
+    event->ns = tdm__steady_ns(device->host);
     return TDM_OK;
 }
 
@@ -164,7 +164,7 @@ typedef struct flat_loop {
 static tdm_status run_loop(tdm_device *device, void (*work)(void *loop, size_t begin, size_t end), flat_loop l,
                            size_t count) {
     l.flat = ((cpu_device *)device)->flat;
-    return tdm__share_loop(&device->threads, count, work, &l);
+    return tdm__threads_loop(device->threads, count, work, &l);
 }
 
 static void sum_part(void *loop, size_t begin, size_t end) {

@@ -49,7 +49,7 @@ typedef struct tdm_mode_params {
     const tdm_loss_def *loss;
     tdm_status (*loss_run)(const tdm_loss_args *args); /* the loss's kernel on this device */
     const tdm_own_loss *own_loss;                      /* in its place; NULL: none */
-    tdm_share *share;                                  /* the threads of a device; the plan says how many */
+    void (*thread_begin)(void);                        /* of the module whose kernels threads share; may be NULL */
     int replicas;                                      /* of the whole job */
     int rank;                                          /* ddp: this process's rank; else 0 */
     int first_rank;                                    /* ddp: the first rank on this host; else 0 */

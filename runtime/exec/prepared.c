@@ -52,8 +52,9 @@ static tdm_status prepare_first(void *argument) {
 tdm_status tdm__prepare_start(tdm_replica *replica) {
     TDM_TRY(tdm__new(replica->host, &replica->prepared, 1, sizeof(*replica->prepared), "prepared kernels"));
     if (!tdm__replica_in_host(replica)) return TDM_OK;
-    TDM_TRY(tdm__worker_open(&replica->prepared->worker, replica->host, "prepare"));
-    return tdm__worker_start(replica->prepared->worker, prepare_first, replica);
+    tdm_worker **worker = &replica->prepared->worker;
+    TDM_TRY(tdm__worker_open_spare(worker, replica->host, TDM_THREAD_PREPARE, 0, replica->device->index));
+    return *worker != NULL ? tdm__worker_start(*worker, prepare_first, replica) : prepare_first(replica);
 }
 
 void tdm__prepared_free_all(tdm_replica *replica) {

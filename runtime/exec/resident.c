@@ -36,6 +36,7 @@ typedef struct upload {
     size_t x_bytes, target_bytes; /* of a sample */
     int64_t piece;                /* samples */
     char *targets, *x;            /* pinned */
+    int makers;                   /* threads; with none the caller makes a piece */
     tdm_worker *worker[MAKERS];
     maker maker[MAKERS];
 } upload;
@@ -46,10 +47,11 @@ static tdm_status make(void *argument) {
 }
 
 static tdm_status make_piece(upload *u, int64_t first, int64_t count) {
-    int64_t share = (count + MAKERS - 1) / MAKERS;
+    if (u->makers == 0) return tdm__dataset_fill(u->feed->dataset, u->feed->transform, first, count, u->x, u->targets);
+    int64_t share = (count + u->makers - 1) / u->makers;
     tdm_status status = TDM_OK;
     tdm_error error;
-    for (int i = 0; i < MAKERS; i++) {
+    for (int i = 0; i < u->makers; i++) {
         int64_t at = share * i < count ? share * i : count, end = at + share < count ? at + share : count;
         u->maker[i] = (maker){u->feed, first + at, end - at, u->x + u->x_bytes * (size_t)at,
                               u->targets + u->target_bytes * (size_t)at};
@@ -57,7 +59,7 @@ static tdm_status make_piece(upload *u, int64_t first, int64_t count) {
         status = tdm__worker_start(u->worker[i], make, &u->maker[i]);
         if (status != TDM_OK) tdm__error_save(&error);
     }
-    for (int i = 0; i < MAKERS; i++) {
+    for (int i = 0; i < u->makers; i++) {
         tdm_status own = tdm__worker_wait(u->worker[i]);
         if (own == TDM_OK || status != TDM_OK) continue;
         status = own;
@@ -79,7 +81,11 @@ static tdm_status send_piece(upload *u, int64_t first, int64_t count) {
 
 static tdm_status send_pieces(upload *u) {
     int64_t total = u->feed->dataset->count;
-    for (int i = 0; i < MAKERS; i++) TDM_TRY(tdm__worker_open(&u->worker[i], u->device->host, "samples"));
+    for (; u->makers < MAKERS; u->makers++) {
+        tdm_worker **worker = &u->worker[u->makers];
+        TDM_TRY(tdm__worker_open_spare(worker, u->device->host, TDM_THREAD_SAMPLES, u->makers, u->device->index));
+        if (*worker == NULL) break;
+    }
     for (int64_t first = 0; first < total; first += u->piece)
         TDM_TRY(send_piece(u, first, total - first < u->piece ? total - first : u->piece));
     return TDM_OK;
@@ -101,7 +107,7 @@ static tdm_status send_samples(const tdm_resident *r, tdm_device *device, const 
     u.targets = room;
     u.x = u.targets + targets;
     tdm_status status = send_pieces(&u);
-    for (int i = 0; i < MAKERS; i++) tdm__worker_close(u.worker[i]);
+    for (int i = 0; i < u.makers; i++) tdm__worker_close(u.worker[i]);
     device->ops->release_host(device, room);
     return status;
 }

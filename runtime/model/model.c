@@ -99,6 +99,11 @@ void tdm_model_close(tdm_model *model) {
         tdm__picture_input_close(desk->input);
         tdm__delete(host, desk);
     }
+    for (tdm_model_threads *t = model->threads, *next; t != NULL; t = next) {
+        next = t->next;
+        tdm__threads_close(t->threads);
+        tdm__delete(host, t);
+    }
     tdm__model_free_packs(model);
     if (model->has_lock) pthread_mutex_destroy(&model->lock);
     tdm__delete_pages(host, model->copies);

@@ -13,6 +13,7 @@
 #include "runtime/data/classes.h"
 #include "runtime/data/pictures/picture_input.h"
 #include "runtime/data/transform.h"
+#include "runtime/device/threads.h"
 #include "runtime/exec/replica.h"
 #include "runtime/module/module.h"
 
@@ -23,6 +24,12 @@ typedef struct tdm_workspace {
     int64_t *position; /* [rows] */
     float *ready;      /* samples after the transform */
 } tdm_workspace;
+
+/* The threads beside the calling one of one call (tdm_model_options.threads). */
+typedef struct tdm_model_threads {
+    struct tdm_model_threads *next; /* of the free ones */
+    tdm_threads *threads;
+} tdm_model_threads;
 
 /* Reading pictures is no call's work with a plan, so its memory is kept apart. */
 typedef struct tdm_picture_desk {
@@ -73,6 +80,7 @@ struct tdm_model {
     tdm_model_pack *packs;
     _Atomic size_t packed_bytes; /* of them; read without the lock */
     tdm_picture_desk *desks;
+    tdm_model_threads *threads;
 };
 
 /* model_file.c: what the file says, as job, graph and classes. */
@@ -88,6 +96,9 @@ tdm_status tdm__model_pack(tdm_model *model, int piece, tdm_workspace *workspace
 void tdm__model_free_packs(tdm_model *model);
 /* A free workspace for pieces of this size, or a new one. It is given back after the call, or closed. */
 tdm_status tdm__workspace_take(tdm_model *model, int piece, tdm_workspace **out);
+/* Threads for a call, or NULL in *out if it needs none beside its own. They are given back after it. */
+tdm_status tdm__model_threads_take(tdm_model *model, tdm_model_threads **out);
+void tdm__model_threads_give(tdm_model *model, tdm_model_threads *threads); /* NULL is fine */
 void tdm__workspace_give(tdm_model *model, int piece, tdm_workspace *workspace);
 void tdm__workspace_close(const tdm_model *model, tdm_workspace *workspace);
 

@@ -7,6 +7,7 @@
 
 /* One piece: `x` are its samples, of kind `input`. */
 typedef struct piece_call {
+    tdm_threads *threads; /* beside the calling one */
     tdm_input input;
     const char *x;
     const tdm_input_array *arrays; /* instead of x: all samples, of which this piece has those from `first` on */
@@ -35,6 +36,7 @@ static tdm_status run(const tdm_model *model, const piece_call *call, tdm_worksp
 static tdm_status predict_piece(tdm_model *model, int piece, const piece_call *call) {
     tdm_workspace *w;
     TDM_TRY(tdm__workspace_take(model, piece, &w));
+    w->replica->device->threads = call->threads;
     TDM_TRY_ELSE(run(model, call, w), tdm__workspace_close(model, w));
     tdm__workspace_give(model, piece, w);
     return TDM_OK;
@@ -47,24 +49,32 @@ static int piece_of(int64_t rows) {
     return piece;
 }
 
+static tdm_status predict_rows(tdm_model *model, piece_call call, int64_t rows) {
+    const int64_t outputs = tdm_graph_output_width(model->graph);
+    const size_t width = tdm__transform_width(&model->transform), number = tdm__input_bytes(call.input);
+    while (rows > 0) {
+        const int piece = piece_of(rows);
+        call.rows = INT64_C(1) << piece;
+        TDM_TRY(predict_piece(model, piece, &call));
+        call.x += (size_t)call.rows * width * number;
+        call.y += call.rows * outputs;
+        rows -= call.rows;
+    }
+    return TDM_OK;
+}
+
 tdm_status tdm_model_predict(tdm_model *model, int input, const void *x, int64_t rows, float *y) {
     if (model == NULL || x == NULL || y == NULL || rows < 0)
         TDM_FAIL(TDM_E_USAGE, "tdm_model_predict: a pointer is NULL or rows is negative");
     if (!tdm__is_input(input))
         TDM_FAIL(TDM_E_USAGE, "tdm_model_predict: input must be one of tdm_input, got %d", input);
-    const int64_t outputs = tdm_graph_output_width(model->graph);
-    const size_t width = tdm__transform_width(&model->transform);
-    const size_t number = tdm__input_bytes(input);
-    for (int64_t first = 0; first < rows;) {
-        const int piece = piece_of(rows - first);
-        const piece_call call = {.input = (tdm_input)input,
-                                 .x = (const char *)x + (size_t)first * width * number,
-                                 .y = y + first * outputs,
-                                 .rows = INT64_C(1) << piece};
-        TDM_TRY(predict_piece(model, piece, &call));
-        first += call.rows;
-    }
-    return TDM_OK;
+    tdm_model_threads *threads;
+    TDM_TRY(tdm__model_threads_take(model, &threads));
+    const piece_call call = {
+        .threads = threads != NULL ? threads->threads : NULL, .input = (tdm_input)input, .x = x, .y = y};
+    const tdm_status status = predict_rows(model, call, rows);
+    tdm__model_threads_give(model, threads);
+    return status;
 }
 
 tdm_status tdm_model_predict_inputs(tdm_model *model, const tdm_input_array *inputs, int count, int64_t rows,

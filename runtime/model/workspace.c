@@ -24,9 +24,7 @@ tdm_status tdm__model_plan(tdm_model *model, int piece, const tdm_plan **out) {
 }
 
 static tdm_status open_replica(tdm_model *model, const tdm_plan *plan, tdm_workspace *w) {
-    const tdm_device_options device_options = {.precision = model->job.train.precision,
-                                               .deterministic = true,
-                                               .threads = {model->compute.share, plan->options.threads}};
+    const tdm_device_options device_options = {.precision = model->job.train.precision, .deterministic = true};
     const tdm_replica_options options = {
         .weights = &model->weights, .rows = plan->options.rows, .parts = 1, .untimed = true};
     tdm_device *device = NULL;
@@ -77,4 +75,28 @@ void tdm__workspace_close(const tdm_model *model, tdm_workspace *w) {
     tdm__delete(model->host, w->ready);
     tdm__delete(model->host, w->position);
     tdm__delete(model->host, w);
+}
+
+tdm_status tdm__model_threads_take(tdm_model *model, tdm_model_threads **out) {
+    tdm_model_threads *t;
+    *out = NULL;
+    if (model->options.threads < 2) return TDM_OK;
+    pthread_mutex_lock(&model->lock);
+    t = *out = model->threads;
+    if (t != NULL) model->threads = t->next;
+    pthread_mutex_unlock(&model->lock);
+    if (t != NULL) return TDM_OK;
+    TDM_TRY(tdm__new(model->host, &t, 1, sizeof(*t), "threads of a call"));
+    TDM_TRY_ELSE(tdm__threads_open(&t->threads, model->host, model->options.threads, 0, model->compute.thread_begin),
+                 tdm__delete(model->host, t));
+    *out = t;
+    return TDM_OK;
+}
+
+void tdm__model_threads_give(tdm_model *model, tdm_model_threads *t) {
+    if (t == NULL) return;
+    pthread_mutex_lock(&model->lock);
+    t->next = model->threads;
+    model->threads = t;
+    pthread_mutex_unlock(&model->lock);
 }

@@ -41,7 +41,7 @@ static tdm_status open_cpu(tdm_compute *out, const tdm_host *host, const tdm_com
                      out->report.text);
     }
     out->device = &tdm_cpu_device;
-    out->share = module != NULL ? module->share : NULL;
+    out->thread_begin = module != NULL ? module->thread_begin : NULL;
     out->rest = module != NULL ? module->rest : NULL;
     return join(&out->kernels, host, module != NULL ? module->kernels : NULL, tdm_builtin_kernels);
 }

@@ -52,7 +52,7 @@ typedef struct tdm_compute {
     const tdm_kernel *const *kernels;      /* best first, NULL-terminated; allocated from the host */
     const tdm_loss_kernel *const *losses;  /* NULL: the CPU's kernels, which the loss definitions name */
     const tdm_optim_kernel *const *optims; /* NULL: the CPU's kernels, which the optimizer definitions name */
-    tdm_share *share;                      /* how the CPU's threads share work; NULL: they do not */
+    void (*thread_begin)(void);            /* as tdm_module.thread_begin; NULL: threads share no work */
     void (*rest)(void);                    /* as tdm_module.rest; NULL: there is nothing to do */
     tdm_module_report report;              /* about the module that the kernels come from */
 } tdm_compute;

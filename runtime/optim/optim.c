@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "runtime/base/status.h"
-#include "runtime/device/share.h"
+#include "runtime/device/threads.h"
 #include "runtime/exec/own.h"
 #include "runtime/graph/graph.h"
 
@@ -120,7 +120,7 @@ static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, const 
     if (update->own != NULL) return own_step(update, run, &args);
     if (!tdm__device_on_host(r->device->ops)) return update->optim_run(&args);
     shared_step shared = {&args, update->optim_run};
-    return tdm__share_loop(&r->device->threads, args.count, step_part, &shared);
+    return tdm__threads_loop(r->device->threads, args.count, step_part, &shared);
 }
 
 /* What the stage has of a run. */

@@ -201,7 +201,7 @@ tdm_status tdm__folder_evaluation(tdm_run *run) {
 
 tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, bool force) {
     if (run->folder == NULL) return TDM_OK;
-    int64_t now = tdm__now_ns();
+    int64_t now = tdm__steady_ns(run->host);
     if (!force && now - run->folder->status_ns < status_every_ns) return TDM_OK;
     run->folder->status_ns = now;
     const tdm_job_status status = {.state = state,

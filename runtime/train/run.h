@@ -301,7 +301,7 @@ int64_t tdm__plan_rows(const tdm_job *job, int64_t rows);
 tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas,
                                    int threads);
 /* The threads of a replica where `replicas` of them share this process's CPUs. */
-int tdm__threads_of(const tdm_job *job, const tdm_compute *compute, int replicas);
+int tdm__threads_of(const tdm_job *job, const tdm_compute *compute, const tdm_host *host, int replicas);
 /* The same once the ranks have met. All ranks call it. */
 tdm_status tdm__run_threads(tdm_run *run, int *threads);
 /* Adds the plan, the memory of a device and the bytes between devices. */

@@ -212,7 +212,7 @@ static tdm_status open_mode(tdm_run *run) {
                               .loss = run->loss,
                               .loss_run = loss_run,
                               .own_loss = run->options.loss,
-                              .share = run->compute.share,
+                              .thread_begin = run->compute.thread_begin,
                               .device_comm = run->device_comm,
                               .replicas = run->replicas,
                               .rank = run->rank,
@@ -334,7 +334,7 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
     run->saved_at = -1;
     run->last_loss = NAN;
     run->scores = (tdm_scores){sizeof(tdm_scores), 0, NAN, NAN, NAN, NAN};
-    run->logged_ns = run->eval_ns = run->save_ns = run->verify_ns = tdm__now_ns();
+    run->logged_ns = run->eval_ns = run->save_ns = run->verify_ns = tdm__steady_ns(run->host);
     tdm__zone_init(&run->zone, host);
     tdm_status status = keep_given(run, job, graph);
     if (status == TDM_OK) status = open_parts(run);

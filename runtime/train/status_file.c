@@ -14,7 +14,7 @@
 
 void tdm__status_print(tdm_text *text, const tdm_job_status *status) {
     char stamp[24];
-    tdm__utc_stamp(stamp);
+    tdm__utc_stamp(text->host, stamp);
     tdm_json_out json = tdm__json_out(text, "");
     tdm__json_put(&json, "{ state:%s pid:%d step:%lld steps_total:%lld epoch:%lld", status->state,
                   status->pid != 0 ? status->pid : (int)getpid(), (long long)status->step,

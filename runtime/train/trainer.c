@@ -11,10 +11,10 @@
 
 /* Clocks differ between ranks, so rank 0's decides for all. */
 static tdm_status time_is_up(tdm_run *run, double seconds, int64_t *last_ns, bool *due) {
-    int64_t flag = (double)(tdm__now_ns() - *last_ns) * 1e-9 >= seconds;
+    int64_t flag = (double)(tdm__steady_ns(run->host) - *last_ns) * 1e-9 >= seconds;
     if (run->comm != NULL) TDM_TRY(tdm_comm_broadcast(run->comm, (tdm_span){&flag, 1, TDM_DTYPE_I64}, 0));
     *due = flag != 0;
-    if (*due) *last_ns = tdm__now_ns();
+    if (*due) *last_ns = tdm__steady_ns(run->host);
     return TDM_OK;
 }
 
@@ -86,8 +86,8 @@ static tdm_status log_step(tdm_run *run, const tdm_step_result *result, double l
     bool due = false;
     tdm_interval every = run->job->log.every;
     if (every.kind == TDM_INTERVAL_SECONDS) { /* each rank uses its own clock: only rank 0 writes */
-        due = (double)(tdm__now_ns() - run->logged_ns) * 1e-9 >= every.amount;
-        if (due) run->logged_ns = tdm__now_ns();
+        due = (double)(tdm__steady_ns(run->host) - run->logged_ns) * 1e-9 >= every.amount;
+        if (due) run->logged_ns = tdm__steady_ns(run->host);
     } else
         TDM_TRY(falls_due(run, &every, &run->logged_ns, &due));
     if (!due && !last) return TDM_OK;

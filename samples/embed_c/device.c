@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     static float y[POINTS][2];
     static budget memory;
     const struct timespec own_work = {0, OWN_WORK_US * 1000}; /* of the device, in each period */
-    const tdm_host host = {sizeof(host), take, give_back, NULL, TDM_LOG_ERROR, &memory};
+    tdm_host host = TDM_HOST_INIT;
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     tdm_config *config = NULL;
     tdm_run *run = NULL;
@@ -79,6 +79,7 @@ int main(int argc, char **argv) {
     pthread_mutex_init(&memory.lock, NULL), ring_draw(&data, 0.0f);
     const tdm_source train = ring_source(&data);
     memory.limit = (argc > 1 ? (size_t)atol(argv[1]) : 1024) << 10;
+    host.allocate = take, host.release = give_back, host.user = &memory;
     options.host = &host, options.train = &train;
     tdm_status status = ring_config(&config);
     if (status == TDM_OK) status = tdm_run_open(&run, tdm_config_job(config), tdm_config_graph(config), &options);

@@ -10,6 +10,7 @@
 #include "ops/ops.h"
 #include <tandem/job.h>
 
+#include "runtime/device/threads.h"
 #include "runtime/module/module.h"
 #include "tests/ops/op_driver.h"
 #include "tests/support/tdm_test.h"
@@ -159,7 +160,10 @@ static void bench(const bench_case *c, const tdm_kernel *const *kernels, int thr
     desc.x_layout[0] = fit.x_layout[0], desc.y_layout = fit.y_layout;
     const int64_t x_count = tdm__shape_count(&desc.x[0]), y_count = tdm__shape_count(&desc.y);
     int64_t counter = 0;
+    tdm_device device = {.host = tdm_host_default()};
+    REQUIRE_OK(tdm__threads_open(&device.threads, device.host, threads, 0, op_thread_begin));
     tdm_kernel_args args = {.desc = &desc,
+                            .device = &device,
                             .rows = c->test.rows,
                             .training = true,
                             .x = {numbers(x_count)},
@@ -174,13 +178,14 @@ static void bench(const bench_case *c, const tdm_kernel *const *kernels, int thr
     }
     for (int i = 0; i < desc.buffer_count; i++) args.buffer[i] = data.buffer[i];
     double start = now_ms();
-    if (kernel->open != NULL) REQUIRE_OK(kernel->open(NULL, &desc, args.rows, true, &args.state));
+    if (kernel->open != NULL) REQUIRE_OK(kernel->open(&device, &desc, args.rows, true, &args.state));
     const double open_ms = now_ms() - start, forward = best_of(kernel->forward, &args);
     const double backward = best_of(kernel->backward, &args);
     printf("%-6s %-12s %-28s %-5s %8.3f %8.3f %8.3f   %7.2f\n", c->net, c->op,
            c->test.attrs != NULL ? c->test.attrs : "", kernel->variant, open_ms, forward, backward,
            (double)fit.scratch_bytes / 1048576.0);
     if (kernel->close != NULL) kernel->close(args.state);
+    tdm__threads_close(device.threads);
 }
 
 int tdm_test_failures;
@@ -191,6 +196,7 @@ int main(int argc, char **argv) {
     tdm_compute compute;
     const double start = now_ms();
     if (tdm__compute_open(&compute, tdm_host_default(), &wish) != TDM_OK) return 1;
+    op_thread_begin = compute.thread_begin;
     printf("%s (%.2f ms)\n", compute.report.text, now_ms() - start);
     printf("%-6s %-12s %-28s %-5s %8s %8s %8s   %7s\n", "net", "op", "", "kind", "open", "forward", "backward",
            "scratch MiB");

@@ -20,6 +20,7 @@ static const tdm_module *module(void) {
     if (found != NULL) return found;
     if (tdm__module_find(&found, tdm_host_default(), "dnnl", NULL, &report) != TDM_OK || found == NULL)
         SKIP_PROGRAM(report.text);
+    op_thread_begin = found->thread_begin;
     return found;
 }
 

@@ -7,6 +7,7 @@
 
 #include "ops/ops.h"
 #include "runtime/base/bf16.h"
+#include "runtime/device/threads.h"
 #include "tests/ops/op_memory.h"
 #include "tests/support/tdm_test.h"
 
@@ -16,12 +17,15 @@ static float *copy_floats(const float *from, int64_t count) {
     return to;
 }
 
+void (*op_thread_begin)(void);
+
 /* ---- one run ---- */
 
 typedef struct {
     const tdm_kernel *kernel;
     const op_data *data;
     const op_setting *setting;
+    tdm_device cpu; /* where the setting has no device */
     tdm_kernel_desc desc;
     tdm_kernel_fit fit;
     tdm_kernel_args args;
@@ -144,6 +148,10 @@ static size_t block_bytes(const run *r) {
     return (size_t)r->data->infer.statistics * sizeof(double);
 }
 
+static tdm_device *device_of(run *r) {
+    return r->setting->device != NULL ? r->setting->device : &r->cpu;
+}
+
 static void bind(run *r) {
     const op_data *data = r->data;
     r->rows = r->setting->rows > 0 ? r->setting->rows : data->test->rows;
@@ -157,7 +165,7 @@ static void bind(run *r) {
     int64_t *position = op_memory_new(&r->memory, (size_t)r->rows * sizeof *position, "the positions");
     memcpy(position, data->position, (size_t)r->rows * sizeof *position);
     *args = (tdm_kernel_args){.desc = &r->desc,
-                              .device = r->setting->device,
+                              .device = device_of(r),
                               .rows = r->rows,
                               .training = r->setting->training,
                               .seed = r->setting->seed,
@@ -385,13 +393,16 @@ static void name_run(const run *r) {
 }
 
 static tdm_status open_run(run *r) {
+    r->cpu = (tdm_device){.host = tdm_host_default()};
+    CHECK_OK(tdm__threads_open(&r->cpu.threads, r->cpu.host, r->desc.threads, 0, op_thread_begin));
     bind(r);
     if (r->kernel->open == NULL) return TDM_OK;
-    return r->kernel->open(r->setting->device, &r->desc, r->rows, r->setting->training, &r->args.state);
+    return r->kernel->open(device_of(r), &r->desc, r->rows, r->setting->training, &r->args.state);
 }
 
 static void close_run(run *r, bool opened) {
     if (opened && r->kernel->close != NULL) r->kernel->close(r->args.state);
+    tdm__threads_close(r->cpu.threads);
     op_memory_free(&r->memory);
     free(r->kept_y);
 }

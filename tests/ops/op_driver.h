@@ -35,6 +35,9 @@ typedef struct op_result {
     tdm_status status; /* of the kernel; on failure there are no results */
 } op_result;
 
+/* As tdm_module.thread_begin, of the module under test; NULL: the calling thread does all. */
+extern void (*op_thread_begin)(void);
+
 /* A breach of the contract is printed and counted in tdm_test_failures. */
 void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const op_setting *setting);
 void op_result_close(op_result *result);

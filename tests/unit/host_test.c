@@ -1,4 +1,5 @@
 /* The default host, log lines, clocks and the environment. */
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@
 
 TEST(default_host) {
     const tdm_host *host = tdm_host_default();
-    CHECK_INT(host->size, sizeof(tdm_host));
+    CHECK_INT(host->size, offsetof(tdm_host, thread_start)); /* programs of 0.1.0 copy it */
     for (size_t align = 1; align <= 4096; align *= 2) {
         void *pointer = host->allocate(host->user, 100, align < sizeof(void *) ? sizeof(void *) : align);
         REQUIRE(pointer != NULL);
@@ -69,7 +70,7 @@ TEST(clocks) {
     CHECK(ms >= 2.0 && ms < 60000.0);
     CHECK(tdm__now_ns() >= start + 2000000);
     char stamp[24];
-    tdm__utc_stamp(stamp);
+    tdm__utc_stamp(tdm_host_default(), stamp);
     CHECK_INT(strlen(stamp), 16);
     CHECK(stamp[8] == 'T' && stamp[15] == 'Z' && stamp[0] == '2');
 }

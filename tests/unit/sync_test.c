@@ -58,7 +58,7 @@ TEST(in_order) {
     tdm_worker *worker;
     notes book = {0};
     note_job note[MANY];
-    REQUIRE_OK(tdm__worker_open(&worker, tdm_host_default(), "a name longer than threads may have"));
+    REQUIRE_OK(tdm__worker_open(&worker, tdm_host_default(), TDM_THREAD_QUEUE, 0, -1));
     CHECK_OK(tdm__worker_wait(worker));
     for (int round = 0; round < 50; round++) {
         book.count = 0;
@@ -78,7 +78,7 @@ TEST(failure_travels_and_skips) {
     tdm_worker *worker;
     notes book = {0};
     note_job good = {&book, 1}, bad = {&book, -5}, worse = {&book, -6};
-    REQUIRE_OK(tdm__worker_open(&worker, tdm_host_default(), "w"));
+    REQUIRE_OK(tdm__worker_open(&worker, tdm_host_default(), TDM_THREAD_QUEUE, 0, -1));
     CHECK_OK(tdm__worker_start(worker, write_down, &good));
     CHECK_OK(tdm__worker_start(worker, write_down, &bad));
     CHECK_OK(tdm__worker_start(worker, write_down, &good));
@@ -99,11 +99,11 @@ TEST(full_queue) {
     gate_job gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     notes book = {0};
     note_job good = {&book, 1};
-    REQUIRE_OK(tdm__worker_open(&worker, tdm_host_default(), "slow"));
+    REQUIRE_OK(tdm__worker_open(&worker, tdm_host_default(), TDM_THREAD_QUEUE, 0, -1));
     CHECK_OK(tdm__worker_start(worker, pass_gate, &gate));
     for (int i = 0; i < MANY; i++) REQUIRE_OK(tdm__worker_start(worker, write_down, &good));
     CHECK_STATUS(tdm__worker_start(worker, write_down, &good), TDM_E_INTERNAL);
-    CHECK_HAS(tdm_error_message(), "'slow'");
+    CHECK_HAS(tdm_error_message(), "'tandem-comm'");
     open_gate(&gate);
     CHECK_OK(tdm__worker_wait(worker));
     CHECK_INT(book.count, MANY);
@@ -114,7 +114,7 @@ TEST(close_runs_what_is_queued) {
     tdm_worker *worker;
     notes book = {0};
     note_job note = {&book, 1};
-    REQUIRE_OK(tdm__worker_open(&worker, tdm_host_default(), "w"));
+    REQUIRE_OK(tdm__worker_open(&worker, tdm_host_default(), TDM_THREAD_QUEUE, 0, -1));
     for (int i = 0; i < 20; i++) REQUIRE_OK(tdm__worker_start(worker, write_down, &note));
     tdm__worker_close(worker);
     CHECK_INT(book.count, 20);
@@ -125,7 +125,7 @@ TEST(signals_stay_out) {
     bool blocked = false;
     sigset_t before, after;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
-    REQUIRE_OK(tdm__worker_open(&worker, tdm_host_default(), "w"));
+    REQUIRE_OK(tdm__worker_open(&worker, tdm_host_default(), TDM_THREAD_QUEUE, 0, -1));
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     CHECK_INT(sigismember(&before, SIGINT), sigismember(&after, SIGINT));
     CHECK_OK(tdm__worker_start(worker, look_at_signals, &blocked));
@@ -138,7 +138,7 @@ TEST(no_memory) {
     tdm_failing_host failing;
     tdm_worker *worker;
     tdm_failing_host_init(&failing, 1);
-    CHECK_STATUS(tdm__worker_open(&worker, &failing.host, "w"), TDM_E_MEMORY);
+    CHECK_STATUS(tdm__worker_open(&worker, &failing.host, TDM_THREAD_QUEUE, 0, -1), TDM_E_MEMORY);
     CHECK(worker == NULL);
 }
 
@@ -164,7 +164,7 @@ TEST(a_gate_counts) {
     tdm_worker *worker = NULL;
     gate_user user = {.seen = 0};
     CHECK_OK(tdm__gate_open(&user.gate, tdm_host_default(), 2));
-    CHECK_OK(tdm__worker_open(&worker, tdm_host_default(), "gate"));
+    CHECK_OK(tdm__worker_open(&worker, tdm_host_default(), TDM_THREAD_QUEUE, 0, -1));
     for (int round = 0; round < 50; round++) {
         tdm__gate_reset(user.gate);
         CHECK_OK(tdm__worker_start(worker, raise_twice, &user));
@@ -185,7 +185,7 @@ TEST(a_broken_gate_lets_everybody_go) {
     tdm_worker *worker = NULL;
     gate_user user = {.whole = true};
     CHECK_OK(tdm__gate_open(&user.gate, tdm_host_default(), 2));
-    CHECK_OK(tdm__worker_open(&worker, tdm_host_default(), "gate"));
+    CHECK_OK(tdm__worker_open(&worker, tdm_host_default(), TDM_THREAD_QUEUE, 0, -1));
     CHECK_OK(tdm__worker_start(worker, raise_twice, &user));
     CHECK(tdm__gate_wait(user.gate, 1, 1));
     tdm__gate_break(user.gate);

@@ -167,9 +167,13 @@ void orders_free(launch_orders *o) {
 
 /* ---- obeying ---- */
 
-static void *follow(void *silence) {
-    const double seconds = *(double *)silence;
-    free(silence);
+typedef struct {
+    tdm_thread thread;
+    double silence;
+} follower;
+
+static void follow(void *argument) {
+    const double seconds = ((follower *)argument)->silence;
     for (;;) {
         struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
         char word;
@@ -183,13 +187,10 @@ static void *follow(void *silence) {
         if (got <= 0) _exit(128 + SIGKILL);
         if (word == ORDERS_STOP) kill(getpid(), SIGTERM);
     }
-    return NULL;
 }
 
 void orders_follow(double silence) {
-    pthread_t thread;
-    double *seconds = memory_new(1, sizeof *seconds);
-    *seconds = silence;
-    if (tdm__thread_start(&thread, follow, seconds) != 0) memory_missing();
-    pthread_detach(thread);
+    follower *f = memory_new(1, sizeof *f);
+    f->silence = silence;
+    if (tdm__thread_start(&f->thread, tdm_host_default(), TDM_THREAD_HUB, 0, -1, follow, f) != 0) memory_missing();
 }

@@ -29,6 +29,6 @@ const tdm_module tdm_module_v1 = {
     .probe = probe,
     .init = tdm__module_init,
     .kernels = tdm__dnnl_kernels,
-    .share = tdm__dnnl_share,
+    .thread_begin = tdm__dnnl_thread_begin,
     .rest = tdm__dnnl_rest,
 };

@@ -113,10 +113,10 @@ static void multiply(void *data, int64_t begin, int64_t end) {
     }
 }
 
-tdm_status tdm__dnnl_parts_run(tdm_dnnl_parts *parts, int threads, void *scratch, const void *a, const void *b,
-                               const void *bias, void *c, const char *what) {
+tdm_status tdm__dnnl_parts_run(tdm_dnnl_parts *parts, tdm_device *device, int threads, void *scratch, const void *a,
+                               const void *b, const void *bias, void *c, const char *what) {
     work w = {.parts = parts, .scratch = scratch, .operand = {a, b, bias, c}};
-    TDM_MODULE_TRY(tdm__dnnl_share(threads, parts->count, multiply, &w));
+    TDM_MODULE_TRY(tdm__dnnl_share(device, threads, parts->count, multiply, &w));
     for (int64_t i = 0; i < parts->count; i++) TDM_MODULE_TRY(tdm__dnnl_check(parts->part[i].status, what));
     return TDM_OK;
 }

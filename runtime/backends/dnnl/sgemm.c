@@ -66,9 +66,9 @@ static int64_t parts_of(const tdm_dnnl_sgemm *p, int threads) {
     return always > 1 ? always : 1;
 }
 
-tdm_status tdm__dnnl_sgemm_share(const tdm_dnnl_sgemm *product, int threads, const char *what) {
+tdm_status tdm__dnnl_sgemm_share(tdm_device *device, int threads, const tdm_dnnl_sgemm *product, const char *what) {
     parted job = {.whole = product, .parts = parts_of(product, threads)};
-    TDM_MODULE_TRY(tdm__dnnl_share(threads, job.parts, multiply_parts, &job));
+    TDM_MODULE_TRY(tdm__dnnl_share(device, threads, job.parts, multiply_parts, &job));
     return tdm__dnnl_check((dnnl_status_t)job.status, what);
 }
 
@@ -109,11 +109,12 @@ static void multiply_long_parts(void *data, int64_t begin, int64_t end) {
 }
 
 /* The sizes alone decide the parts. */
-tdm_status tdm__dnnl_sgemm_share_long(const tdm_dnnl_sgemm *product, int threads, float *room, const char *what) {
-    if (room == NULL) return tdm__dnnl_sgemm_share(product, threads, what);
+tdm_status tdm__dnnl_sgemm_share_long(tdm_device *device, int threads, const tdm_dnnl_sgemm *product, float *room,
+                                      const char *what) {
+    if (room == NULL) return tdm__dnnl_sgemm_share(device, threads, product, what);
     const int64_t most = product->m * product->n * product->k / ALWAYS_LEAST_WORK;
     const int64_t parts = least(least(product->m / ALWAYS_NARROWEST, most), MOST_PARTS);
     parted job = {.whole = product, .room = room, .parts = parts > 1 ? parts : 1};
-    TDM_MODULE_TRY(tdm__dnnl_share(threads, job.parts, multiply_long_parts, &job));
+    TDM_MODULE_TRY(tdm__dnnl_share(device, threads, job.parts, multiply_long_parts, &job));
     return tdm__dnnl_check((dnnl_status_t)job.status, what);
 }

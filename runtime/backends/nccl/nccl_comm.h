@@ -16,6 +16,7 @@
 
 #include "runtime/backends/nccl/nccl_library.h"
 #include "runtime/base/system/clock.h"
+#include "runtime/base/system/thread.h"
 
 enum { TDM_NCCL_CALL_TEXT = 128, TDM_NCCL_WHY = 400 };
 
@@ -34,7 +35,7 @@ typedef struct tdm_nccl_site {
     tdm_comm *control; /* the job's communicator in host memory; borrowed */
     int rank;          /* rank in the job */
     int64_t timeout_ms;
-    pthread_t keeper;
+    tdm_thread keeper;
     sem_t wake;                /* wakes the keeper; also posted from signal handlers */
     _Atomic bool abort_wanted; /* set by any thread; the keeper aborts */
     pthread_mutex_t mutex;     /* guards the members below */

@@ -104,7 +104,7 @@ static tdm_span bytes_of(void *data, size_t bytes) {
 
 static tdm_status agree(const nccl_facts *own, tdm_comm *control) {
     size_t bytes = (size_t)control->world * sizeof(*own);
-    nccl_facts *all = control->host->allocate(control->host->user, bytes, 64);
+    nccl_facts *all = tdm__module_new(control->host, bytes);
     tdm_status status = TDM_OK;
     /* A rank without memory leaves: its peers learn of it through the control plane. */
     if (all == NULL) {
@@ -117,7 +117,7 @@ static tdm_status agree(const nccl_facts *own, tdm_comm *control) {
                                                                      .in = bytes_of(&copy, sizeof(copy)),
                                                                      .out = bytes_of(all, bytes)});
     if (status == TDM_OK) status = judge(all, control->world);
-    control->host->release(control->host->user, all);
+    tdm__module_delete(all);
     return status;
 }
 
@@ -155,10 +155,9 @@ static tdm_status open_queue(tdm_nccl_comm *c) {
 
 /* Adds a communicator to the site's list; it has no handle yet. */
 static tdm_status new_comm(tdm_nccl_comm **out, tdm_nccl_site *site, int rank, int world) {
-    tdm_nccl_comm *c = site->host->allocate(site->host->user, sizeof(*c), 64);
+    tdm_nccl_comm *c = tdm__module_new(site->host, sizeof(*c));
     *out = NULL;
     if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", sizeof(*c));
-    memset(c, 0, sizeof(*c));
     c->base = (tdm_comm){
         .ops = &tdm__nccl_ops, .host = site->host, .rank = rank, .world = world, .timeout_ms = site->timeout_ms};
     c->site = site;
@@ -218,7 +217,7 @@ static void close_comm(tdm_comm *comm) {
     if (c->behind != NULL) device->ops->events->close(device, c->behind);
     if (c->ahead != NULL) device->ops->events->close(device, c->ahead);
     if (c->queue != NULL) device->ops->queues->close(device, c->queue);
-    site->host->release(site->host->user, c);
+    tdm__module_delete(c);
     tdm__nccl_site_release(site);
 }
 

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "runtime/backends/nccl/nccl_comm.h"
-#include "runtime/base/system/thread.h"
 
 enum {
     WATCH_MS = 10,        /* how often the keeper checks the control plane */
@@ -128,16 +127,15 @@ bool tdm__nccl_wait_dead(tdm_nccl_site *site) {
     return dead;
 }
 
-static void *run_keeper(void *argument) {
+static void run_keeper(void *argument) {
     tdm_nccl_site *site = argument;
-    pthread_setname_np(pthread_self(), "tandem-nccl");
     for (;;) {
         struct timespec next = in_ms(WATCH_MS);
         while (sem_clockwait(&site->wake, CLOCK_MONOTONIC, &next) != 0 && errno == EINTR) continue;
         pthread_mutex_lock(&site->mutex);
         bool closing = site->closing, live = site->state == TDM_NCCL_LIVE;
         pthread_mutex_unlock(&site->mutex);
-        if (closing) return NULL;
+        if (closing) return;
         if (live && over(site)) abort_all(site);
     }
 }
@@ -150,7 +148,7 @@ static int start(tdm_nccl_site *site) {
     if (error != 0) goto no_mutex;
     error = tdm__condition_init(&site->changed);
     if (error != 0) goto no_condition;
-    error = tdm__thread_start(&site->keeper, run_keeper, site);
+    error = tdm__thread_start(&site->keeper, site->host, TDM_THREAD_NCCL, 0, site->device->index, run_keeper, site);
     if (error == 0) return 0;
     pthread_cond_destroy(&site->changed);
 no_condition:
@@ -163,12 +161,11 @@ no_mutex:
 tdm_status tdm__nccl_site_open(tdm_nccl_site **out, const tdm_nccl_library *nccl, tdm_device *device, tdm_comm *control,
                                int64_t timeout_ms) {
     const tdm_host *host = control->host;
-    tdm_nccl_site *site = host->allocate(host->user, sizeof(*site), 64);
+    tdm_nccl_site *site = tdm__module_new(host, sizeof(*site));
     *out = NULL;
     if (site == NULL)
         TDM_MODULE_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", sizeof(*site));
-    memset(site, 0, sizeof(*site));
-    site->host = host;
+    site->host = site->keeper.host = host;
     site->nccl = nccl;
     site->device = device;
     site->control = control;
@@ -177,9 +174,11 @@ tdm_status tdm__nccl_site_open(tdm_nccl_site **out, const tdm_nccl_library *nccl
     site->users = 1;
     int error = start(site);
     if (error != 0) {
-        host->release(host->user, site);
-        TDM_MODULE_FAIL(TDM_E_MEMORY, "nccl: cannot start a thread: %s; look at the limits on processes and memory",
-                        strerrordesc_np(error));
+        char why[160];
+        (void)tdm__thread_why(&site->keeper, error, why);
+        tdm__module_delete(site);
+        TDM_MODULE_FAIL(TDM_E_MEMORY, "nccl: thread '%s' cannot be started: %s", tdm__thread_name(TDM_THREAD_NCCL),
+                        why);
     }
     *out = site;
     return TDM_OK;
@@ -192,9 +191,9 @@ void tdm__nccl_site_release(tdm_nccl_site *site) {
     pthread_mutex_unlock(&site->mutex);
     if (!last) return;
     sem_post(&site->wake);
-    pthread_join(site->keeper, NULL);
+    tdm__thread_join(&site->keeper);
     pthread_cond_destroy(&site->changed);
     pthread_mutex_destroy(&site->mutex);
     sem_destroy(&site->wake);
-    site->host->release(site->host->user, site);
+    tdm__module_delete(site);
 }

@@ -20,8 +20,8 @@ bool tdm__reminder_is_due(tdm_reminder *reminder, int64_t now_ns, int *seconds) 
     return true;
 }
 
-void tdm__utc_stamp(char out[24]) {
-    time_t now = time(NULL);
+void tdm__utc_stamp(const tdm_host *host, char out[24]) {
+    const time_t now = (time_t)(tdm__host_ns(host, TDM_CLOCK_UTC) / 1000000000);
     struct tm utc;
     if (gmtime_r(&now, &utc) == NULL || utc.tm_year > 8099) {
         snprintf(out, 24, "00000000T000000Z"); /* the clock is far beyond year 9999 */

@@ -9,11 +9,11 @@
 #include "runtime/base/status.h"
 #include "runtime/base/system/thread.h"
 
-enum { QUEUE = 64, THREAD_NAME = 16 };
+enum { QUEUE = 64 };
 
 struct tdm_worker {
     const tdm_host *host;
-    pthread_t thread;
+    tdm_thread thread;
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t work, idle;
     struct {
@@ -23,12 +23,10 @@ struct tdm_worker {
     int first, count;
     bool closing, failed;
     tdm_error error; /* of the first failure since the last wait */
-    char name[THREAD_NAME];
 };
 
-static void *run_jobs(void *argument) {
+static void run_jobs(void *argument) {
     tdm_worker *worker = argument;
-    pthread_setname_np(pthread_self(), worker->name);
     pthread_mutex_lock(&worker->mutex);
     for (;;) {
         while (worker->count == 0 && !worker->closing) pthread_cond_wait(&worker->work, &worker->mutex);
@@ -50,36 +48,56 @@ static void *run_jobs(void *argument) {
         if (worker->count == 0) pthread_cond_broadcast(&worker->idle);
     }
     pthread_mutex_unlock(&worker->mutex);
-    return NULL;
 }
 
-tdm_status tdm__worker_open(tdm_worker **out, const tdm_host *host, const char *name) {
-    tdm_worker *worker;
-    *out = NULL;
-    TDM_TRY(tdm__new(host, &worker, 1, sizeof(*worker), "worker"));
-    worker->host = host;
-    size_t length = strnlen(name, THREAD_NAME - 1);
-    memcpy(worker->name, name, length);
+static int open_parts(tdm_worker *worker, tdm_thread_role role, int index, int device) {
     int error = pthread_mutex_init(&worker->mutex, NULL);
-    if (error != 0) goto no_mutex;
+    if (error != 0) return error;
     error = tdm__condition_init(&worker->work);
     if (error != 0) goto no_work;
     error = tdm__condition_init(&worker->idle);
     if (error != 0) goto no_idle;
-    error = tdm__thread_start(&worker->thread, run_jobs, worker);
-    if (error != 0) goto no_thread;
-    *out = worker;
-    return TDM_OK;
-no_thread:
+    error = tdm__thread_start(&worker->thread, worker->host, role, index, device, run_jobs, worker);
+    if (error == 0) return 0;
     pthread_cond_destroy(&worker->idle);
 no_idle:
     pthread_cond_destroy(&worker->work);
 no_work:
     pthread_mutex_destroy(&worker->mutex);
-no_mutex:
-    tdm__delete(host, worker);
-    TDM_FAIL(TDM_E_MEMORY, "worker '%s': cannot start a thread: %s; check the limits on processes and memory", name,
-             strerrordesc_np(error));
+    return error;
+}
+
+/* *error is 0 and *out the worker, or *out is NULL and `why` says why there is no thread. */
+static tdm_status open_worker(tdm_worker **out, const tdm_host *host, const tdm_thread_info *info, int *error,
+                              char why[160]) {
+    tdm_worker *worker;
+    *out = NULL;
+    TDM_TRY(tdm__new(host, &worker, 1, sizeof(*worker), "worker"));
+    worker->host = worker->thread.host = host;
+    *error = open_parts(worker, info->role, info->index, info->device);
+    if (*error == 0) {
+        *out = worker;
+    } else {
+        (void)tdm__thread_why(&worker->thread, *error, why);
+        tdm__delete(host, worker);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__worker_open(tdm_worker **out, const tdm_host *host, tdm_thread_role role, int index, int device) {
+    const tdm_thread_info info = {.role = role, .index = index, .device = device};
+    char why[160];
+    int error;
+    TDM_TRY(open_worker(out, host, &info, &error, why));
+    if (error != 0) TDM_FAIL(TDM_E_MEMORY, "thread '%s' cannot be started: %s", tdm__thread_name(role), why);
+    return TDM_OK;
+}
+
+tdm_status tdm__worker_open_spare(tdm_worker **out, const tdm_host *host, tdm_thread_role role, int index, int device) {
+    const tdm_thread_info info = {.role = role, .index = index, .device = device};
+    char why[160];
+    int error;
+    return open_worker(out, host, &info, &error, why);
 }
 
 tdm_status tdm__worker_start(tdm_worker *worker, tdm_worker_fn fn, void *argument) {
@@ -93,7 +111,7 @@ tdm_status tdm__worker_start(tdm_worker *worker, tdm_worker_fn fn, void *argumen
         pthread_cond_signal(&worker->work);
     }
     pthread_mutex_unlock(&worker->mutex);
-    if (full) TDM_FAIL(TDM_E_INTERNAL, "worker '%s': its queue of %d jobs is full", worker->name, QUEUE);
+    if (full) TDM_FAIL(TDM_E_INTERNAL, "worker '%s': its queue of %d jobs is full", worker->thread.name, QUEUE);
     return TDM_OK;
 }
 
@@ -113,7 +131,7 @@ void tdm__worker_close(tdm_worker *worker) {
     worker->closing = true;
     pthread_cond_signal(&worker->work);
     pthread_mutex_unlock(&worker->mutex);
-    pthread_join(worker->thread, NULL);
+    tdm__thread_join(&worker->thread);
     pthread_cond_destroy(&worker->idle);
     pthread_cond_destroy(&worker->work);
     pthread_mutex_destroy(&worker->mutex);

@@ -8,7 +8,10 @@
 typedef struct tdm_worker tdm_worker;
 typedef tdm_status (*tdm_worker_fn)(void *argument);
 
-tdm_status tdm__worker_open(tdm_worker **out, const tdm_host *host, const char *name);
+/* The members of tdm_thread_info. TDM_E_MEMORY names the thread that cannot be started, and why. */
+tdm_status tdm__worker_open(tdm_worker **out, const tdm_host *host, tdm_thread_role role, int index, int device);
+/* The same for work that the caller can do itself, only later: *out is NULL if no thread is started. */
+tdm_status tdm__worker_open_spare(tdm_worker **out, const tdm_host *host, tdm_thread_role role, int index, int device);
 /* Queues the job `fn(argument)` and returns at once. The queue holds 64 jobs; one more is TDM_E_INTERNAL. */
 tdm_status tdm__worker_start(tdm_worker *worker, tdm_worker_fn fn, void *argument);
 /* Waits until all queued jobs have run. Returns the first failure since the last wait and moves its error record to the

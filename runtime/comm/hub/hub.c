@@ -319,7 +319,7 @@ tdm_status tdm__hub_open(tdm_hub **out, const tdm_meeting *meeting) {
 tdm_status tdm__hub_start(tdm_hub *hub, void (*on_end)(void *user), void *user) {
     hub->on_end = on_end;
     hub->user = user;
-    TDM_TRY(tdm__worker_open(&hub->worker, hub->host, "tandem-hub"));
+    TDM_TRY(tdm__worker_open(&hub->worker, hub->host, TDM_THREAD_HUB, 0, -1));
     return tdm__worker_start(hub->worker, serve, hub);
 }
 

@@ -157,7 +157,7 @@ static tdm_status open_parts(tdm_watch *watch) {
         TDM_FAIL(errno == EMFILE || errno == ENFILE || errno == ENOMEM ? TDM_E_MEMORY : TDM_E_COMM,
                  "communicator: cannot make an event descriptor: %s", strerrordesc_np(errno));
     watch->entry[count] = (struct pollfd){.fd = watch->wake, .events = POLLIN};
-    TDM_TRY(tdm__worker_open(&watch->worker, site->host, "tandem-watch"));
+    TDM_TRY(tdm__worker_open(&watch->worker, site->host, TDM_THREAD_WATCH, 0, -1));
     return tdm__worker_start(watch->worker, keep_watch, watch);
 }
 

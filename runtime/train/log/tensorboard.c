@@ -2,10 +2,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
 
 /* ---- protocol buffers: fields of the messages that are written, as tag bytes (number << 3 | wire type) ---- */
 
@@ -53,11 +53,9 @@ static void put_bytes(message *m, int tag, const void *bytes, size_t count) {
     put_raw(m, bytes, count);
 }
 
-static message begin_event(int64_t step) {
-    struct timespec now;
+static message begin_event(const tdm_tensorboard *board, int64_t step) {
     message m = {.count = 0};
-    clock_gettime(CLOCK_REALTIME, &now);
-    double seconds = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    const double seconds = (double)tdm__host_ns(board->host, TDM_CLOCK_UTC) * 1e-9;
     put_tag(&m, EVENT_WALL_TIME);
     put_raw(&m, &seconds, sizeof(seconds));
     put_tag(&m, EVENT_STEP);
@@ -101,12 +99,10 @@ static tdm_status add_record(tdm_tensorboard *board, const message *event) {
  * continues within the same second takes the next one. */
 static void name_file(tdm_tensorboard *board) {
     char host[65] = "";
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0') snprintf(host, sizeof(host), "localhost");
     for (char *at = host; *at != '\0'; at++)
         if (*at == '/') *at = '_';
-    for (long long seconds = (long long)now.tv_sec;; seconds++) {
+    for (long long seconds = tdm__host_ns(board->host, TDM_CLOCK_UTC) / 1000000000;; seconds++) {
         snprintf(board->name, sizeof(board->name), "events.out.tfevents.%010lld.%s.tandem", seconds, host);
         if (!tdm__file_is_there(&board->folder, board->name)) return;
     }
@@ -115,21 +111,21 @@ static void name_file(tdm_tensorboard *board) {
 /* Says which version of the format follows, and that steps after `step` are made now, whatever earlier files say. */
 static tdm_status add_head(tdm_tensorboard *board, int64_t step) {
     static const char version[] = "brain.Event:2";
-    message event = begin_event(0);
+    message event = begin_event(board, 0);
     put_bytes(&event, EVENT_FILE_VERSION, version, sizeof(version) - 1);
     TDM_TRY(add_record(board, &event));
     if (step == 0) return TDM_OK;
     message log = {.count = 0};
     put_tag(&log, SESSION_STATUS);
     put_varint(&log, 1);
-    event = begin_event(step + 1);
+    event = begin_event(board, step + 1);
     put_bytes(&event, EVENT_SESSION_LOG, log.bytes, log.count);
     return add_record(board, &event);
 }
 
 tdm_status tdm__tensorboard_open(tdm_tensorboard *board, const tdm_host *host, const tdm_file_ops *ops,
                                  const tdm_folder *dir, tdm_zone *zone, int64_t step) {
-    *board = (tdm_tensorboard){.file = {.fd = -1}, .folder = {.fd = -1}};
+    *board = (tdm_tensorboard){.host = host, .file = {.fd = -1}, .folder = {.fd = -1}};
     TDM_TRY(tdm__folder_enter(&board->folder, zone, ops, dir, TDM_TENSORBOARD));
     name_file(board);
     TDM_TRY(tdm__metrics_open(&board->file, host, ops, &board->folder, board->name));
@@ -138,7 +134,7 @@ tdm_status tdm__tensorboard_open(tdm_tensorboard *board, const tdm_host *host, c
 
 tdm_status tdm__tensorboard_add(tdm_tensorboard *board, int64_t step, const tdm_scalar *scalars, int count) {
     if (board->file.fd < 0) return TDM_OK;
-    message event = begin_event(step), summary = {.count = 0};
+    message event = begin_event(board, step), summary = {.count = 0};
     for (int i = 0; i < count && i < TDM_SCALARS_MAX; i++) {
         message value = {.count = 0};
         const float number = (float)scalars[i].value;

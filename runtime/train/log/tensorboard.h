@@ -8,6 +8,7 @@
 #define TDM_TENSORBOARD "tensorboard" /* the folder, in the run directory */
 
 typedef struct tdm_tensorboard {
+    const tdm_host *host;
     tdm_metrics file; /* events that cannot be written wait there, as lines of metrics.jsonl do */
     tdm_folder folder;
     char name[160];

@@ -65,9 +65,9 @@ tdm_status tdm_run_update(tdm_run *run) {
     TDM_TRY(check_waiting(run, "tdm_run_update"));
     TDM_TRY(tdm__run_check_loss(run, &run->pending, run->ahead[run->step % TDM_MODE_DEPTH].batch));
     const tdm_update update = tdm__step_update(run);
-    const int64_t start = tdm__now_ns();
+    const int64_t start = tdm__steady_ns(run->host);
     if (tdm__mode_update(run->mode, &update, &run->pending) != TDM_OK) return tdm__step_fail(run);
-    const double ms = (double)(tdm__now_ns() - start) * 1e-6;
+    const double ms = (double)(tdm__steady_ns(run->host) - start) * 1e-6;
     run->pending.times.ms[TDM_PHASE_STEP] += ms;
     run->seconds += ms * 1e-3;
     return end_step(run, update.lr);

@@ -88,7 +88,7 @@ tdm_update tdm__step_update(tdm_run *run) {
 
 tdm_status tdm__step_submit(tdm_run *run, const tdm_update *update) {
     tdm_ahead *ahead = &run->ahead[run->submitted % TDM_MODE_DEPTH];
-    ahead->start_ns = tdm__now_ns();
+    ahead->start_ns = tdm__steady_ns(run->host);
     ahead->lr = update->lr;
     tdm_status status = next_batch(run, &ahead->batch);
     if (status != TDM_OK) return run->comm != NULL ? tdm__step_fail(run) : status;
@@ -117,7 +117,7 @@ tdm_status tdm__step_collect(tdm_run *run, tdm_step_result *result, double *lr) 
     tdm_status status = tdm__mode_collect(run->mode, result);
     if (status != TDM_OK) run->failed_step = run->step + 1;
     if (status != TDM_OK) return status;
-    run->collected_ns = tdm__now_ns();
+    run->collected_ns = tdm__steady_ns(run->host);
     result->times.ms[TDM_PHASE_DATA] = ahead->data_ms;
     result->times.ms[TDM_PHASE_STEP] = (double)(run->collected_ns - start) * 1e-6;
     *lr = ahead->lr;

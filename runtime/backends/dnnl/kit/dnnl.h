@@ -36,6 +36,8 @@ typedef struct tdm_dnnl_caller {
 } tdm_dnnl_caller;
 tdm_dnnl_caller tdm__dnnl_enter(void);
 void tdm__dnnl_leave(const tdm_dnnl_caller *caller);
+/* As tdm_module.thread_begin: the thread enters, and never leaves. */
+void tdm__dnnl_thread_begin(void);
 
 typedef struct tdm_dnnl_context {
     dnnl_engine_t engine;

@@ -22,9 +22,9 @@ typedef struct tdm_dnnl_passes {
 } tdm_dnnl_passes;
 TDM_LANES_TABLES(tdm_dnnl_passes, tdm__dnnl_passes);
 
-/* A tdm_share. The first call starts the other threads. */
+/* As tdm_host_calls.share. threads: those of the device, or 1, the calling one alone. */
 typedef void (*tdm_dnnl_work_fn)(void *data, int64_t begin, int64_t end);
-tdm_status tdm__dnnl_share(int threads, int64_t count, tdm_dnnl_work_fn work, void *data);
+tdm_status tdm__dnnl_share(tdm_device *device, int threads, int64_t count, tdm_dnnl_work_fn work, void *data);
 /* Returns how many of `threads` a pass over `numbers` elements should use: all, or 1 if waking them does not pay. */
 static inline int tdm__dnnl_threads(int threads, int64_t numbers) {
     return numbers < 64 * 1024 ? 1 : threads;

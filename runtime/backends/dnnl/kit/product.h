@@ -33,7 +33,7 @@ dnnl_status_t tdm__dnnl_product_scratch(const tdm_dnnl_context *context, const t
 dnnl_status_t tdm__dnnl_parts_open(tdm_dnnl_parts *out, const tdm_dnnl_context *context, const tdm_dnnl_product *whole);
 void tdm__dnnl_parts_close(tdm_dnnl_parts *parts);
 /* bias: NULL if there is none. `what` names the layer in messages. */
-tdm_status tdm__dnnl_parts_run(tdm_dnnl_parts *parts, int threads, void *scratch, const void *a, const void *b,
-                               const void *bias, void *c, const char *what);
+tdm_status tdm__dnnl_parts_run(tdm_dnnl_parts *parts, tdm_device *device, int threads, void *scratch, const void *a,
+                               const void *b, const void *bias, void *c, const char *what);
 
 #endif

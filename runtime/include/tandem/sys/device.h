@@ -33,22 +33,14 @@ typedef struct tdm_device_info {
     int64_t memory_bytes, memory_free; /* 0: unknown */
 } tdm_device_info;
 
-/* Calls work(data, begin, end) over [0, count), cut into one range for each of `threads`, of which the caller is one,
- * and returns when all are done. Any thread, each with threads of its own. TDM_E_MEMORY if they cannot be started. */
-typedef tdm_status tdm_share(int threads, int64_t count, void (*work)(void *data, int64_t begin, int64_t end),
-                             void *data);
-
-/* The host's threads that may work for a device whose memory is the host's. */
-typedef struct tdm_device_threads {
-    tdm_share *share; /* NULL: the calling thread alone */
-    int count;        /* of which the calling one is one */
-} tdm_device_threads;
+/* Threads that share the work of a device whose memory is the host's (tdm_host_calls.share). */
+typedef struct tdm_threads tdm_threads;
 
 typedef struct tdm_device_options {
-    int index;          /* of `count` */
-    int precision;      /* tdm_precision of tandem/job.h: what matrix products and convolutions may round to */
-    bool deterministic; /* algorithms whose result depends on timing are out */
-    tdm_device_threads threads;
+    int index;            /* of `count` */
+    int precision;        /* tdm_precision of tandem/job.h: what matrix products and convolutions may round to */
+    bool deterministic;   /* algorithms whose result depends on timing are out */
+    tdm_threads *threads; /* lent; NULL: the calling thread alone */
 } tdm_device_options;
 
 typedef struct tdm_queue_ops {
@@ -127,7 +119,7 @@ struct tdm_device {
     const tdm_host *host;
     char name[16]; /* "cuda:1" */
     int index;
-    tdm_device_threads threads;
+    tdm_threads *threads;         /* lent; NULL: the calling thread alone */
     size_t bytes_now, bytes_peak; /* allocated */
 };
 

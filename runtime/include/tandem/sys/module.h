@@ -13,7 +13,7 @@ TDM_BEGIN_DECLS
 
 /* Raise it when a struct or the numbers of an enum in tandem/sys/ or tandem/comm.h change: a module of another number is
  * refused. */
-#define TDM_MODULE_ABI 26u
+#define TDM_MODULE_ABI 27u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
 struct tdm_device_ops;
@@ -37,7 +37,9 @@ typedef struct tdm_module {
     const tdm_optim_kernel *const *optims;     /* NULL-terminated; NULL: none */
     const struct tdm_image_ops *image;         /* pictures; NULL: none */
     const struct tdm_transport_ops *transport; /* messages between hosts; NULL: none */
-    tdm_share *share;                          /* how kernels on the CPU share their work; NULL: they do not */
+    /* Called first in each thread that shares the work of kernels on the CPU (tdm_host_calls.share); NULL: they share
+     * none. */
+    void (*thread_begin)(void);
     /* Optional: nothing more is prepared for now, so memory that only preparing needs may go. Any thread. */
     void (*rest)(void);
     /* Layers of its own, NULL-terminated; NULL: none. Each has a kernel for the CPU in `kernels`, with forward and

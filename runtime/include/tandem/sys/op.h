@@ -354,6 +354,14 @@ typedef struct tdm_host_calls {
     const char *(*environment)(const char *name);
     /* A checked call of a communicator of this build, as tandem/comm.h makes them. */
     tdm_status (*comm_call)(struct tdm_comm *comm, const struct tdm_comm_call *call);
+    /* Calls work(data, begin, end) over [0, count), cut into one range for each of the device's threads, of which the
+     * caller is one, and returns when all are done. TDM_E_MEMORY if they cannot be started. */
+    tdm_status (*share)(tdm_device *device, int64_t count, void (*work)(void *data, int64_t begin, int64_t end),
+                        void *data);
+    /* Memory from the embedding program: `bytes` zeroed bytes that begin on a line of 64, NULL if there are none; and
+     * their end, with the same host. Modules and ops take memory from nowhere else. Any thread. */
+    void *(*allocate)(const struct tdm_host *host, size_t bytes);
+    void (*release)(const struct tdm_host *host, void *pointer); /* NULL is fine */
 } tdm_host_calls;
 
 TDM_END_DECLS
