@@ -6,7 +6,6 @@
  * on the CPU: they do not follow PyTorch's loss curve. */
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <tandem/job.h>
 
@@ -65,7 +64,7 @@ static void close_method(tdm_conv_method *method) {
     if (c->bias != NULL) (void)dnn->cudnnDestroyTensorDescriptor(c->bias);
     if (c->y != NULL) (void)dnn->cudnnDestroyTensorDescriptor(c->y);
     if (c->x != NULL) (void)dnn->cudnnDestroyTensorDescriptor(c->x);
-    free(c);
+    tdm__module_delete(c);
 }
 
 /* ---- descriptors ---- */
@@ -386,7 +385,7 @@ tdm_status tdm__conv_cudnn_open(tdm_conv_method **out, tdm_cuda_device *device, 
                  "is limited to 2^31 - 1 elements, and a batch has more; make train.batch.per_device smaller");
         return TDM_OK;
     }
-    convolution *c = calloc(1, sizeof *c);
+    convolution *c = tdm__module_new(device->base.host, sizeof *c);
     if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
     c->method = (tdm_conv_method){.ops = &ops, .device = device, .sizes = *sizes};
     tdm_status status = describe(c);

@@ -2,7 +2,6 @@
  * image and group computes the convolution. Images are processed in chunks whose columns fit into the workspace.
  *
  * The layouts differ only in the products: with nhwc, y is transposed. */
-#include <stdlib.h>
 
 #include "ops/conv2d/conv2d_cuda.h"
 #include "ops/fused.h"
@@ -30,7 +29,7 @@ static void close_method(tdm_conv_method *method) {
         tdm__cuda_matmul_close(c->products[i].weight);
         tdm__cuda_matmul_close(c->products[i].input);
     }
-    free(c);
+    tdm__module_delete(c);
 }
 
 /* c[m,n] = a[m,k] b[k,n], for each of `rows` images. */
@@ -190,7 +189,7 @@ static const tdm_conv_method_ops ops = {
     .forward = forward, .backward = backward, .algorithms = algorithms, .close = close_method};
 
 tdm_status tdm__conv_im2col_open(tdm_conv_method **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes) {
-    im2col *c = calloc(1, sizeof *c);
+    im2col *c = tdm__module_new(device->base.host, sizeof *c);
     *out = NULL;
     if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
     c->method = (tdm_conv_method){.ops = &ops, .device = device, .sizes = *sizes};

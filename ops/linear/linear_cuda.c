@@ -1,6 +1,5 @@
 /* linear on CUDA: three matrix products. The first includes bias and relu. One pass before the other two computes the
  * gradient of the bias and the mask of the relu. */
-#include <stdlib.h>
 
 #include <tandem/job.h>
 
@@ -34,7 +33,7 @@ static void close_state(void *state) {
     tdm__cuda_matmul_close(p->input);
     tdm__cuda_matmul_close(p->weight);
     tdm__cuda_matmul_close(p->forward);
-    free(p);
+    tdm__module_delete(p);
 }
 
 /* y[rows,out] = x[rows,in] w[out,in]^T;  dw[out,in] = dy^T x;  dx[rows,in] = dy w */
@@ -64,7 +63,7 @@ static tdm_status open_products(products *p, tdm_cuda_device *device, const tdm_
 
 static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
                              void **state) {
-    products *p = calloc(1, sizeof *p);
+    products *p = tdm__module_new(device->host, sizeof *p);
     *state = NULL;
     if (p == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "linear: out of memory for %zu bytes of state", sizeof *p);
     const tdm_status status = open_products(p, tdm__cuda_device(device), desc, rows, training);

@@ -1,8 +1,7 @@
 /* lstm and gru in ONNX: one node for each layer, over [steps, batch, features], with its gates in ONNX's order. */
-#include <stdlib.h>
-
 #include "ops/onnx/onnx.h"
 #include "ops/recurrent/recurrent.h"
+#include "runtime/base/memory.h"
 
 /* PyTorch's gate at each place of ONNX: input, output, forget, cell; update, reset, new. */
 static const int order_of_lstm[] = {0, 3, 1, 2}, order_of_gru[] = {1, 0, 2};
@@ -13,17 +12,17 @@ static void copy_gates(float *out, const float *from, const int *order, int gate
 }
 
 /* A weight [1, gates * hidden, columns], or both biases one behind the other, [1, 2 * gates * hidden]. */
-static const char *add_weight(tdm_onnx *to, const int *order, int gates, int64_t hidden, int64_t columns,
-                              const float *first, const float *second) {
+static tdm_status add_weight(tdm_onnx *to, const int *order, int gates, int64_t hidden, int64_t columns,
+                             const float *first, const float *second, const char **name) {
     const int64_t count = gates * hidden * columns;
     const tdm_shape weight = {3, {1, gates * hidden, columns}}, bias = {2, {1, 2 * count}};
-    float *numbers = calloc((size_t)(second != NULL ? 2 * count : count), sizeof(float));
-    if (numbers == NULL) return NULL;
+    float *numbers;
+    TDM_TRY(tdm__new(to->host, &numbers, (size_t)(second != NULL ? 2 * count : count), sizeof(float), "weights"));
     copy_gates(numbers, first, order, gates, hidden * columns);
     if (second != NULL) copy_gates(numbers + count, second, order, gates, hidden * columns);
-    const char *name = to->calls->floats(to, second != NULL ? &bias : &weight, numbers);
-    free(numbers);
-    return name;
+    *name = to->calls->floats(to, second != NULL ? &bias : &weight, numbers);
+    tdm__delete(to->host, numbers);
+    return TDM_OK;
 }
 
 /* Squeezes dimension `axis` away. */
@@ -37,10 +36,10 @@ static tdm_status add_layer(tdm_onnx *to, const tdm_onnx_layer *layer, int index
     const int *order = is_gru ? order_of_gru : order_of_lstm, gates = is_gru ? 3 : 4, at = index * TDM_RECURRENT_PARAMS;
     const float *const *w = layer->weight + at;
     const char *states = to->calls->value(to);
-    const char *ih = add_weight(to, order, gates, attrs->hidden, layer->param_shape[at].dim[1], w[0], NULL);
-    const char *hh = add_weight(to, order, gates, attrs->hidden, attrs->hidden, w[1], NULL);
-    const char *biases = add_weight(to, order, gates, attrs->hidden, 1, w[2], w[3]);
-    if (ih == NULL || hh == NULL || biases == NULL) TDM_FAIL(TDM_E_MEMORY, "%s: out of memory", layer->layer);
+    const char *ih, *hh, *biases;
+    TDM_TRY(add_weight(to, order, gates, attrs->hidden, layer->param_shape[at].dim[1], w[0], NULL, &ih));
+    TDM_TRY(add_weight(to, order, gates, attrs->hidden, attrs->hidden, w[1], NULL, &hh));
+    TDM_TRY(add_weight(to, order, gates, attrs->hidden, 1, w[2], w[3], &biases));
     TDM_ONNX_NODE(to, is_gru ? "GRU" : "LSTM", states, x, ih, hh, biases);
     to->calls->integer(to, "hidden_size", attrs->hidden);
     if (is_gru) to->calls->integer(to, "linear_before_reset", 1);

@@ -18,7 +18,7 @@ static tdm_status write_picture(const tdm_host *host, const tdm_image_ops *codec
     const char *path;
     tdm__zone_init(&zone, host);
     tdm_status status = tdm__zone_printf(&zone, &path, "%s/%s/%06lld.png", folder, names[label], (long long)index);
-    if (status == TDM_OK) status = tdm__codec_write(codec, pixels, path);
+    if (status == TDM_OK) status = tdm__codec_write(codec, host, pixels, path);
     tdm__zone_deinit(&zone);
     return status;
 }

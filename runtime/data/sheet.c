@@ -53,7 +53,7 @@ static tdm_status write_sheet(const tdm_dataset *dataset, const tdm_image_ops *c
     TDM_TRY_DONE(tdm__new(dataset->host, &sheet.data, bytes, 1, "contact sheet"));
     memset(sheet.data, 255, bytes);
     TDM_TRY_DONE(fill(dataset, count, &sheet));
-    TDM_TRY_DONE(tdm__codec_write(codec, &sheet, path));
+    TDM_TRY_DONE(tdm__codec_write(codec, dataset->host, &sheet, path));
 done:
     tdm__delete(dataset->host, sheet.data);
     return status;

@@ -21,8 +21,7 @@ void tdm__canvas_deinit(tdm_canvas *canvas) {
     *canvas = (tdm_canvas){.host = NULL};
 }
 
-tdm_status tdm__pixels_room(void *user, tdm_pixels *pixels, size_t bytes) {
-    const tdm_host *host = user;
+tdm_status tdm__pixels_room(const tdm_host *host, tdm_pixels *pixels, size_t bytes) {
     if (bytes <= pixels->room) return TDM_OK;
     tdm__delete(host, pixels->data);
     pixels->data = NULL;
@@ -33,13 +32,12 @@ tdm_status tdm__pixels_room(void *user, tdm_pixels *pixels, size_t bytes) {
 }
 
 tdm_status tdm__canvas_take_planes(tdm_canvas *canvas, const int64_t size[3], const unsigned char *planes) {
-    tdm_host host = *canvas->host;
     tdm_pixels *now = &canvas->now;
     now->channels = (int)size[0];
     now->height = (int)size[1];
     now->width = (int)size[2];
     const size_t channels = (size_t)now->channels, plane = (size_t)now->width * (size_t)now->height;
-    TDM_TRY(tdm__pixels_room(&host, now, plane * channels));
+    TDM_TRY(tdm__pixels_room(canvas->host, now, plane * channels));
     for (size_t c = 0; c < channels; c++) {
         for (size_t i = 0; i < plane; i++) now->data[i * channels + c] = planes[c * plane + i];
     }
@@ -47,13 +45,12 @@ tdm_status tdm__canvas_take_planes(tdm_canvas *canvas, const int64_t size[3], co
 }
 
 tdm_status tdm__canvas_other(tdm_canvas *canvas, int64_t width, int64_t height) {
-    tdm_host host = *canvas->host;
     size_t bytes;
     if (width < 1 || height < 1 || width > TDM_CANVAS_SIDE_MAX || height > TDM_CANVAS_SIDE_MAX ||
         !tdm__mul_fits((size_t)width, (size_t)height, &bytes) ||
         !tdm__mul_fits(bytes, (size_t)canvas->now.channels, &bytes))
         TDM_FAIL(TDM_E_DATA, "a picture cannot become %lld x %lld pixels", (long long)width, (long long)height);
-    TDM_TRY(tdm__pixels_room(&host, &canvas->other, bytes));
+    TDM_TRY(tdm__pixels_room(canvas->host, &canvas->other, bytes));
     canvas->other.width = (int)width;
     canvas->other.height = (int)height;
     canvas->other.channels = canvas->now.channels;

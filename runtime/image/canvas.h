@@ -44,8 +44,8 @@ typedef struct tdm_canvas {
 
 void tdm__canvas_init(tdm_canvas *canvas, const tdm_host *host);
 void tdm__canvas_deinit(tdm_canvas *canvas);
-/* A tdm_pixels_room with a tdm_host as its user. Vectors may read 64 bytes beyond `bytes`. */
-tdm_status tdm__pixels_room(void *host, tdm_pixels *pixels, size_t bytes);
+/* What a tdm_pixels_room does. Vectors may read 64 bytes beyond `bytes`. */
+tdm_status tdm__pixels_room(const tdm_host *host, tdm_pixels *pixels, size_t bytes);
 /* The picture becomes that of planes of bytes; `size` is channels, height, width. */
 tdm_status tdm__canvas_take_planes(tdm_canvas *canvas, const int64_t size[3], const unsigned char *planes);
 /* Sets the size of canvas->other and makes room. */

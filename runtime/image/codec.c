@@ -22,11 +22,12 @@ static tdm_status put(void *file, const void *bytes, size_t count) {
     return tdm__out_write(file, bytes, count);
 }
 
-tdm_status tdm__codec_write(const tdm_image_ops *codec, const tdm_pixels *pixels, const char *path) {
+tdm_status tdm__codec_write(const tdm_image_ops *codec, const tdm_host *host, const tdm_pixels *pixels,
+                            const char *path) {
     tdm_out_file file = {.fd = -1};
     tdm_status status;
     TDM_TRY_DONE(tdm__out_open(&file, &tdm__file_system, NULL, path, 0, NULL));
-    TDM_TRY_DONE(codec->encode(pixels, put, &file));
+    TDM_TRY_DONE(codec->encode(host, pixels, put, &file));
     TDM_TRY_DONE(tdm__out_finish(&file));
 done:
     tdm__out_discard(&file);

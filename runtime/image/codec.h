@@ -12,6 +12,7 @@
  * there is none, and what to install. */
 tdm_status tdm__codec_open(const tdm_image_ops **out, const tdm_host *host, const char *module_path);
 /* Writes a picture to a new file. */
-tdm_status tdm__codec_write(const tdm_image_ops *codec, const tdm_pixels *pixels, const char *path);
+tdm_status tdm__codec_write(const tdm_image_ops *codec, const tdm_host *host, const tdm_pixels *pixels,
+                            const char *path);
 
 #endif

@@ -126,13 +126,12 @@ static void make_axis(tdm_canvas *canvas, tdm_axis *to, const tdm_resize_span *s
 /* Both passes, through the picture `between`. */
 static tdm_status run_both(tdm_canvas *canvas, const tdm_axis *x, const tdm_axis *y, bool vertical_first) {
     const tdm_pixels *in = &canvas->now, *out = &canvas->other;
-    tdm_host host = *canvas->host;
     const int top = y->first[0], bottom = y->first[y->size - 1] + y->count[y->size - 1];
     tdm_pixels *between = &canvas->work;
     between->channels = in->channels;
     between->width = vertical_first ? in->width : out->width;
     between->height = vertical_first ? out->height : bottom - top;
-    TDM_TRY(tdm__pixels_room(&host, between, tdm__pixels_bytes(between)));
+    TDM_TRY(tdm__pixels_room(canvas->host, between, tdm__pixels_bytes(between)));
     if (vertical_first) {
         tdm__resize_down(in, between, y, 0);
         tdm__resize_across(between, out, x, 0);

@@ -57,6 +57,7 @@ static void choose(void *user, int width, int height, int most, tdm_image_window
 static tdm_status decode(const void *bytes, size_t count, int channels, wanted *w) {
     const tdm_image_decode call = {.bytes = bytes,
                                    .count = count,
+                                   .host = tdm_host_default(),
                                    .channels = channels,
                                    .limits = {.pixels = MOST_PIXELS, .scans = 20, .memory = (size_t)8 << 20},
                                    .room = take,
@@ -96,7 +97,7 @@ static void check_written(const tdm_pixels *pixels) {
     const size_t count = (size_t)pixels->width * (size_t)pixels->height * (size_t)pixels->channels;
     size_t used = 0;
     wanted back = {.to = room[1]};
-    MUST(tdm_module_v1.image->encode(pixels, keep, &used) == TDM_OK);
+    MUST(tdm_module_v1.image->encode(tdm_host_default(), pixels, keep, &used) == TDM_OK);
     MUST(decode(written, used, pixels->channels, &back) == TDM_OK);
     MUST(back.pixels.width == pixels->width && back.pixels.height == pixels->height);
     MUST(memcmp(back.pixels.data, pixels->data, count) == 0);
@@ -112,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tdm_image_info info;
     wanted part = {.head = data, .to = room[0]}, whole = {.to = room[1]};
     tdm_module_v1.init(&tdm__host_calls);
-    const tdm_status probed = tdm_module_v1.image->probe(bytes, count, &info);
+    const tdm_status probed = tdm_module_v1.image->probe(tdm_host_default(), bytes, count, &info);
     MUST(probed == TDM_OK || (probed == TDM_E_DATA && tdm_error_message()[0] != '\0'));
     if (probed == TDM_OK) MUST(info.width > 0 && info.height > 0 && info.orientation >= 1 && info.orientation <= 8);
     if (decode(bytes, count, channels, &part) != TDM_OK) return 0;

@@ -38,8 +38,12 @@ static uint64_t fnv(const tdm_pixels *pixels) {
 }
 
 static tdm_image_decode call_of(const void *bytes, size_t count, int channels) {
-    return (tdm_image_decode){
-        .bytes = bytes, .count = count, .channels = channels, .limits = TDM_IMAGE_LIMITS, .room = make_room};
+    return (tdm_image_decode){.bytes = bytes,
+                              .count = count,
+                              .host = tdm_host_default(),
+                              .channels = channels,
+                              .limits = TDM_IMAGE_LIMITS,
+                              .room = make_room};
 }
 
 static void check_good(const char *name, int channels, int width, int height, unsigned long long hash) {
@@ -56,7 +60,7 @@ static void check_good(const char *name, int channels, int width, int height, un
         CHECK(!"the pixels are Pillow's");
         fprintf(stderr, "  %s, %d channels\n", name, channels);
     }
-    CHECK_OK(codec->probe(bytes, count, &info));
+    CHECK_OK(codec->probe(tdm_host_default(), bytes, count, &info));
     CHECK_INT(info.orientation >= 5 ? info.height : info.width, width);
     free(pixels.data);
     free(bytes);
@@ -232,13 +236,13 @@ TEST(written_and_read) {
         const tdm_pixels pixels = {.width = 7, .height = 5, .channels = channels, .data = data};
         tdm_pixels again = {0};
         sink s = {.count = 0};
-        REQUIRE_OK(codec->encode(&pixels, put, &s));
+        REQUIRE_OK(codec->encode(tdm_host_default(), &pixels, put, &s));
         const tdm_image_decode call = call_of(s.bytes, s.count, channels);
         REQUIRE_OK(codec->decode(&call, &again));
         CHECK(memcmp(again.data, data, (size_t)(35 * channels)) == 0);
         free(again.data);
         s.count = sizeof(s.bytes) - 10; /* a sink that fails */
-        CHECK_INT(codec->encode(&pixels, put, &s), TDM_E_IO);
+        CHECK_INT(codec->encode(tdm_host_default(), &pixels, put, &s), TDM_E_IO);
     }
 }
 

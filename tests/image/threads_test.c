@@ -37,6 +37,7 @@ static uint64_t fnv(const tdm_pixels *pixels) {
 static bool is_as_alone(const file *of) {
     const tdm_image_decode call = {.bytes = of->bytes,
                                    .count = of->count,
+                                   .host = tdm_host_default(),
                                    .channels = of->channels,
                                    .limits = TDM_IMAGE_LIMITS,
                                    .room = make_room};

@@ -121,15 +121,14 @@ static void close_parts(tdm_cuda_full_device *full) {
     if (full->waiter != NULL) (void)cudaEventDestroy(full->waiter);
     if (device->stream != NULL) (void)cudaStreamDestroy(device->stream);
     (void)cudaGetLastError();
-    device->base.host->release(device->base.host->user, full);
+    tdm__module_delete(full);
 }
 
 static tdm_status open_device(tdm_device **out, const tdm_host *host, const tdm_device_options *options) {
     *out = NULL;
     TDM_MODULE_TRY(check_index(options->index));
-    tdm_cuda_full_device *full = host->allocate(host->user, sizeof *full, _Alignof(tdm_cuda_full_device));
+    tdm_cuda_full_device *full = tdm__module_new(host, sizeof *full);
     if (full == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, a device", sizeof *full);
-    memset(full, 0, sizeof *full);
     tdm_device *base = &full->device.base;
     base->ops = &tdm__cuda_device_ops;
     base->host = host;

@@ -242,12 +242,10 @@ static tdm_status prepare(tdm_cuda_matmul *mm) {
 }
 
 tdm_status tdm__cuda_matmul_open(tdm_cuda_matmul **out, tdm_cuda_device *device, const tdm_cuda_matmul_shape *shape) {
-    const tdm_host *host = device->base.host;
     *out = NULL;
-    tdm_cuda_matmul *mm = host->allocate(host->user, sizeof *mm, _Alignof(tdm_cuda_matmul));
+    tdm_cuda_matmul *mm = tdm__module_new(device->base.host, sizeof *mm);
     if (mm == NULL)
         TDM_MODULE_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, the state of a matrix product", sizeof *mm);
-    memset(mm, 0, sizeof *mm);
     mm->device = device;
     mm->shape = *shape;
     const tdm_status status = prepare(mm);
@@ -306,11 +304,10 @@ void tdm__cuda_matmul_algorithm(const tdm_cuda_matmul *mm, const char *pass, con
 
 void tdm__cuda_matmul_close(tdm_cuda_matmul *mm) {
     if (mm == NULL) return;
-    const tdm_host *host = mm->device->base.host;
     const tdm_cublaslt *blas = &mm->device->libraries->blas;
     if (mm->c != NULL) (void)blas->cublasLtMatrixLayoutDestroy(mm->c);
     if (mm->b != NULL) (void)blas->cublasLtMatrixLayoutDestroy(mm->b);
     if (mm->a != NULL) (void)blas->cublasLtMatrixLayoutDestroy(mm->a);
     if (mm->operation != NULL) (void)blas->cublasLtMatmulDescDestroy(mm->operation);
-    host->release(host->user, mm);
+    tdm__module_delete(mm);
 }

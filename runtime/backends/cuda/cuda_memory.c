@@ -24,12 +24,12 @@ static tdm_status no_memory(const tdm_cuda_full_device *full, size_t bytes, cons
 static tdm_status grow(const tdm_host *host, void **array, size_t *room, size_t count, size_t element) {
     if (count < *room) return TDM_OK;
     const size_t capacity = *room > 0 ? *room * 2 : 16;
-    void *larger = host->allocate(host->user, capacity * element, sizeof(void *) * 2);
+    void *larger = tdm__module_new(host, capacity * element);
     if (larger == NULL)
         TDM_MODULE_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, the list of a device's allocations",
                         capacity * element);
     if (count > 0) memcpy(larger, *array, count * element);
-    host->release(host->user, *array);
+    tdm__module_delete(*array);
     *array = larger;
     *room = capacity;
     return TDM_OK;
@@ -152,9 +152,8 @@ tdm_status tdm__cuda_workspace(tdm_cuda_device *device, size_t bytes) {
 }
 
 void tdm__cuda_memory_deinit(tdm_cuda_full_device *full) {
-    const tdm_host *host = full->device.base.host;
     tdm__cuda_release(&full->device.base, full->device.workspace);
     for (size_t i = 0; i < full->retired_count; i++) tdm__cuda_release(&full->device.base, full->retired[i]);
-    host->release(host->user, full->retired);
-    host->release(host->user, full->blocks);
+    tdm__module_delete(full->retired);
+    tdm__module_delete(full->blocks);
 }

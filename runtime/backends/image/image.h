@@ -32,9 +32,9 @@ tdm_status tdm__image_check_size(const tdm_image_limits *limits, int64_t width, 
 
 tdm_status tdm__jpeg_probe(const void *bytes, size_t count, tdm_image_info *out);
 tdm_status tdm__jpeg_decode(const tdm_image_decode *call, tdm_pixels *out);
-tdm_status tdm__png_probe(const void *bytes, size_t count, tdm_image_info *out);
+tdm_status tdm__png_probe(const tdm_host *host, const void *bytes, size_t count, tdm_image_info *out);
 tdm_status tdm__png_decode(const tdm_image_decode *call, tdm_pixels *out);
-tdm_status tdm__png_encode(const tdm_pixels *pixels, tdm_status (*write)(void *user, const void *bytes, size_t count),
-                           void *user);
+tdm_status tdm__png_encode(const tdm_host *host, const tdm_pixels *pixels,
+                           tdm_status (*write)(void *user, const void *bytes, size_t count), void *user);
 
 #endif

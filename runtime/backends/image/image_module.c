@@ -45,9 +45,9 @@ static tdm_status refuse(const void *bytes, size_t count) {
     TDM_MODULE_FAIL(TDM_E_DATA, "neither a JPEG nor a PNG");
 }
 
-static tdm_status probe(const void *bytes, size_t count, tdm_image_info *out) {
+static tdm_status probe(const tdm_host *host, const void *bytes, size_t count, tdm_image_info *out) {
     if (is_jpeg(bytes, count)) return tdm__jpeg_probe(bytes, count, out);
-    return is_png(bytes, count) ? tdm__png_probe(bytes, count, out) : refuse(bytes, count);
+    return is_png(bytes, count) ? tdm__png_probe(host, bytes, count, out) : refuse(bytes, count);
 }
 
 static tdm_status decode(const tdm_image_decode *call, tdm_pixels *out) {

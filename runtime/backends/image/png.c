@@ -1,7 +1,6 @@
 /* PNG files with libpng. */
 #include <png.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/backends/image/image.h"
@@ -14,6 +13,7 @@ enum { CHUNK_BYTES = 1 << 20, CHUNKS = 64 };
 enum { BEHIND_ROWS = 8192 };
 
 typedef struct reading {
+    const tdm_host *host;
     const unsigned char *at, *end;
     size_t allowed; /* bytes that may still be read */
     png_structp png;
@@ -49,18 +49,18 @@ static void take(png_structp png, png_bytep to, size_t count) {
 /* libpng's messages do not say whether the file is damaged or memory is short. */
 static png_voidp take_memory(png_structp png, png_alloc_size_t bytes) {
     reading *r = png_get_mem_ptr(png);
-    void *memory = malloc(bytes);
+    void *memory = tdm__module_new(r->host, bytes);
     r->lacks_memory = r->lacks_memory || memory == NULL;
     return memory;
 }
 
 static void give_memory(png_structp png, png_voidp memory) {
     (void)png;
-    free(memory);
+    tdm__module_delete(memory);
 }
 
-static bool create(reading *r, const void *bytes, size_t count) {
-    *r = (reading){.at = bytes, .end = (const unsigned char *)bytes + count, .allowed = SIZE_MAX};
+static bool create(reading *r, const tdm_host *host, const void *bytes, size_t count) {
+    *r = (reading){.host = host, .at = bytes, .end = (const unsigned char *)bytes + count, .allowed = SIZE_MAX};
     r->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, r, fail, ignore, r, take_memory, give_memory);
     if (r->png != NULL) r->info = png_create_info_struct(r->png);
     return r->info != NULL;
@@ -75,8 +75,8 @@ static void begin(reading *r) {
 }
 
 static void end(reading *r) {
-    free(r->rows);
-    free(r->row);
+    tdm__module_delete(r->rows);
+    tdm__module_delete(r->row);
     png_destroy_read_struct(&r->png, &r->info, NULL);
 }
 
@@ -94,9 +94,9 @@ static int orientation_of(const reading *r) {
     return tdm__exif_orientation(exif, count);
 }
 
-tdm_status tdm__png_probe(const void *bytes, size_t count, tdm_image_info *out) {
+tdm_status tdm__png_probe(const tdm_host *host, const void *bytes, size_t count, tdm_image_info *out) {
     reading r;
-    if (!create(&r, bytes, count)) {
+    if (!create(&r, host, bytes, count)) {
         end(&r);
         TDM_MODULE_FAIL(TDM_E_MEMORY, "libpng is out of memory");
     }
@@ -125,8 +125,10 @@ static int set_transforms(reading *r) {
 }
 
 static void allocate(reading *r, size_t height, size_t bytes, bool all) {
-    r->rows = calloc(all ? height : 1, bytes);
-    r->row = all ? calloc(height, sizeof(*r->row)) : NULL;
+    size_t total = bytes;
+    const bool fits = !all || !__builtin_mul_overflow(height, bytes, &total);
+    r->rows = fits ? tdm__module_new(r->host, total) : NULL;
+    r->row = all ? tdm__module_new(r->host, height * sizeof(*r->row)) : NULL;
     if (r->rows == NULL || (all && r->row == NULL)) {
         r->lacks_memory = true;
         png_error(r->png, "out of memory");
@@ -158,7 +160,7 @@ static void read_rows(reading *r, const tdm_turn *turn, int height, bool all, si
 tdm_status tdm__png_decode(const tdm_image_decode *call, tdm_pixels *out) {
     reading r;
     tdm_turn turn;
-    if (!create(&r, call->bytes, call->count)) {
+    if (!create(&r, call->host, call->bytes, call->count)) {
         end(&r);
         TDM_MODULE_FAIL(TDM_E_MEMORY, "libpng is out of memory");
     }
@@ -175,6 +177,7 @@ tdm_status tdm__png_decode(const tdm_image_decode *call, tdm_pixels *out) {
 /* ---- writing ---- */
 
 typedef struct writing {
+    const tdm_host *host;
     tdm_status (*write)(void *user, const void *bytes, size_t count);
     void *user;
     tdm_status status;
@@ -195,16 +198,22 @@ static void stop(png_structp png, png_const_charp why) {
     png_longjmp(png, 1);
 }
 
+static png_voidp take_for_writing(png_structp png, png_alloc_size_t bytes) {
+    const writing *w = png_get_mem_ptr(png);
+    return tdm__module_new(w->host, bytes);
+}
+
 static tdm_status end_writing(writing *w, png_structp png, png_infop info) {
     png_destroy_write_struct(&png, &info);
     if (w->status != TDM_OK) return w->status;
     TDM_MODULE_FAIL(TDM_E_MEMORY, "libpng cannot write the picture: out of memory");
 }
 
-tdm_status tdm__png_encode(const tdm_pixels *pixels, tdm_status (*write)(void *user, const void *bytes, size_t count),
-                           void *user) {
-    writing w = {write, user, TDM_OK};
-    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, stop, ignore);
+tdm_status tdm__png_encode(const tdm_host *host, const tdm_pixels *pixels,
+                           tdm_status (*write)(void *user, const void *bytes, size_t count), void *user) {
+    writing w = {host, write, user, TDM_OK};
+    png_structp png =
+        png_create_write_struct_2(PNG_LIBPNG_VER_STRING, NULL, stop, ignore, &w, take_for_writing, give_memory);
     png_infop info = png != NULL ? png_create_info_struct(png) : NULL;
     if (info == NULL || setjmp(png_jmpbuf(png)) != 0) return end_writing(&w, png, info);
     png_set_write_fn(png, &w, put, flush);

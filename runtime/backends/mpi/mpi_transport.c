@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/backends/kit/module_host.h"
@@ -92,10 +91,10 @@ static tdm_status open_transport(tdm_transport **out, const tdm_host *host, int 
     (void)timeout_ms;
     (void)silence_ms; /* MPI's connections are its own */
     (void)addresses;
-    transport *t = calloc(1, sizeof(*t));
+    transport *t = tdm__module_new(host, sizeof(*t));
     *out = NULL;
     if (t == NULL || pthread_mutex_init(&t->mutex, NULL) != 0) {
-        free(t);
+        tdm__module_delete(t);
         TDM_MODULE_FAIL(TDM_E_MEMORY, "mpi: out of memory");
     }
     t->base = (tdm_transport){.ops = &tdm__mpi_ops, .host = host, .rank = rank, .world = world};
@@ -232,7 +231,7 @@ static bool take_begun(transport *t, const tdm_message *message, MPI_Request *re
         if (!are_equal(&found->message, message)) continue;
         memcpy(request, found->request, (size_t)parts_of(message) * sizeof(*request));
         *link = found->next;
-        free(found);
+        tdm__module_delete(found);
         return true;
     }
     return false;
@@ -242,9 +241,8 @@ static bool take_begun(transport *t, const tdm_message *message, MPI_Request *re
 static int begin_one(transport *t, const tdm_message *message) {
     const int parts = parts_of(message);
     pending **link = list_of(t, message->tag);
-    pending *made = malloc(sizeof(*made) + (size_t)parts * sizeof(made->request[0]));
+    pending *made = tdm__module_new(t->base.host, sizeof(*made) + (size_t)parts * sizeof(made->request[0]));
     if (made == NULL) return MPI_ERR_NO_MEM;
-    made->next = NULL;
     made->message = *message;
     for (int i = 0; i < parts; i++) made->request[i] = MPI_REQUEST_NULL;
     while (*link != NULL) link = &(*link)->next; /* equal messages finish in the order in which they began */
@@ -278,7 +276,7 @@ static void drop(transport *t, uint32_t list, int64_t tag) {
     while (dropped != NULL) {
         pending *next = dropped->next;
         withdraw(t, dropped->message.sends, dropped->request, parts_of(&dropped->message), deadline);
-        free(dropped);
+        tdm__module_delete(dropped);
         dropped = next;
     }
 }
@@ -322,12 +320,12 @@ static tdm_status exchange(tdm_transport *base, const tdm_message *message, int 
     batch b = {.t = (transport *)base, .message = message, .messages = messages};
     *lost = -1;
     for (int i = 0; i < messages; i++) b.count += parts_of(&message[i]);
-    b.request = calloc((size_t)b.count + 1, sizeof(*b.request));
-    b.is_started = calloc((size_t)messages + 1, sizeof(*b.is_started));
+    b.request = tdm__module_new(base->host, ((size_t)b.count + 1) * sizeof(*b.request));
+    b.is_started = tdm__module_new(base->host, ((size_t)messages + 1) * sizeof(*b.is_started));
     const bool has_room = b.request != NULL && b.is_started != NULL;
     const tdm_status result = has_room ? run(&b) : TDM_E_MEMORY;
-    free(b.request);
-    free(b.is_started);
+    tdm__module_delete(b.request);
+    tdm__module_delete(b.is_started);
     if (!has_room) TDM_MODULE_FAIL(TDM_E_MEMORY, "mpi: out of memory");
     return result;
 }
@@ -347,7 +345,7 @@ static void close_transport(tdm_transport *base) {
     if (is_good && t->comm != MPI_COMM_NULL) (void)MPI_Comm_free(&t->comm);
     if (is_good && t->is_initializer) (void)MPI_Finalize();
     pthread_mutex_destroy(&t->mutex);
-    free(t);
+    tdm__module_delete(t);
 }
 
 const tdm_transport_ops tdm__mpi_ops = {

@@ -32,8 +32,7 @@ static tdm_status skip(const picture_dataset *own, int64_t row, tdm_canvas *canv
     *label = own->ignored;
     canvas->now.width = canvas->now.height = 1;
     canvas->now.channels = own->channels;
-    tdm_host host = *own->base.host;
-    TDM_TRY(tdm__pixels_room(&host, &canvas->now, 3));
+    TDM_TRY(tdm__pixels_room(own->base.host, &canvas->now, 3));
     memset(canvas->now.data, 0, 3);
     return tdm__canvas_resize(canvas, (int)own->base.x_shape.dim[2], (int)own->base.x_shape.dim[1]);
 }

@@ -60,8 +60,7 @@ typedef struct decoding {
 } decoding;
 
 static tdm_status make_room(void *user, tdm_pixels *pixels, size_t bytes) {
-    tdm_host host = *((decoding *)user)->canvas->host;
-    return tdm__pixels_room(&host, pixels, bytes);
+    return tdm__pixels_room(((decoding *)user)->canvas->host, pixels, bytes);
 }
 
 static void choose_window(void *user, int width, int height, int most, tdm_image_window *out) {
@@ -75,6 +74,7 @@ tdm_status tdm__picture_decode(const tdm_picture_call *call, const void *bytes, 
     decoding d = {call, canvas};
     const tdm_image_decode decode = {.bytes = bytes,
                                      .count = count,
+                                     .host = canvas->host,
                                      .channels = call->channels,
                                      .limits = TDM_IMAGE_LIMITS,
                                      .room = make_room,
@@ -99,6 +99,6 @@ tdm_status tdm__picture_probe(const tdm_image_ops *codec, const tdm_picture_list
     const char *path = tdm__picture_path(list, index);
     size_t count = 0;
     tdm_status status = read_bytes(list, path, memory, &count);
-    if (status == TDM_OK) status = codec->probe(memory->data, count, out);
+    if (status == TDM_OK) status = codec->probe(list->host, memory->data, count, out);
     return name_it(status, list, path);
 }

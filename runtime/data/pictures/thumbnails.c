@@ -41,7 +41,7 @@ static tdm_status make_one(thumbnails *t, int64_t index) {
     TDM_TRY(tdm__canvas_take_planes(&t->canvas, t->dataset->x_shape.dim, t->planes));
     TDM_TRY(shrink(t));
     t->png.length = 0;
-    return t->codec->encode(&t->canvas.now, put, &t->png);
+    return t->codec->encode(t->dataset->host, &t->canvas.now, put, &t->png);
 }
 
 static tdm_status make_all(thumbnails *t, const int64_t *index, int count, tdm_data_thumbnail *each, void *user) {

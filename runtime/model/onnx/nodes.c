@@ -202,6 +202,7 @@ static tdm_status write_node(tdm_onnx_writer *w, const tdm_graph_node *from) {
 tdm_status tdm__onnx_nodes(tdm_onnx_writer *w) {
     const tdm_graph *graph = w->source->graph;
     w->base.calls = &calls;
+    w->base.host = w->zone.host;
     for (size_t i = 0; i < graph->node_count; i++) TDM_TRY(write_node(w, &graph->nodes[i]));
     end_node(w);
     if (w->nodes.failed || w->node.failed) TDM_FAIL(TDM_E_MEMORY, "out of memory for the nodes of an ONNX file");

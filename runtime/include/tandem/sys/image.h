@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <tandem/status.h>
+#include <tandem/host.h>
 
 TDM_BEGIN_DECLS
 
@@ -44,7 +44,8 @@ typedef struct tdm_image_window {
 typedef struct tdm_image_decode {
     const void *bytes; /* the whole file */
     size_t count;
-    int channels; /* wanted: 1 or 3 */
+    const tdm_host *host; /* memory for what is not the pixels */
+    int channels;         /* wanted: 1 or 3 */
     tdm_image_limits limits;
     tdm_pixels_room *room;
     /* Told the size of the picture after turning, and by how much it can be reduced at most (1: a PNG), it sets what is
@@ -54,15 +55,15 @@ typedef struct tdm_image_decode {
     void *user; /* passed to `room` and `window` */
 } tdm_image_decode;
 
-/* All may be called from several threads at once. What is wrong with a file is TDM_E_DATA, with a clause without the
+/* All may be called from several threads at once, and take memory from the host (libjpeg takes its own). What is wrong with a file is TDM_E_DATA, with a clause without the
  * file's name: "a JPEG that is cut off". */
 typedef struct tdm_image_ops {
     /* Reads the header alone. */
-    tdm_status (*probe)(const void *bytes, size_t count, tdm_image_info *out);
+    tdm_status (*probe)(const tdm_host *host, const void *bytes, size_t count, tdm_image_info *out);
     tdm_status (*decode)(const tdm_image_decode *call, tdm_pixels *out);
     /* Writes a PNG file by calls of `write`; the same pixels give the same bytes. */
-    tdm_status (*encode)(const tdm_pixels *pixels, tdm_status (*write)(void *user, const void *bytes, size_t count),
-                         void *user);
+    tdm_status (*encode)(const tdm_host *host, const tdm_pixels *pixels,
+                         tdm_status (*write)(void *user, const void *bytes, size_t count), void *user);
 } tdm_image_ops;
 
 TDM_END_DECLS

@@ -39,6 +39,7 @@ typedef struct tdm_onnx_calls {
 
 struct tdm_onnx {
     const tdm_onnx_calls *calls;
+    const tdm_host *host; /* memory for what an op needs meanwhile */
 };
 
 TDM_END_DECLS
