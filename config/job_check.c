@@ -60,8 +60,8 @@ static bool is_good(const tdm_field *row, void *object, tdm_text *why) {
     if (row->kind == TDM_FIELD_TEXT || row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS) return true;
     tdm_text printed;
     tdm_zone zone;
-    tdm__text_init(&printed, tdm_host_default());
-    tdm__zone_init(&zone, tdm_host_default());
+    tdm__text_init(&printed, why->host);
+    tdm__zone_init(&zone, why->host);
     tdm__field_print(row, object, &printed);
     bool good = !printed.failed && tdm__field_set_text(row, object, printed.data, &zone, why);
     if (printed.failed) why->failed = true;
@@ -70,10 +70,10 @@ static bool is_good(const tdm_field *row, void *object, tdm_text *why) {
     return good;
 }
 
-static tdm_status check_value(const char *path, const tdm_field *row, void *object) {
+static tdm_status check_value(const tdm_host *host, const char *path, const tdm_field *row, void *object) {
     tdm_status status = TDM_OK;
     tdm_text why;
-    tdm__text_init(&why, tdm_host_default());
+    tdm__text_init(&why, host);
     if (!is_good(row, object, &why))
         status = tdm__fail(tdm__field_lacks_memory(&why) ? TDM_E_MEMORY : TDM_E_CONFIG, __FILE__, __LINE__, NULL,
                            "job: %s%s%s %s", path, path[0] != '\0' ? "." : "", row->key,
@@ -82,12 +82,13 @@ static tdm_status check_value(const char *path, const tdm_field *row, void *obje
     return status;
 }
 
-static tdm_status check_row(const tdm_section *section, const tdm_field *row, tdm_settings *settings) {
-    return check_value(section->path, row, tdm__section_object(section, settings));
+static tdm_status check_row(const tdm_host *host, const tdm_section *section, const tdm_field *row,
+                            tdm_settings *settings) {
+    return check_value(host, section->path, row, tdm__section_object(section, settings));
 }
 
 /* Also each step for pictures. */
-static tdm_status check_transform(const tdm_section *section, tdm_settings *settings) {
+static tdm_status check_transform(const tdm_host *host, const tdm_section *section, tdm_settings *settings) {
     tdm_transform_spec *spec = &settings->job.data.transform;
     if (strcmp(section->path, "data.transform") != 0) return TDM_OK;
     if (spec->step_count < 0 || spec->step_count > TDM_TRANSFORMS_MAX)
@@ -99,35 +100,36 @@ static tdm_status check_transform(const tdm_section *section, tdm_settings *sett
             TDM_FAIL(TDM_E_CONFIG, "job: data.transform has no step of kind %d", step->kind);
         const tdm_transform_def *def = tdm__transforms[step->kind];
         for (const tdm_field *row = def->rows; row != NULL && row->key != NULL; row++)
-            TDM_TRY(check_value(def->name, row, step));
+            TDM_TRY(check_value(host, def->name, row, step));
         const char *fault = def->fault != NULL ? def->fault(step) : NULL;
         if (fault != NULL) TDM_FAIL(TDM_E_CONFIG, "job: %s %s", def->name, fault);
     }
     return TDM_OK;
 }
 
-static tdm_status check_items(const tdm_section *section, tdm_settings *settings) {
+static tdm_status check_items(const tdm_host *host, const tdm_section *section, tdm_settings *settings) {
     const tdm_section_list *list = tdm__section_list(section);
     int *count = tdm__list_count(list, settings);
     const int items = *count;
     if (items < 0 || items > list->most)
         TDM_FAIL(TDM_E_CONFIG, "job: %s must have 0 to %d items, got %d", section->path, list->most, items);
     for (*count = 1; *count <= items; ++*count)
-        for (const tdm_field *row = section->rows; row->key != NULL; row++) TDM_TRY(check_row(section, row, settings));
+        for (const tdm_field *row = section->rows; row->key != NULL; row++)
+            TDM_TRY(check_row(host, section, row, settings));
     *count = items;
     return TDM_OK;
 }
 
-static tdm_status check_section(const tdm_section *section, tdm_settings *settings) {
-    if (tdm__section_list(section) != NULL) return check_items(section, settings);
-    if (section->type_key != NULL) TDM_TRY(check_row(section, tdm__section_type_row(section), settings));
+static tdm_status check_section(const tdm_host *host, const tdm_section *section, tdm_settings *settings) {
+    if (tdm__section_list(section) != NULL) return check_items(host, section, settings);
+    if (section->type_key != NULL) TDM_TRY(check_row(host, section, tdm__section_type_row(section), settings));
     for (const tdm_field *row = section->rows; row->key != NULL; row++) {
-        if (tdm__section_has(section, row, settings)) TDM_TRY(check_row(section, row, settings));
+        if (tdm__section_has(section, row, settings)) TDM_TRY(check_row(host, section, row, settings));
     }
-    return check_transform(section, settings);
+    return check_transform(host, section, settings);
 }
 
-static tdm_status check_conflicts(const tdm_job *job) {
+static tdm_status check_conflicts(const tdm_host *host, const tdm_job *job) {
     tdm_status status = TDM_OK;
     const tdm_optim_conflict *of_optim = tdm_builtin_optims[job->optimizer.type]->conflict;
     for (int i = 0; of_optim[i].key != NULL; i++)
@@ -136,7 +138,7 @@ static tdm_status check_conflicts(const tdm_job *job) {
     if (job->parallel.mode != TDM_MODE_DP) checked.parallel.dp.output_device = job->parallel.device_ids.item[0];
     for (const tdm_job_conflict *row = tdm__job_conflicts; row->key != NULL && status == TDM_OK; row++) {
         tdm_text sentence;
-        tdm__text_init(&sentence, tdm_host_default());
+        tdm__text_init(&sentence, host);
         const bool is_met = row->is_met(&checked, &sentence);
         if (is_met || sentence.failed)
             status = tdm__fail(sentence.failed ? TDM_E_MEMORY : TDM_E_CONFIG, __FILE__, __LINE__, NULL, "job: %s",
@@ -146,15 +148,15 @@ static tdm_status check_conflicts(const tdm_job *job) {
     return status;
 }
 
-tdm_status tdm_job_check(const tdm_job *job) {
+tdm_status tdm__job_check(const tdm_host *host, const tdm_job *job) {
     if (job == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_job_check: job is NULL");
     TDM_TRY(tdm__sized_check("job", job, sizeof(*job), sizeof(*job)));
     tdm_settings settings = {.job = *job}; /* a copy: reading back writes */
     for (int i = 0; i < TDM_SECTION_COUNT; i++) {
         if (strcmp(tdm__sections[i].path, "model") == 0) continue; /* the graph is checked while it is built */
-        TDM_TRY(check_section(&tdm__sections[i], &settings));
+        TDM_TRY(check_section(host, &tdm__sections[i], &settings));
     }
-    TDM_TRY(check_conflicts(job));
+    TDM_TRY(check_conflicts(host, job));
     const tdm_train_section *train = &job->train;
     if ((train->epochs == TDM_INT_NULL) == (train->steps == TDM_INT_NULL))
         TDM_FAIL(TDM_E_CONFIG,
@@ -163,6 +165,10 @@ tdm_status tdm_job_check(const tdm_job *job) {
         TDM_FAIL(TDM_E_CONFIG,
                  "job: train.batch needs exactly one of per_device and global_batch; set the other to TDM_INT_NULL");
     return TDM_OK;
+}
+
+tdm_status tdm_job_check(const tdm_job *job) {
+    return tdm__job_check(tdm_host_default(), job);
 }
 
 static void print_items(const tdm_section *section, tdm_settings *settings, tdm_text *out) {
@@ -200,15 +206,21 @@ static void print_section(const tdm_section *section, tdm_settings *settings, td
     tdm__text_puts(out, "]\n");
 }
 
+tdm_status tdm__job_print(const tdm_job *job, tdm_text *out) {
+    TDM_TRY(tdm__job_check(out->host, job));
+    tdm_settings settings = {.job = *job};
+    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
+        if (strcmp(tdm__sections[i].path, "model") != 0) print_section(&tdm__sections[i], &settings, out);
+    }
+    if (out->failed) TDM_FAIL(TDM_E_MEMORY, "out of memory for the text of a job");
+    return TDM_OK;
+}
+
 tdm_status tdm_job_print(const tdm_job *job, char **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_job_print: out is NULL");
     *out = NULL;
-    TDM_TRY(tdm_job_check(job));
     tdm_text text;
-    tdm_settings settings = {.job = *job};
     tdm__text_init(&text, tdm_host_default());
-    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
-        if (strcmp(tdm__sections[i].path, "model") != 0) print_section(&tdm__sections[i], &settings, &text);
-    }
+    TDM_TRY_ELSE(tdm__job_print(job, &text), tdm__text_deinit(&text));
     return tdm__text_take_public(&text, out);
 }

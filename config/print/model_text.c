@@ -159,28 +159,33 @@ static void put_job(const tdm_settings *settings, tdm_text *out) {
     }
 }
 
-tdm_status tdm_config_print_model(const tdm_job *job, const tdm_graph *graph, char **out) {
-    if (job == NULL || graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_print_model: a pointer is NULL");
-    *out = NULL;
-    TDM_TRY(tdm_job_check(job));
+tdm_status tdm__model_print(const tdm_job *job, const tdm_graph *graph, tdm_text *out) {
+    TDM_TRY(tdm__job_check(out->host, job));
     if (!graph->finished)
         TDM_FAIL(TDM_E_USAGE, "tdm_config_print_model: the graph is not finished; call tdm_graph_finish");
     if (graph->output != graph->nodes[graph->node_count - 1].output)
         TDM_FAIL(TDM_E_UNSUPPORTED, "the model's output is not its last layer, as it is in every YAML file");
     TDM_TRY(check_names(graph));
     const tdm_settings settings = {.job = *job};
+    put_key(&settings, "", "tandem", out);
+    tdm__text_puts(out, "\n");
+    put_key(&settings, "", "name", out);
+    tdm__text_puts(out, "\n");
+    TDM_TRY(put_model(graph, out));
+    put_job(&settings, out);
+    if (out->length > TDM_YAML_MAX_BYTES)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "the text of the model has %zu bytes, and a YAML file at most %d", out->length,
+                 (int)TDM_YAML_MAX_BYTES);
+    if (out->failed) TDM_FAIL(TDM_E_MEMORY, "out of memory for the text of the model");
+    return TDM_OK;
+}
+
+tdm_status tdm_config_print_model(const tdm_job *job, const tdm_graph *graph, char **out) {
+    if (job == NULL || graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_print_model: a pointer is NULL");
+    *out = NULL;
     tdm_text text;
     tdm__text_init(&text, graph->host);
-    put_key(&settings, "", "tandem", &text);
-    tdm__text_puts(&text, "\n");
-    put_key(&settings, "", "name", &text);
-    tdm__text_puts(&text, "\n");
-    tdm_status status = put_model(graph, &text);
-    put_job(&settings, &text);
-    if (status == TDM_OK && text.length > TDM_YAML_MAX_BYTES)
-        status = tdm__fail(TDM_E_UNSUPPORTED, __FILE__, __LINE__, NULL,
-                           "the text of the model has %zu bytes, and a YAML file at most %d", text.length,
-                           (int)TDM_YAML_MAX_BYTES);
+    const tdm_status status = tdm__model_print(job, graph, &text);
     if (status == TDM_OK) return tdm__text_take_public(&text, out);
     tdm__text_deinit(&text);
     return status;

@@ -147,12 +147,12 @@ tdm_status tdm_burnin_open(tdm_burnin **out, const tdm_job *job, const tdm_graph
     if (out == NULL || job == NULL || graph == NULL)
         TDM_FAIL(TDM_E_USAGE, "tdm_burnin_open: out, job or graph is NULL");
     *out = NULL;
-    TDM_TRY(tdm_job_check(job));
     tdm_burnin_options given = TDM_BURNIN_OPTIONS_INIT;
     TDM_TRY(tdm__sized_take("tdm_burnin_open: options", &given, sizeof(given), options, TDM_SIZED_ANY));
     const tdm_host *host = given.host;
     tdm_burnin *b = NULL;
     TDM_TRY(tdm__host_take(&host));
+    TDM_TRY(tdm__job_check(host, job));
     TDM_TRY(tdm__new(host, &b, 1, sizeof(*b), "burn-in"));
     b->host = host;
     b->options = given;

@@ -151,6 +151,11 @@ enum { TDM_STAGES_MAX = 64 };
 tdm_status tdm__graph_stages(const tdm_graph *graph, int stages, int *out);
 /* Replicas on the job's devices: each has a device for each stage. */
 int tdm__job_replicas(const tdm_job *job);
+/* As tdm_job_check; what it needs meanwhile is the host's memory. */
+tdm_status tdm__job_check(const tdm_host *host, const tdm_job *job);
+/* As tdm_job_print and tdm_config_print_model, into a text that was initialised. */
+tdm_status tdm__job_print(const tdm_job *job, tdm_text *out);
+tdm_status tdm__model_print(const tdm_job *job, const tdm_graph *graph, tdm_text *out);
 /* A copy of the job, with all that it points to, in the zone. The job is checked. */
 tdm_status tdm__job_copy(tdm_zone *zone, const tdm_job **out, const tdm_job *job);
 

@@ -77,17 +77,16 @@ tdm_status tdm__run_keep_notes(tdm_run *run, const tdm_ckpt *ckpt) {
  * said in YAML is left out: the checkpoint can do without. */
 tdm_status tdm__run_note_model(tdm_run *run) {
     tdm_job job = *run->job;
-    char *text = NULL;
+    tdm_text text;
     job.eval.batch = run->eval_rows;
     if (run->options.predicts || run->rank != 0) return TDM_OK;
-    const tdm_status status = tdm_config_print_model(&job, run->graph, &text);
-    if (status == TDM_E_UNSUPPORTED)
-        TDM_WARN(run->host, "checkpoint", "checkpoints of this run do not carry their model: %s", tdm_error_message());
-    if (status == TDM_E_UNSUPPORTED) return TDM_OK;
-    TDM_TRY(status);
-    const tdm_status kept = tdm__zone_text(&run->zone, &run->note[TDM_NOTE_MODEL], text);
-    tdm_free(text);
-    return kept;
+    tdm__text_init(&text, run->host);
+    tdm_status status = tdm__model_print(&job, run->graph, &text);
+    if (status == TDM_OK) status = tdm__zone_text(&run->zone, &run->note[TDM_NOTE_MODEL], text.data);
+    tdm__text_deinit(&text);
+    if (status != TDM_E_UNSUPPORTED) return status;
+    TDM_WARN(run->host, "checkpoint", "checkpoints of this run do not carry their model: %s", tdm_error_message());
+    return TDM_OK;
 }
 
 tdm_status tdm__run_check_notes(const tdm_run *run, const tdm_ckpt *ckpt) {

@@ -35,14 +35,15 @@ static void add_frozen(const tdm_texts *freeze, tdm_text *text) {
 }
 
 tdm_status tdm__lines_of(const tdm_job *job, const tdm_graph *graph, unsigned without, tdm_text *text) {
-    char *all = NULL;
+    tdm_text all;
     tdm_line l;
-    TDM_TRY(tdm_job_print(job, &all));
-    for (const char *at = all; tdm__next_line(&at, &l);) {
+    tdm__text_init(&all, text->host);
+    TDM_TRY_ELSE(tdm__job_print(job, &all), tdm__text_deinit(&all));
+    for (const char *at = all.data; tdm__next_line(&at, &l);) {
         if ((tdm_job_key_flags(l.key, (size_t)l.key_length) & without) == 0)
             tdm__text_printf(text, "%.*s: %.*s\n", l.key_length, l.key, l.length, l.value);
     }
-    tdm_free(all);
+    tdm__text_deinit(&all);
     add_layers(graph, text);
     add_frozen(&job->freeze, text);
     return TDM_OK;

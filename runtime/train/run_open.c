@@ -320,12 +320,12 @@ static tdm_status keep_given(tdm_run *run, const tdm_job *job, const tdm_graph *
 tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *graph, const tdm_run_options *options) {
     if (out == NULL || job == NULL || graph == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_open: out, job or graph is NULL");
     *out = NULL;
-    TDM_TRY(tdm_job_check(job));
-    if (!graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_run_open: the graph is not finished; call tdm_graph_finish");
     tdm_run_options given = TDM_RUN_OPTIONS_INIT;
     TDM_TRY(take_options(&given, options));
     const tdm_host *host = given.host;
     TDM_TRY(tdm__host_take(&host));
+    TDM_TRY(tdm__job_check(host, job));
+    if (!graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_run_open: the graph is not finished; call tdm_graph_finish");
     tdm_run *run = NULL;
     TDM_TRY(tdm__new(host, &run, 1, sizeof(*run), "run"));
     tdm__guard_init(&run->guard, "run");

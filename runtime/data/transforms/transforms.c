@@ -86,8 +86,8 @@ tdm_picture_size tdm__transform_size(const tdm_transform_spec *spec, bool traini
 static bool has_default(const tdm_field *row, const tdm_transform_step *step, const tdm_transform_step *initial,
                         tdm_text *out) {
     tdm_text a, b;
-    tdm__text_init(&a, tdm_host_default());
-    tdm__text_init(&b, tdm_host_default());
+    tdm__text_init(&a, out->host);
+    tdm__text_init(&b, out->host);
     tdm__field_print(row, step, &a);
     tdm__field_print(row, initial, &b);
     if (a.failed || b.failed) out->failed = true;
