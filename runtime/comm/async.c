@@ -151,7 +151,7 @@ tdm_status tdm__comm_queue_run(tdm_comm_queue *queue, tdm_comm_fn fn, void *user
 }
 
 int tdm_comm_done(tdm_comm_request *request) {
-    if (request == NULL) return 1;
+    if (request == NULL || !tdm__comm_is_home(request->queue->comm)) return 1;
     pthread_mutex_lock(&request->queue->mutex);
     bool done = request->done;
     pthread_mutex_unlock(&request->queue->mutex);
@@ -161,6 +161,7 @@ int tdm_comm_done(tdm_comm_request *request) {
 tdm_status tdm_comm_wait(tdm_comm_request *request, double *ms) {
     if (request == NULL) TDM_FAIL(TDM_E_USAGE, "wait: needs a request, got NULL");
     tdm_comm_queue *queue = request->queue;
+    TDM_TRY(tdm__comm_check_home(queue->comm, "wait"));
     pthread_mutex_lock(&queue->mutex);
     while (!request->done) pthread_cond_wait(&queue->progress, &queue->mutex);
     tdm_status status = request->status;
@@ -187,7 +188,7 @@ void tdm__comm_queue_close(tdm_comm_queue *queue) {
 }
 
 void tdm_comm_close(tdm_comm *comm) {
-    if (comm == NULL) return;
+    if (comm == NULL || !tdm__comm_is_home(comm)) return;
     tdm__comm_queue_close(comm->queue);
     comm->ops->close(comm);
 }

@@ -1,6 +1,9 @@
 /* Checked calls on any backend. A caller's mistakes are found here, before the ranks wait for one another. */
 #include "runtime/comm/comm.h"
 
+#include <unistd.h>
+
+#include "runtime/base/call/guard.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
@@ -201,6 +204,14 @@ static const struct {
     [TDM_COMM_BATCH] = {0},
 };
 
+bool tdm__comm_is_home(const tdm_comm *comm) {
+    return comm->process == getpid();
+}
+
+tdm_status tdm__comm_check_home(const tdm_comm *comm, const char *call) {
+    return comm != NULL ? tdm__check_home(comm->process, call, "communicator") : TDM_OK;
+}
+
 static tdm_status check_comm(const tdm_comm *comm, const char *call) {
     if (comm == NULL) TDM_FAIL(TDM_E_USAGE, "%s: needs a communicator, got NULL", call);
     return TDM_OK;
@@ -246,6 +257,7 @@ static tdm_status refuse(tdm_comm *comm, tdm_status status) {
 
 tdm_status tdm__comm_call(tdm_comm *comm, const tdm_comm_call *call) {
     tdm_comm_call checked = *call;
+    TDM_TRY(tdm__comm_check_home(comm, tdm_comm_kind_name(call->kind)));
     tdm_status status = check_call(comm, &checked);
     if (status != TDM_OK) return refuse(comm, status);
     if (!tdm_comm_kind_is_message(call->kind)) comm->sequence++;
@@ -257,6 +269,7 @@ tdm_status tdm__comm_call(tdm_comm *comm, const tdm_comm_call *call) {
 tdm_status tdm__comm_allocate(tdm_comm *comm, size_t bytes, void **out) {
     *out = NULL;
     TDM_TRY(check_comm(comm, "allocate"));
+    TDM_TRY(tdm__comm_check_home(comm, "allocate"));
     if (comm->ops->allocate == NULL)
         TDM_FAIL(TDM_E_UNSUPPORTED, "allocate: communicator '%s' has no memory that its ranks share", comm->ops->name);
     comm->sequence++;
@@ -278,6 +291,7 @@ static tdm_status check_ranks(const tdm_comm *comm, const int *ranks, int count)
 
 tdm_status tdm__comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
     *out = NULL;
+    TDM_TRY(tdm__comm_check_home(comm, "split"));
     tdm_status status = check_ranks(comm, ranks, count);
     if (status != TDM_OK) return refuse(comm, status);
     comm->sequence++;
@@ -306,7 +320,7 @@ bool tdm__comm_ended(tdm_comm *comm, char *why, size_t bytes) {
 }
 
 void tdm_comm_abort(tdm_comm *comm, const char *why) {
-    if (comm != NULL) comm->ops->abort(comm, why != NULL && why[0] != '\0' ? why : NULL);
+    if (comm != NULL && tdm__comm_is_home(comm)) comm->ops->abort(comm, why != NULL && why[0] != '\0' ? why : NULL);
 }
 
 /* ---- agreement ---- */

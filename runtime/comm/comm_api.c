@@ -29,6 +29,7 @@ static tdm_status start(tdm_comm *comm, tdm_comm_call call, tdm_comm_request **o
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "asynchronous call: the pointer for the request is NULL");
     *out = NULL;
     if (comm == NULL) TDM_FAIL(TDM_E_USAGE, "asynchronous call: needs a communicator, got NULL");
+    TDM_TRY(tdm__comm_check_home(comm, tdm_comm_kind_name(call.kind)));
     if (comm->queue == NULL) TDM_TRY(tdm__comm_queue_open(&comm->queue, comm));
     return tdm__comm_start(comm->queue, &call, out);
 }
@@ -36,6 +37,7 @@ static tdm_status start(tdm_comm *comm, tdm_comm_call call, tdm_comm_request **o
 static tdm_status run(tdm_comm *comm, tdm_comm_call call) {
     tdm_comm_request *request;
     if (comm == NULL || comm->queue == NULL) return tdm__comm_call(comm, &call);
+    TDM_TRY(tdm__comm_check_home(comm, tdm_comm_kind_name(call.kind)));
     TDM_TRY(tdm__comm_start(comm->queue, &call, &request));
     return tdm_comm_wait(request, NULL);
 }
@@ -98,18 +100,19 @@ static tdm_status split(tdm_comm *comm, void *user) {
     return tdm__comm_split(comm, m->ranks, m->count, m->comm);
 }
 
-static tdm_status create(tdm_comm *comm, tdm_comm_fn fn, creation m) {
+static tdm_status create(tdm_comm *comm, const char *call, tdm_comm_fn fn, creation m) {
+    TDM_TRY(tdm__comm_check_home(comm, call));
     return comm != NULL && comm->queue != NULL ? tdm__comm_queue_run(comm->queue, fn, &m) : fn(comm, &m);
 }
 
 tdm_status tdm_comm_allocate(tdm_comm *comm, size_t bytes, void **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "allocate: the pointer for the result is NULL");
     *out = NULL;
-    return create(comm, allocate, (creation){.bytes = bytes, .memory = out});
+    return create(comm, "allocate", allocate, (creation){.bytes = bytes, .memory = out});
 }
 
 tdm_status tdm_comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "split: the pointer for the communicator is NULL");
     *out = NULL;
-    return create(comm, split, (creation){.ranks = ranks, .count = count, .comm = out});
+    return create(comm, "split", split, (creation){.ranks = ranks, .count = count, .comm = out});
 }

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/hash.h"
@@ -27,6 +28,7 @@ tdm_status tdm__group_new(tdm_group **out, tdm_site *site, int rank, int world, 
     }
     group->comm.ops = site->ops->comm_ops;
     group->comm.host = site->host;
+    group->comm.process = getpid();
     group->comm.rank = rank;
     group->comm.world = world;
     group->comm.timeout_ms = timeout_ms;

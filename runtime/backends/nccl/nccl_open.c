@@ -2,6 +2,7 @@
  * and on who uses which GPU: inside NCCL a disagreement would hang. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/backends/nccl/nccl_comm.h"
 
@@ -158,8 +159,12 @@ static tdm_status new_comm(tdm_nccl_comm **out, tdm_nccl_site *site, int rank, i
     tdm_nccl_comm *c = tdm__module_new(site->host, sizeof(*c));
     *out = NULL;
     if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", sizeof(*c));
-    c->base = (tdm_comm){
-        .ops = &tdm__nccl_ops, .host = site->host, .rank = rank, .world = world, .timeout_ms = site->timeout_ms};
+    c->base = (tdm_comm){.ops = &tdm__nccl_ops,
+                         .host = site->host,
+                         .rank = rank,
+                         .world = world,
+                         .timeout_ms = site->timeout_ms,
+                         .process = getpid()};
     c->site = site;
     pthread_mutex_lock(&site->mutex);
     site->users++;

@@ -13,6 +13,14 @@ bool tdm__guard_is_home(const tdm_guard *guard) {
     return getpid() == guard->process;
 }
 
+tdm_status tdm__check_home(pid_t process, const char *function, const char *object) {
+    if (process == getpid()) return TDM_OK;
+    TDM_FAIL(TDM_E_USAGE,
+             "%s: process %ld opened the %s, and this is process %ld, which a fork has made without its threads; "
+             "open another %s here",
+             function, (long)process, object, (long)getpid(), object);
+}
+
 static tdm_status enter_again(tdm_guard *guard, const char *function, tdm_guard_use use) {
     if (!guard->reports || use == TDM_GUARD_MOVES)
         TDM_FAIL(TDM_E_USAGE, "%s: a callback of %s calls it for the same %s; return from the callback first", function,
@@ -25,11 +33,7 @@ static tdm_status enter_again(tdm_guard *guard, const char *function, tdm_guard_
 tdm_status tdm__guard_enter(tdm_guard *guard, const char *function, tdm_guard_use use) {
     const unsigned long self = (unsigned long)pthread_self();
     unsigned long nobody = 0;
-    if (!tdm__guard_is_home(guard))
-        TDM_FAIL(TDM_E_USAGE,
-                 "%s: process %ld opened the %s, and this is process %ld, which a fork has made without its threads; "
-                 "open another %s here",
-                 function, (long)guard->process, guard->object, (long)getpid(), guard->object);
+    TDM_TRY(tdm__check_home(guard->process, function, guard->object));
     if (atomic_load(&guard->owner) == self) return enter_again(guard, function, use);
     if (!atomic_compare_exchange_strong(&guard->owner, &nobody, self)) {
         const char *other = atomic_load(&guard->function);

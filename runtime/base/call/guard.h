@@ -28,6 +28,8 @@ void tdm__guard_init(tdm_guard *guard, const char *object);
 tdm_status tdm__guard_enter(tdm_guard *guard, const char *function, tdm_guard_use use);
 void tdm__guard_leave(tdm_guard *guard);
 
+/* TDM_E_USAGE if another process than this one, `process`, opened the object. */
+tdm_status tdm__check_home(pid_t process, const char *function, const char *object);
 /* Is this the process that opened the object? In another, a lock of the program's log may be held for ever. */
 bool tdm__guard_is_home(const tdm_guard *guard);
 

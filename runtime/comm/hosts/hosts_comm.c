@@ -1,6 +1,7 @@
 /* Making, splitting and closing communicators over several hosts. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/hash.h"
 #include "runtime/base/memory.h"
@@ -142,8 +143,12 @@ tdm_status tdm__hosts_comm_new(tdm_hosts_comm **out, tdm_hosts_job *job, int ran
     TDM_TRY(tdm__new(job->host, &c, 1, sizeof(*c), "communicator"));
     atomic_fetch_add(&job->users, 1);
     c->job = job;
-    c->comm =
-        (tdm_comm){.ops = &job->ops, .host = job->host, .rank = rank, .world = world, .timeout_ms = job->timeout_ms};
+    c->comm = (tdm_comm){.ops = &job->ops,
+                         .host = job->host,
+                         .rank = rank,
+                         .world = world,
+                         .timeout_ms = job->timeout_ms,
+                         .process = getpid()};
     c->group = group;
     TDM_TRY_ELSE(make_parts(c, (size_t)world), tdm__hosts_comm_free(c));
     for (int r = 0; r < world; r++) c->job_rank[r] = job_rank != NULL ? job_rank[r] : r;

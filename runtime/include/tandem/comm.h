@@ -11,6 +11,9 @@
  * Threads: one thread at a time uses a tdm_comm. Different ends may be used by different threads. tdm_comm_abort may be
  * called from any thread.
  *
+ * Fork: only the process that opened a tdm_comm uses it. In a child every call is TDM_E_USAGE, also tdm_comm_wait for a
+ * request of the parent; tdm_comm_close and tdm_comm_abort do nothing there, and the parent's job goes on.
+ *
  * Errors: the group's timeout is the deadline of each call. A peer that has died, has left or does not arrive in time
  * is TDM_E_COMM, and the message names it. After a failure all communicators of the job fail at once, on every rank,
  * with the first cause. They can only be closed then, in any order.
@@ -192,7 +195,7 @@ TDM_API tdm_status tdm_comm_start_batch_send_receive(tdm_comm *comm, const tdm_t
                                                      tdm_comm_request **request);
 /* *from is written before the request is done. */
 TDM_API tdm_status tdm_comm_start_receive_any(tdm_comm *comm, tdm_span out, int *from, tdm_comm_request **request);
-/* Returns non-zero if the call has ended, with or without success. Never waits. */
+/* Returns non-zero if tdm_comm_wait would not wait: the call has ended, with or without success. Never waits. */
 TDM_API int tdm_comm_done(tdm_comm_request *request);
 /* Waits for the end of the call, frees the request and returns the call's result; its error becomes this thread's. If
  * `ms` is not NULL it is set to the milliseconds that the call itself took. */

@@ -19,8 +19,8 @@
  * read a PyTorch file: a child without rights does that. Runs in one process are independent of each other.
  *
  * Threads: one thread at a time uses an object, except where a function says "any thread". A run and a burn-in refuse a
- * call (TDM_E_USAGE) while another thread is in one, and in a process that a fork has made, where their threads do not
- * live on: there tdm_run_close does nothing.
+ * call (TDM_E_USAGE) while another thread is in one. In a process that a fork has made, where threads do not live on, they
+ * and communicators refuse every call, and closing them does nothing.
  *
  * Callbacks: on_event and on_progress may ask their run for anything (read, write, save, evaluate, predict, ...), but not
  * train, step, load or close it; all other callbacks may not call functions on the object that calls them, except those

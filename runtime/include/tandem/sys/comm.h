@@ -177,6 +177,7 @@ struct tdm_comm {
     int64_t timeout_ms;
     uint64_t sequence;            /* collective calls made so far; every rank has the same number */
     struct tdm_comm_queue *queue; /* owned by the core: the thread for asynchronous calls; NULL until the first one */
+    int process;                  /* getpid() of the process that opened it */
 };
 
 TDM_END_DECLS
