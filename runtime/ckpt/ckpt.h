@@ -110,9 +110,10 @@ typedef struct tdm_ckpt_state {
     int64_t per_device;
     char optimizer[16]; /* its name */
     char params_xxh3[TDM_HASH_TEXT];
-    char data[160];   /* identifies the data: the number of samples and a hash of some; "" if unknown */
-    int64_t eval_due; /* 1: the run was stopped before the evaluation after its last step, which is still due */
-    int64_t skipped;  /* steps without an update of the optimizer */
+    char data[160];    /* describes the data: the number of samples and a hash of some; "" if unknown */
+    char identity[64]; /* tdm_source.identity of the samples; "": none */
+    int64_t eval_due;  /* 1: the run was stopped before the evaluation after its last step, which is still due */
+    int64_t skipped;   /* steps without an update of the optimizer */
     /* The best evaluation by checkpoint.keep_best, and by train.stop_early, with the evaluations since then. Metric "":
      * there is none. */
     char best_metric[12], stop_metric[12];

@@ -34,6 +34,7 @@ static const struct {
     FIELD(TEXT, optimizer, false, 0, 0),
     FIELD(TEXT, params_xxh3, false, 0, 0),
     FIELD(TEXT, data, true, 0, 0),
+    FIELD(TEXT, identity, true, 0, 0),
     FIELD(WHOLE, eval_due, true, 0, 1),
     FIELD(WHOLE, skipped, true, 0, MOST_COUNTED),
     FIELD(TEXT, best_metric, true, 0, 0),

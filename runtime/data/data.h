@@ -112,7 +112,7 @@ typedef struct tdm_dataset_ops {
     bool (*is_left_out)(const tdm_dataset *dataset, int64_t index);
     void (*close)(tdm_dataset *dataset); /* NULL: nothing but its blocks is to be released */
 } tdm_dataset_ops;
-enum { TDM_DATASET_BLOCKS = 8 + TDM_SHAPES_MAX };
+enum { TDM_DATASET_BLOCKS = 8 + TDM_SHAPES_MAX, TDM_DATA_CALLED = 64 };
 struct tdm_dataset {
     const tdm_dataset_ops *ops;
     const tdm_host *host;
@@ -134,8 +134,9 @@ struct tdm_dataset {
     const tdm_features *features;  /* of a table; NULL: there are none */
     const tdm_unseen_cell *unseen; /* of a table that is not the one trained on: in the order of samples */
     int64_t unseen_count;
-    bool has_ignored;            /* some labels may be the loss's ignore_index */
-    struct tdm_bad_samples *bad; /* those left out so far, see pictures/bad_samples.h; NULL: none can be */
+    bool has_ignored;               /* some labels may be the loss's ignore_index */
+    char identity[TDM_DATA_CALLED]; /* tdm_source.identity; "": none */
+    struct tdm_bad_samples *bad;    /* those left out so far, see pictures/bad_samples.h; NULL: none can be */
     /* `range` and `holdout`: index i of this view is sample rows[i] of the file; rows NULL: sample first + i. */
     int64_t first;
     const int64_t *rows;
@@ -175,6 +176,8 @@ size_t tdm__dataset_target_bytes(const tdm_dataset *dataset);
 /* Hashes some samples, evenly spread from the first to the last. Not for an embedder's source, which may draw new
  * samples each time. */
 tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]);
+/* Are the samples read by a function of the program, which may take its time, or notice? */
+bool tdm__dataset_is_function(const tdm_dataset *dataset);
 /* Reads samples first to first + count - 1 into consecutive memory: x as untransformed bytes or as transformed floats.
  * `targets` must be aligned for its type. May be called from several threads at once. */
 tdm_status tdm__dataset_fill(const tdm_dataset *dataset, const tdm_transform *transform, int64_t first, int64_t count,

@@ -3,6 +3,7 @@
 
 #include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text/utf8.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/transform.h"
 
@@ -155,6 +156,21 @@ static tdm_status check(const tdm_source *source, const tdm_data_wanted *wanted)
     return TDM_OK;
 }
 
+static tdm_status take_identity(tdm_dataset *base, const char *identity) {
+    uint32_t code;
+    size_t at = 0;
+    if (identity == NULL) return TDM_OK;
+    const size_t length = strnlen(identity, TDM_DATA_CALLED);
+    for (int bytes = 1; at < length && bytes > 0; at += (size_t)bytes) {
+        bytes = tdm__utf8_next(identity + at, length - at, &code);
+        if (bytes > 0 && !tdm__utf8_is_printable(code)) break;
+    }
+    if (length == 0 || length == TDM_DATA_CALLED || at < length)
+        TDM_FAIL(TDM_E_USAGE, "tdm_source.identity must be 1 to %d bytes of printable UTF-8", TDM_DATA_CALLED - 1);
+    memcpy(base->identity, identity, length);
+    return TDM_OK;
+}
+
 static void describe(own_dataset *own, const tdm_data_wanted *wanted) {
     tdm_dataset *base = &own->base;
     own->wanted = *wanted;
@@ -177,6 +193,8 @@ static void describe(own_dataset *own, const tdm_data_wanted *wanted) {
 static tdm_status open_source(own_dataset *own, const tdm_source *source, const tdm_data_wanted *wanted,
                               bool has_arrays) {
     own->source = *source;
+    own->source.identity = NULL; /* copied */
+    TDM_TRY(take_identity(&own->base, source->identity));
     if (source->inputs != NULL) {
         const size_t count = (size_t)source->input_count;
         TDM_TRY(tdm__dataset_take(&own->base, &own->inputs, count, sizeof(*own->inputs), "inputs"));
@@ -201,4 +219,8 @@ tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, con
     tdm__dataset_close(*out);
     *out = NULL;
     return status;
+}
+
+bool tdm__dataset_is_function(const tdm_dataset *dataset) {
+    return dataset->ops == &callback_ops || dataset->ops == &rows_ops;
 }

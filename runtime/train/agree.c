@@ -13,6 +13,7 @@ static tdm_status add_data(const char *key, const tdm_dataset *dataset, bool is_
     if (dataset == NULL) return TDM_OK;
     tdm__data_print(dataset, found);
     tdm__text_printf(text, "%s (samples found): %s\n", key, found);
+    if (dataset->identity[0] != '\0') tdm__text_printf(text, "%s (their identity): %s\n", key, dataset->identity);
     if (is_source) return TDM_OK;
     TDM_TRY(tdm__dataset_hash(dataset, hash));
     tdm__text_printf(text, "%s (some samples' bytes): %s\n", key, hash);

@@ -70,6 +70,24 @@ static tdm_status check_state(const tdm_run *run, const tdm_ckpt_state *state, c
              state->optimizer, path, optimizer, way_out);
 }
 
+/* A program that names its samples is told of others before it goes on with them. */
+static tdm_status check_identity(const tdm_run *run, const tdm_ckpt_state *state, const char *path) {
+    const char *now = run->train->identity;
+    if (state->identity[0] == '\0' || strcmp(state->identity, now) == 0) return TDM_OK;
+    if (now[0] != '\0')
+        TDM_FAIL(
+            TDM_E_CHECKPOINT,
+            "tdm_source.identity of the samples was '%s' in %s and is '%s' now: a run goes on with the samples that it "
+            "began with; %s",
+            state->identity, path, now, way_out);
+    TDM_WARN(
+        run->host, "checkpoint",
+        "%s was trained on samples that were called '%s'; those of this run have no tdm_source.identity, so nobody "
+        "knows whether they are the same",
+        path, state->identity);
+    return TDM_OK;
+}
+
 /* The data found, in words like the settings'. */
 static void add_data(const tdm_run *run, const tdm_ckpt_state *state, tdm_changes *out) {
     if (state->data[0] == '\0' || run->data[0] == '\0') return;
@@ -83,6 +101,7 @@ tdm_status tdm__changes_read(tdm_changes *out, const tdm_run *run, tdm_ckpt *ckp
     tdm__text_init(&out->saved, run->host);
     tdm__text_init(&out->now, run->host);
     TDM_TRY(check_state(run, tdm__ckpt_state(ckpt), path));
+    TDM_TRY(check_identity(run, tdm__ckpt_state(ckpt), path));
     TDM_TRY(tdm__ckpt_config(ckpt, &yaml));
     tdm__error_save(&before);
     tdm_status status = yaml != NULL ? add_both(run, yaml, path, out) : TDM_OK;

@@ -72,11 +72,16 @@ static tdm_status take_indices(tdm_run *run, tdm_data_wanted *wanted) {
     return TDM_OK;
 }
 
-/* For checkpoints: a run that continues from one learns that the samples have changed. */
+/* For checkpoints: a run that continues from one learns that the samples have changed. Those that a program's function
+ * gives are not asked for before they are needed. */
 static tdm_status note_data(tdm_run *run) {
     char found[TDM_DATA_FOUND], hash[TDM_HASH_TEXT];
-    if (run->options.train != NULL || run->options.predicts || run->rank != 0) return TDM_OK;
+    if (run->options.predicts || run->rank != 0) return TDM_OK;
     tdm__data_print(run->train, found);
+    if (tdm__dataset_is_function(run->train)) {
+        snprintf(run->data, sizeof(run->data), "%s of the program's own", found);
+        return TDM_OK;
+    }
     TDM_TRY(tdm__dataset_hash(run->train, hash));
     snprintf(run->data, sizeof(run->data), "%s, some of them hash to %s", found, hash);
     return TDM_OK;

@@ -1,5 +1,6 @@
 /* Saving and loading checkpoints of a run. The unwrapped module is saved: names, layouts and optimizer state do not
  * depend on the mode, so any mode on any number of devices can continue from it. */
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/log.h"
@@ -25,6 +26,7 @@ static tdm_status fill_state(tdm_run *run, tdm_ckpt_state *state) {
     strncpy(state->mode, run->mode->ops->name, sizeof(state->mode) - 1);
     strncpy(state->optimizer, run->optim->name, sizeof(state->optimizer) - 1);
     memcpy(state->data, run->data, sizeof(state->data));
+    if (run->train != NULL) snprintf(state->identity, sizeof(state->identity), "%s", run->train->identity);
     tdm__run_best_save(run, state);
     tdm_hash128 hash;
     TDM_TRY(tdm__params_hash(run, &hash));

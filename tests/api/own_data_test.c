@@ -343,6 +343,106 @@ TEST(an_update_keeps_what_the_model_knows) {
     test_folder_remove(folder);
 }
 
+/* ---- samples that are recognised ---- */
+
+static char lines[2000];
+
+static void keep(void *user, tdm_log_level level, const char *subsystem, const char *line) {
+    (void)user, (void)subsystem;
+    if (level == TDM_LOG_WARNING) strncat(lines, line, sizeof(lines) - strlen(lines) - 1);
+}
+
+/* Opens a run over the source that resumes from `from`, makes `steps` steps, and saves it in `folder` at its end. */
+static tdm_status go_on(const tdm_source *source, const char *from, const char *folder) {
+    tdm_job job;
+    tdm_run *run = NULL;
+    tdm_host host = TDM_HOST_INIT;
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    tdm_graph *graph = api_linear_graph(WIDTH);
+    host.log = keep;
+    host.log_level = TDM_LOG_WARNING;
+    api_job(&job);
+    job.data.workers = 0;
+    job.checkpoint.resume = from != NULL ? from : "never";
+    options.host = &host;
+    options.train = source;
+    lines[0] = '\0';
+    tdm_status status = tdm_run_open(&run, &job, graph, &options);
+    if (status == TDM_OK) status = tdm_run_step(run, 1);
+    if (status == TDM_OK && folder != NULL) status = tdm_run_save(run, folder);
+    tdm_run_close(run);
+    tdm_graph_free(graph);
+    return status;
+}
+
+TEST(changed_arrays_are_told) {
+    static program p;
+    char folder[256], saved[300];
+    test_folder_make(folder);
+    p = (program){.fails_at = -1, .labels = 1};
+    for (int64_t i = 0; i < SAMPLES; i++) {
+        write_x(TDM_INPUT_FLOATS, i, p.floats[i]);
+        p.label[i] = i % OUTPUTS;
+    }
+    tdm_source source = TDM_SOURCE_INIT;
+    source.count = SAMPLES, source.has_labels = 1, source.width = WIDTH;
+    source.x = p.floats, source.targets = p.label;
+    REQUIRE_OK(go_on(&source, NULL, folder));
+    snprintf(saved, sizeof(saved), "%s/step-00000001", folder);
+    CHECK_OK(go_on(&source, saved, NULL));
+    CHECK_TEXT(lines, "");
+    p.floats[0][1] += 1; /* the first sample is among those that are looked at */
+    CHECK_OK(go_on(&source, saved, NULL));
+    CHECK_HAS(lines, "changed since then: data.train (samples found) was 22 of 4 floats, some of them hash to ");
+    test_folder_remove(folder);
+}
+
+TEST(samples_that_a_program_names_are_recognised) {
+    static program p;
+    char folder[256], saved[300];
+    test_folder_make(folder);
+    p = (program){.fails_at = -1, .labels = 1};
+    tdm_source source = TDM_SOURCE_INIT;
+    source.count = SAMPLES, source.has_labels = 1, source.read = read_one, source.user = &p;
+    source.identity = "scans of March \xc3\xa9";
+    REQUIRE_OK(go_on(&source, NULL, folder));
+    snprintf(saved, sizeof(saved), "%s/step-00000001", folder);
+    CHECK_OK(go_on(&source, saved, NULL));
+    CHECK_TEXT(lines, "");
+    const int calls = p.calls;
+    source.identity = "scans of April";
+    CHECK_STATUS(go_on(&source, saved, NULL), TDM_E_CHECKPOINT);
+    CHECK_HAS(tdm_error_message(), "tdm_source.identity of the samples was 'scans of March \xc3\xa9' in ");
+    CHECK_HAS(tdm_error_message(), "/step-00000001 and is 'scans of April' now");
+    CHECK_INT(p.calls, calls); /* no sample was asked for */
+    source.identity = NULL;
+    CHECK_OK(go_on(&source, saved, NULL));
+    CHECK_HAS(lines, "have no tdm_source.identity");
+    source.count = SAMPLES - 1;
+    CHECK_OK(go_on(&source, saved, NULL));
+    CHECK_HAS(lines, "was 22 of 4 floats of the program's own, is 21 of 4 floats of the program's own");
+    test_folder_remove(folder);
+}
+
+TEST(identities_are_short_printable_texts) {
+    static program p;
+    char longest[65];
+    const char *const bad[] = {"", "a\nb", "\xff", "tail \xc3", "\x7f", "\xe2\x80\xae", longest};
+    tdm_source source = TDM_SOURCE_INIT;
+    memset(longest, 'x', 64);
+    longest[64] = '\0';
+    p = (program){.fails_at = -1, .labels = 1};
+    source.count = SAMPLES, source.has_labels = 1, source.read = read_one, source.user = &p;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        source.identity = bad[i];
+        CHECK_STATUS(go_on(&source, NULL, NULL), TDM_E_USAGE);
+        CHECK_HAS(tdm_error_message(), "tdm_source.identity must be 1 to 63 bytes of printable UTF-8");
+    }
+    source.identity = longest + 1;
+    CHECK_OK(go_on(&source, NULL, NULL));
+}
+
 TEST_MAIN(RUN(all_ways_and_kinds_give_the_same_bits); RUN(mixed_and_on_several_replicas);
           RUN(a_failed_read_is_repeated); RUN(steps_for_pictures_are_left_out_and_that_is_said); RUN(what_is_refused);
-          RUN(an_older_struct_is_accepted); RUN(an_update_keeps_what_the_model_knows);)
+          RUN(an_older_struct_is_accepted); RUN(an_update_keeps_what_the_model_knows); RUN(changed_arrays_are_told);
+          RUN(samples_that_a_program_names_are_recognised); RUN(identities_are_short_printable_texts);)

@@ -177,6 +177,22 @@ class Samples(Case):
         with tandem.Run(JOB, train=(X, Y), run_dir=None) as it:
             self.refuses(tandem.UsageError, "needs data.eval; add it to the job, or give eval=(x, y)", it.evaluate)
 
+    def test_samples_with_an_identity_are_recognised(self):
+        named = Points()
+        named.identity = "points 1"
+        with run(train=named) as it:
+            it.step(2)
+            raw = it.save_bytes()
+            it.load(raw)
+        with run(train=named) as it:
+            it.load(raw)
+            self.assertEqual(it.state.step, 2)
+        named.identity = "points 2"
+        with run(train=named) as it:
+            self.refuses(tandem.CheckpointError, "identity of the samples was 'points 1' in", it.load, raw)
+        named.identity = 3
+        self.refuses(tandem.UsageError, "train.identity must be a text, got int", run, train=named)
+
     def test_an_object_that_fails_or_shrinks(self):
         def shrink(index):
             if index > 200:

@@ -77,9 +77,14 @@ typedef struct tdm_source {
      * They are all TDM_INPUT_READY, or none of them is. tdm_run_open copies this array, not the numbers. */
     const tdm_input_array *inputs;
     int input_count;
+    /* What the program calls these samples: 1 to 63 bytes of printable text, such as "scans of March" or a hash; copied.
+     * Checkpoints keep that of the samples trained on, and a run that resumes with samples of another identity is
+     * TDM_E_CHECKPOINT. Give other samples another text. NULL: a run that resumes warns if their number has changed, or,
+     * of arrays, a hash of some of them. */
+    const char *identity;
 } tdm_source;
 #define TDM_SOURCE_INIT \
-    { sizeof(tdm_source), 0, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, 0 }
+    { sizeof(tdm_source), 0, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, 0, NULL }
 
 TDM_END_DECLS
 #endif

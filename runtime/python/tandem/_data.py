@@ -66,8 +66,12 @@ class Source:
         _, self.kind = _arrays.samples(np.asarray(first).reshape(1, -1), (self.width,), f"{self.what}[0]: x")
         self.dtype = np.uint8 if self.kind == c.TDM_INPUT_BYTES else np.float32
         self.callback = c.tdm_source_read_rows(self._read_rows)
+        identity = getattr(data, "identity", None)
+        if identity is not None and not isinstance(identity, str):
+            raise errors.UsageError(f"{self.what}.identity must be a text, got {type(identity).__name__}")
+        self.identity = identity.encode() if identity is not None else None
         self.struct = new(c.tdm_source, count=count, has_labels=int(self.has_labels), input=self.kind, width=self.width,
-                          read_rows=self.callback)
+                          read_rows=self.callback, identity=self.identity)
 
     def _item(self, index: int):
         item = self.data[index]
