@@ -1,9 +1,9 @@
 /* tandem/tandem.h - train data-parallel models from C: all that a product needs.
  *
  * It includes config.h (YAML), job.h and graph.h (the same from C), source.h (samples of the program's own), model.h
- * (predictions from one file), checkpoint.h, writer.h (files in memory), host.h (memory, log) and status.h (errors). For
- * special uses there are comm.h (collectives, ranks), data.h (data sets), burnin.h (devices on trial), scale.h (how a job
- * scales), doctor.h (this machine); tandem/sys is for writers of ops and modules.
+ * (predictions from one file), checkpoint.h, writer.h (files in memory), host.h (memory, log, threads, clocks) and
+ * status.h (errors). For special uses there are comm.h (collectives, ranks), data.h (data sets), burnin.h (devices on
+ * trial), scale.h (how a job scales), doctor.h (this machine); tandem/sys is for writers of ops and modules.
  *
  * Ownership: the caller owns what comes back through T **out, and ends it with tdm_T_free or tdm_T_close (texts, char
  * **, with tdm_free). Other returned pointers are borrowed from their object.
