@@ -1,9 +1,11 @@
-/* What a program lends: exactly the threads that the job asks for, with what the host is told of them, refusals, clocks,
- * memory down to the last byte, CPUs; and hosts of older versions. */
+/* Threads that a program lends: exactly those that the job asks for, with what the host is told of them, what follows
+ * from a refusal, and their signals. */
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <tandem/burnin.h>
+#include <tandem/comm.h>
 
 #include "runtime/module/module.h"
 #include "tests/api/api.h"
@@ -277,6 +279,90 @@ TEST(a_model_has_threads_for_each_call_in_progress) {
     test_folder_remove(folder);
 }
 
+/* ---- communicators, ranks, burn-ins ---- */
+
+TEST(communicators_have_a_thread_for_each_queue) {
+    tdm_counting_host host;
+    tdm_comm *rank[2];
+    tdm_comm_request *request[2];
+    tdm_counting_host_init(&host);
+    REQUIRE_OK(tdm_comm_open_threads(rank, 2, &host.host, 60000));
+    CHECK_INT(host.started, 0);
+    for (int i = 0; i < 2; i++) CHECK_OK(tdm_comm_start_barrier(rank[i], &request[i]));
+    for (int i = 0; i < 2; i++) CHECK_OK(tdm_comm_wait(request[i], NULL));
+    check_role(&host, TDM_THREAD_QUEUE, 2);
+    for (int i = 0; i < 2; i++) tdm_comm_close(rank[i]);
+    CHECK_INT(host.started, 2);
+    CHECK_INT(host.joined, 2);
+    CHECK_INT(host.live, 0);
+}
+
+/* A rank of ddp in a process of its own. */
+static void be_rank(int fd, int rank, const tdm_job *job) {
+    tdm_counting_host host;
+    tdm_run *run = NULL;
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    tdm_graph *graph = wide_graph(NULL);
+    tdm_counting_host_init(&host);
+    options.host = &host.host;
+    options.rank = rank;
+    options.world = 2;
+    options.launch_fd = fd;
+    CHECK_OK(tdm_run_open(&run, job, graph, &options));
+    CHECK_OK(tdm_run_train(run));
+    tdm_run_close(run);
+    tdm_graph_free(graph);
+    check_role(&host, TDM_THREAD_WATCH, 1);
+    check_role(&host, TDM_THREAD_REDUCE, 1);
+    check_role(&host, TDM_THREAD_DATA, 1);
+    check_role(&host, TDM_THREAD_PREPARE, 1);
+    check_role(&host, TDM_THREAD_PART, parts(2));
+    CHECK_INT(host.started, 4 + parts(2));
+    CHECK_INT(host.joined, host.started);
+    CHECK_INT(host.live, 0);
+    _exit(tdm_test_failures != 0);
+}
+
+TEST(a_rank_has_threads_of_its_own_host) {
+    tdm_job job;
+    int fd = -1, end = -1;
+    pid_t pid[2];
+    wide_job(&job, TDM_MODE_DDP, 2, 2, 1);
+    REQUIRE_OK(tdm_launch_create(&fd, 2));
+    fflush(NULL);
+    for (int r = 0; r < 2; r++) {
+        pid[r] = fork();
+        if (pid[r] == 0) be_rank(fd, r, &job);
+    }
+    for (int r = 0; r < 2; r++) {
+        CHECK(pid[r] > 0 && waitpid(pid[r], &end, 0) == pid[r]);
+        CHECK(WIFEXITED(end) && WEXITSTATUS(end) == 0);
+    }
+    close(fd);
+}
+
+TEST(a_burn_in_has_a_thread_for_each_device) {
+    tdm_counting_host host;
+    tdm_job job;
+    tdm_burnin *burnin = NULL;
+    tdm_burnin_options options = TDM_BURNIN_OPTIONS_INIT;
+    tdm_burnin_total total = TDM_BURNIN_TOTAL_INIT;
+    tdm_graph *graph = wide_graph(NULL);
+    tdm_counting_host_init(&host);
+    wide_job(&job, TDM_MODE_SINGLE, 2, 1, 0);
+    options.host = &host.host;
+    job.burnin.iterations = 3;
+    REQUIRE_OK(tdm_burnin_open(&burnin, &job, graph, &options));
+    CHECK_OK(tdm_burnin_run(burnin));
+    check_role(&host, TDM_THREAD_BURNIN, 2);
+    CHECK_OK(tdm_burnin_get_total(burnin, &total));
+    CHECK(total.seconds > 0 && total.seconds < 0.1); /* of a clock on which each reading takes a microsecond */
+    tdm_burnin_close(burnin);
+    tdm_graph_free(graph);
+    CHECK_INT(host.joined, host.started);
+    CHECK_INT(host.live, 0);
+}
+
 /* ---- signals ---- */
 
 static atomic_int calls, held, faults_pass;
@@ -317,187 +403,6 @@ TEST(signals_are_held_back_but_those_of_faults) {
     }
 }
 
-/* ---- clocks ---- */
-
-typedef struct hour {
-    tdm_counting_host *host;
-    int evals, steps;
-    double ms;
-} hour;
-
-/* Between two steps ten minutes pass. */
-static int ten_minutes(const tdm_event *event, void *user) {
-    hour *h = user;
-    if (event->kind == TDM_EVENT_STEP) {
-        h->steps++;
-        h->ms = event->ms.step;
-        atomic_fetch_add(&h->host->steady_ns, INT64_C(600) * 1000000000);
-    }
-    h->evals += event->kind == TDM_EVENT_EVAL;
-    return 0;
-}
-
-TEST(intervals_are_of_the_hosts_clock) {
-    tdm_counting_host host;
-    tdm_job job;
-    tdm_run *run = NULL;
-    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
-    tdm_graph *graph = api_graph(NULL);
-    hour h = {.host = &host};
-    api_job(&job);
-    tdm_counting_host_init(&host);
-    job.train.steps = 12;
-    job.eval.every = (tdm_interval){.kind = TDM_INTERVAL_SECONDS, .amount = 1800};
-    options.host = &host.host;
-    options.on_event = ten_minutes;
-    options.user = &h;
-    REQUIRE_OK(tdm_run_open(&run, &job, graph, &options));
-    CHECK_OK(tdm_run_train(run));
-    tdm_run_close(run);
-    tdm_graph_free(graph);
-    CHECK_INT(h.steps, 12);
-    CHECK_INT(h.evals, 4);       /* in two hours */
-    CHECK(h.ms > 0 && h.ms < 1); /* each reading adds a microsecond */
-    CHECK(host.readings > 24);
-    CHECK_INT(host.live, 0);
-}
-
-/* A clock that stands still is no reason for a number that JSON has not. */
-static int64_t stands_still(void *user, tdm_clock clock) {
-    (void)user;
-    return clock == TDM_CLOCK_STEADY ? 0 : INT64_C(1700000000) * 1000000000;
-}
-
-static void check_file(const char *folder, const char *name, const char *has) {
-    char path[400], text[20000] = "";
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    REQUIRE(file != NULL);
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
-    CHECK_HAS(text, has);
-    CHECK(strstr(text, "inf") == NULL && strstr(text, "nan") == NULL);
-}
-
-TEST(a_clock_may_stand_still) {
-    tdm_job job;
-    tdm_run *run = NULL;
-    tdm_host host = TDM_HOST_INIT;
-    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
-    tdm_graph *graph = api_graph(NULL);
-    char folder[256], path[300];
-    test_folder_make(folder);
-    host.now_ns = stands_still;
-    api_job(&job);
-    snprintf(path, sizeof(path), "%s/run", folder);
-    job.run.dir = path;
-    job.log.every = (tdm_interval){.kind = TDM_INTERVAL_STEPS, .amount = 1};
-    options.host = &host;
-    REQUIRE_OK(tdm_run_open(&run, &job, graph, &options));
-    CHECK_OK(tdm_run_train(run));
-    tdm_run_close(run);
-    tdm_graph_free(graph);
-    check_file(path, "status.json", "20231114T221320Z");
-    check_file(path, "metrics.jsonl", "\"kind\":\"train\",\"step\":6");
-    check_file(path, "summary.json", "params_xxh3");
-    test_folder_remove(folder);
-}
-
-TEST(start_time_is_of_the_hosts_clock) {
-    static const char text[] = "tandem: 1\nname: n\nmodel: {input: [4], layers: [{linear: 2}]}\ndata: {train: {format: "
-                               "synthetic, samples: 8}}\nloss: cross_entropy\ntrain: {steps: 1, batch: {per_device: "
-                               "4}}\nrun: {dir: \"runs/${start_time}\"}\n";
-    tdm_host host = TDM_HOST_INIT;
-    tdm_config *config = NULL;
-    host.now_ns = stands_still;
-    REQUIRE_OK(tdm_config_parse(&config, &host, text, sizeof(text) - 1, "job.yaml", NULL));
-    REQUIRE_OK(tdm_config_check(config));
-    CHECK_HAS(tdm_config_job(config)->run.dir, "runs/20231114T221320Z");
-    tdm_config_free(config);
-}
-
-/* ---- CPUs ---- */
-
-TEST(devices_share_the_cpus_that_the_host_grants) {
-    const struct {
-        int cpus, devices, mode;
-        const char *threads;
-    } cases[] = {{6, 1, TDM_MODE_SINGLE, "\nthreads_per_device 6\n"},
-                 {6, 2, TDM_MODE_DP, "\nthreads_per_device 3\n"},
-                 {1, 2, TDM_MODE_DP, "\nthreads_per_device 1\n"}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        tdm_counting_host host;
-        tdm_job job;
-        tdm_run *run = NULL;
-        tdm_run_options options = TDM_RUN_OPTIONS_INIT;
-        tdm_graph *graph = wide_graph(NULL);
-        char *text = NULL;
-        wide_job(&job, cases[i].mode, cases[i].devices, 1, 0);
-        job.parallel.threads_per_device = TDM_INT_NULL;
-        tdm_counting_host_init(&host);
-        host.host.cpus = cases[i].cpus;
-        options.host = &host.host;
-        REQUIRE_OK(tdm_run_open(&run, &job, graph, &options));
-        CHECK_OK(tdm_run_print(run, "summary", &text));
-        CHECK_HAS(text, cases[i].threads);
-        tdm_free(text);
-        tdm_run_close(run);
-        tdm_graph_free(graph);
-    }
-}
-
-/* ---- hosts that cannot be used, and older ones ---- */
-
-static int never_start(void *user, const tdm_thread_info *thread, void (*run)(void *argument), void *argument,
-                       void **handle) {
-    (void)user, (void)thread, (void)run, (void)argument, (void)handle;
-    return EPERM;
-}
-
-TEST(halves_are_refused) {
-    tdm_host host = TDM_HOST_INIT;
-    tdm_graph *graph = NULL;
-    host.thread_start = never_start;
-    CHECK_STATUS(tdm_graph_new(&graph, &host), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "host.thread_start and host.thread_join");
-    host = (tdm_host)TDM_HOST_INIT;
-    host.cpus = -1;
-    CHECK_STATUS(tdm_graph_new(&graph, &host), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "host.cpus must be 0 or more, got -1");
-    host = (tdm_host)TDM_HOST_INIT;
-    CHECK_OK(tdm_graph_new(&graph, &host));
-    tdm_graph_free(graph);
-}
-
-/* Behind it begins a page that may not be read. */
-TEST(an_older_host_is_not_read_beyond_its_size) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), old = offsetof(tdm_host, thread_start);
-    char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), hash[40], own[40];
-    REQUIRE(map != MAP_FAILED && mprotect(map + page, page, PROT_NONE) == 0);
-    tdm_host *host = (tdm_host *)(void *)(map + page - old);
-    memcpy(host, tdm_host_default(), old); /* as a program of 0.1.0 copies it */
-    CHECK_INT(host->size, old);
-    tdm_job job;
-    tdm_run *run = NULL;
-    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
-    tdm_run_state state = TDM_RUN_STATE_INIT;
-    tdm_graph *graph = api_graph(NULL);
-    api_job(&job);
-    job.parallel.mode = TDM_MODE_DP;
-    job.parallel.device_ids = (tdm_ints){.count = 2, .item = {0, 1}};
-    options.host = host;
-    REQUIRE_OK(tdm_run_open(&run, &job, graph, &options));
-    CHECK_OK(tdm_run_train(run));
-    CHECK_OK(tdm_run_evaluate(run, &(double){0}, &(double){0}));
-    CHECK_OK(tdm_run_get_state(run, &state));
-    memcpy(hash, state.params_xxh3, sizeof(hash));
-    tdm_run_close(run);
-    api_train(&job, graph, own);
-    CHECK_TEXT(hash, own);
-    tdm_graph_free(graph);
-    munmap(map, 2 * page);
-}
-
 static void *do_nothing(void *argument) {
     return argument;
 }
@@ -511,11 +416,8 @@ TEST_MAIN({
     RUN(a_refused_thread_is_a_status);
     RUN(a_caller_needs_no_more_stack_than_a_thread);
     RUN(a_model_has_threads_for_each_call_in_progress);
+    RUN(communicators_have_a_thread_for_each_queue);
+    RUN(a_rank_has_threads_of_its_own_host);
+    RUN(a_burn_in_has_a_thread_for_each_device);
     RUN(signals_are_held_back_but_those_of_faults);
-    RUN(intervals_are_of_the_hosts_clock);
-    RUN(a_clock_may_stand_still);
-    RUN(start_time_is_of_the_hosts_clock);
-    RUN(devices_share_the_cpus_that_the_host_grants);
-    RUN(halves_are_refused);
-    RUN(an_older_host_is_not_read_beyond_its_size);
 })
