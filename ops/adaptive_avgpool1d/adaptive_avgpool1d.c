@@ -1,6 +1,7 @@
 /* adaptive_avgpool1d: definition. torch.nn.AdaptiveAvgPool1d. */
 #include "ops/adaptive_avgpool1d/adaptive_avgpool1d.h"
 
+#include "ops/onnx/from_onnx.h"
 #include "ops/ops.h"
 #include "ops/onnx/window_onnx.h"
 #include "runtime/base/field/field_rows.h"
@@ -24,6 +25,10 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return tdm__onnx_even_windows(to, layer, "AveragePool", 1);
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    return output == 0 && tdm__onnx_from_adaptive(from, node, out, 1, "GlobalAveragePool", "ReduceMean", "AveragePool");
+}
+
 const tdm_op_def tdm__adaptive_avgpool1d_op = {
     .name = "adaptive_avgpool1d",
     .also_called = "adaptive_avg_pool1d",
@@ -36,4 +41,5 @@ const tdm_op_def tdm__adaptive_avgpool1d_op = {
     .attrs_bytes = sizeof(tdm_adaptive_avgpool1d_attrs),
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

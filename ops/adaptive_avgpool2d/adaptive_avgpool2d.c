@@ -1,6 +1,7 @@
 /* adaptive_avgpool2d: definition. torch.nn.AdaptiveAvgPool2d. */
 #include "ops/adaptive_avgpool2d/adaptive_avgpool2d.h"
 
+#include "ops/onnx/from_onnx.h"
 #include "ops/ops.h"
 #include "ops/onnx/window_onnx.h"
 #include "runtime/base/field/field_rows.h"
@@ -15,6 +16,10 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return tdm__onnx_even_windows(to, layer, "AveragePool", 2);
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    return output == 0 && tdm__onnx_from_adaptive(from, node, out, 2, "GlobalAveragePool", "ReduceMean", "AveragePool");
+}
+
 const tdm_op_def tdm__adaptive_avgpool2d_op = {
     .name = "adaptive_avgpool2d",
     .also_called = "global_avg_pool adaptive_avg_pool2d",
@@ -26,4 +31,5 @@ const tdm_op_def tdm__adaptive_avgpool2d_op = {
     .attrs_bytes = sizeof(tdm_adaptive_attrs),
     .infer = tdm__adaptive_infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

@@ -1,6 +1,7 @@
 /* adaptive_maxpool2d: definition. torch.nn.AdaptiveMaxPool2d. */
 #include "ops/adaptive_maxpool2d/adaptive_maxpool2d.h"
 
+#include "ops/onnx/from_onnx.h"
 #include "ops/ops.h"
 #include "ops/onnx/window_onnx.h"
 #include "ops/window.h"
@@ -25,6 +26,10 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return tdm__onnx_even_windows(to, layer, "MaxPool", 2);
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    return output == 0 && tdm__onnx_from_adaptive(from, node, out, 2, "GlobalMaxPool", "ReduceMax", "MaxPool");
+}
+
 const tdm_op_def tdm__adaptive_maxpool2d_op = {
     .name = "adaptive_maxpool2d",
     .also_called = "global_max_pool adaptive_max_pool2d",
@@ -36,4 +41,5 @@ const tdm_op_def tdm__adaptive_maxpool2d_op = {
     .attrs_bytes = sizeof(tdm_adaptive_attrs),
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

@@ -1,4 +1,7 @@
 /* add: definition. y = x0 + x1 + ..., for residual connections. */
+#include <stdio.h>
+
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 
@@ -22,6 +25,20 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    tdm_shape shape;
+    if (!tdm__onnx_is(node, output, "Add", 2) && !tdm__onnx_is(node, output, "Sum", 2)) return false;
+    if (node->input_count > TDM_MAX_INPUTS) {
+        snprintf(out->why, sizeof(out->why), "a layer of tandem adds at most %d values", TDM_MAX_INPUTS);
+        return false;
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        if (!from->calls->plain(from, node->input[i], &shape)) return false;
+        out->x[out->input_count++] = node->input[i];
+    }
+    return true;
+}
+
 const tdm_op_def tdm__add_op = {
     .name = "add",
     .also_called = "residual sum",
@@ -32,4 +49,5 @@ const tdm_op_def tdm__add_op = {
     .flags = TDM_OP_IN_PLACE,
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

@@ -1,6 +1,7 @@
 /* avgpool2d: definition. torch.nn.AvgPool2d. */
 #include "ops/avgpool2d/avgpool2d.h"
 
+#include "ops/onnx/from_onnx.h"
 #include "ops/ops.h"
 #include "ops/onnx/window_onnx.h"
 #include "runtime/base/field/field_rows.h"
@@ -31,6 +32,17 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    const bool counts = from->calls->integer(from, node, "count_include_pad", 0) != 0;
+    if (!tdm__onnx_is(node, output, "AveragePool", 1) || tdm__onnx_is_even(from, node, 2) ||
+        !tdm__onnx_from_pool(from, node, out, 2, counts))
+        return false;
+    int64_t pads[4] = {0, 0, 0, 0};
+    (void)from->calls->list(from, node, "pads", 4, pads);
+    if (!counts && (pads[0] > 0 || pads[1] > 0)) from->calls->set_word(from, "count_include_pad", "false");
+    return true;
+}
+
 const tdm_op_def tdm__avgpool2d_op = {
     .name = "avgpool2d",
     .also_called = "avgpool avg_pool2d",
@@ -42,4 +54,5 @@ const tdm_op_def tdm__avgpool2d_op = {
     .attrs_bytes = sizeof(tdm_avgpool2d_attrs),
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

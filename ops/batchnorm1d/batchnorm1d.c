@@ -1,5 +1,6 @@
 /* batchnorm1d: definition. torch.nn.BatchNorm1d. The attributes are those of batchnorm2d. */
 #include "ops/batchnorm2d/batchnorm2d.h"
+#include "ops/onnx/from_onnx.h"
 #include "ops/ops.h"
 
 static tdm_status infer(tdm_infer *infer) {
@@ -8,6 +9,10 @@ static tdm_status infer(tdm_infer *infer) {
         TDM_INFER_FAIL(infer, "%s needs an input of channels, or of channels x points, got %s%s", infer->layer,
                        tdm__shape_text(x).text, x->ndim == 3 ? "; batchnorm2d takes that" : "");
     return tdm__batchnorm2d_infer(infer, x->ndim == 2 ? x->dim[1] : 1);
+}
+
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    return tdm__batchnorm2d_from_onnx(from, node, output, out, 1, 2);
 }
 
 const tdm_op_def tdm__batchnorm1d_op = {
@@ -22,4 +27,5 @@ const tdm_op_def tdm__batchnorm1d_op = {
     .flags = TDM_OP_READS_X,
     .infer = infer,
     .onnx = tdm__batchnorm2d_onnx,
+    .from_onnx = from_onnx,
 };

@@ -1,7 +1,10 @@
 /* batchnorm2d: definition. torch.nn.BatchNorm2d. */
 #include "ops/batchnorm2d/batchnorm2d.h"
 
+#include <stdio.h>
+
 #include "ops/fields.h"
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 
 static const char *const init_names[] = {"ones", "zeros", NULL};
@@ -69,6 +72,30 @@ tdm_status tdm__batchnorm2d_onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+bool tdm__batchnorm2d_from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out,
+                                int least, int most) {
+    tdm_shape shape;
+    if (!tdm__onnx_is(node, output, "BatchNormalization", 5) || !from->calls->plain(from, node->input[0], &shape) ||
+        shape.ndim < least || shape.ndim > most)
+        return false;
+    if (from->calls->integer(from, node, "training_mode", 0) != 0) {
+        snprintf(out->why, sizeof(out->why), "it is one for training; export the model for evaluation (model.eval())");
+        return false;
+    }
+    out->x[out->input_count++] = node->input[0];
+    for (int i = 0; i < 2; i++) {
+        out->param[i] = tdm__onnx_weight_of(node->input[1 + i]);
+        out->buffer[i] = tdm__onnx_weight_of(node->input[3 + i]);
+    }
+    from->calls->set_number(from, "eps", from->calls->number(from, node, "epsilon", (double)1e-5f));
+    from->calls->set_number(from, "momentum", (double)(1.0f - (float)from->calls->number(from, node, "momentum", 0.9)));
+    return true;
+}
+
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    return tdm__batchnorm2d_from_onnx(from, node, output, out, 3, 3);
+}
+
 const tdm_op_def tdm__batchnorm2d_op = {
     .name = "batchnorm2d",
     .also_called = "bn batchnorm batch_norm",
@@ -81,4 +108,5 @@ const tdm_op_def tdm__batchnorm2d_op = {
     .flags = TDM_OP_READS_X,
     .infer = infer,
     .onnx = tdm__batchnorm2d_onnx,
+    .from_onnx = from_onnx,
 };

@@ -34,6 +34,9 @@ tdm_status tdm__batchnorm2d_infer(tdm_infer *infer, int64_t points);
 
 /* Writes the layer, or a batchnorm1d, into an ONNX file. */
 tdm_status tdm__batchnorm2d_onnx(struct tdm_onnx *to, const struct tdm_onnx_layer *layer);
+/* Is the node such a layer, over an input of `least` to `most` dimensions? */
+bool tdm__batchnorm2d_from_onnx(struct tdm_onnx_reader *from, const struct tdm_onnx_node *node, int output,
+                                struct tdm_onnx_found *out, int least, int most);
 /* The reference kernel. */
 bool tdm__batchnorm2d_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
 tdm_status tdm__batchnorm2d_forward(const tdm_kernel_args *args);

@@ -1,6 +1,9 @@
 /* concat: definition. torch.cat. */
 #include "ops/concat/concat.h"
 
+#include <stdio.h>
+
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
@@ -42,6 +45,22 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    tdm_shape shape;
+    if (!tdm__onnx_is(node, output, "Concat", 2)) return false;
+    if (node->input_count > TDM_MAX_INPUTS) {
+        snprintf(out->why, sizeof(out->why), "a layer of tandem joins at most %d values", TDM_MAX_INPUTS);
+        return false;
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        if (!from->calls->plain(from, node->input[i], &shape)) return false;
+        out->x[out->input_count++] = node->input[i];
+    }
+    const int64_t axis = from->calls->integer(from, node, "axis", 0);
+    from->calls->set_integer(from, "dim", axis < 0 ? axis + shape.ndim + 1 : axis);
+    return true;
+}
+
 const tdm_op_def tdm__concat_op = {
     .name = "concat",
     .also_called = "cat concatenate",
@@ -53,4 +72,5 @@ const tdm_op_def tdm__concat_op = {
     .attrs_bytes = sizeof(tdm_concat_attrs),
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

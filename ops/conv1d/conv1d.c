@@ -2,6 +2,7 @@
 #include "ops/conv1d/conv1d.h"
 
 #include "ops/fields.h"
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 
 static const char *const padding_names[] = {"same", "valid", NULL};
@@ -54,6 +55,10 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return tdm__conv2d_onnx(to, layer, &image);
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    return tdm__onnx_is(node, output, "Conv", 2) && tdm__conv2d_from_onnx(from, node, out, 1);
+}
+
 const tdm_op_def tdm__conv1d_op = {
     .name = "conv1d",
     .also_called = "conv_1d temporal_convolution",
@@ -66,4 +71,5 @@ const tdm_op_def tdm__conv1d_op = {
     .flags = TDM_OP_READS_X | TDM_OP_ROUNDS_PARAMS,
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

@@ -2,8 +2,11 @@
 #include "ops/conv2d/conv2d.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "ops/fields.h"
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/window_onnx.h"
 
 static const char *const padding_names[] = {"same", "valid", NULL};
@@ -78,6 +81,52 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return tdm__conv2d_onnx(to, layer, layer->attrs);
 }
 
+bool tdm__conv2d_from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out, int axes) {
+    tdm_window window = {.stride = {1, 1}, .dilation = {1, 1}};
+    tdm_onnx_constant weight;
+    tdm_shape shape;
+    int64_t before[2], after[2];
+    if (!from->calls->plain(from, node->input[0], &shape) || shape.ndim != 1 + axes) return false;
+    if (!from->calls->constant(from, node->input[1], &weight) || weight.shape.ndim != 2 + axes) {
+        snprintf(out->why, sizeof(out->why), "its weights are no constant of %d dimensions", 2 + axes);
+        return false;
+    }
+    memcpy(window.kernel, weight.shape.dim + 2, (size_t)axes * sizeof(*window.kernel));
+    (void)from->calls->list(from, node, "strides", axes, window.stride);
+    (void)from->calls->list(from, node, "dilations", axes, window.dilation);
+    bool known =
+        tdm__onnx_sizes_fit(&window, axes) && tdm__onnx_pads(from, node, axes, shape.dim + 1, &window, before, after);
+    const bool even = known && memcmp(before, after, (size_t)axes * sizeof(*before)) == 0;
+    bool same = known && !even;
+    for (int i = 0; i < axes && same; i++) {
+        const int64_t all = window.dilation[i] * (window.kernel[i] - 1);
+        same = window.stride[i] == 1 && before[i] == all / 2 && after[i] == all - all / 2;
+    }
+    if (!even && !same) {
+        snprintf(out->why, sizeof(out->why), "its padding differs in front and behind; tandem pads both sides alike");
+        return false;
+    }
+    const char *bias = tdm__onnx_input_of(node, 2);
+    out->x[out->input_count++] = node->input[0];
+    out->param[0] = tdm__onnx_weight_of(node->input[1]);
+    out->param[1] = tdm__onnx_weight_of(bias);
+    from->calls->set_integer(from, "out", weight.shape.dim[0]);
+    tdm__onnx_set_sizes(from, "kernel", axes, window.kernel);
+    tdm__onnx_set_sizes(from, "stride", axes, window.stride);
+    if (same)
+        from->calls->set_word(from, "padding", "same");
+    else
+        tdm__onnx_set_sizes(from, "padding", axes, before);
+    tdm__onnx_set_sizes(from, "dilation", axes, window.dilation);
+    from->calls->set_integer(from, "groups", from->calls->integer(from, node, "group", 1));
+    if (bias[0] == '\0') from->calls->set_word(from, "bias", "false");
+    return true;
+}
+
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    return tdm__onnx_is(node, output, "Conv", 2) && tdm__conv2d_from_onnx(from, node, out, 2);
+}
+
 const tdm_op_def tdm__conv2d_op = {
     .name = "conv2d",
     .also_called = "conv convolution",
@@ -90,4 +139,5 @@ const tdm_op_def tdm__conv2d_op = {
     .flags = TDM_OP_READS_X | TDM_OP_ROUNDS_PARAMS,
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

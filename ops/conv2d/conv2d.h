@@ -45,5 +45,8 @@ static inline int64_t tdm__conv2d_padding_after(const tdm_conv2d_attrs *attrs, i
 
 /* Writes the layer, or a conv1d as one of images, into an ONNX file. */
 tdm_status tdm__conv2d_onnx(struct tdm_onnx *to, const struct tdm_onnx_layer *layer, const tdm_conv2d_attrs *attrs);
+/* Is this Conv one over images, axes 2, or over series, 1? */
+bool tdm__conv2d_from_onnx(struct tdm_onnx_reader *from, const struct tdm_onnx_node *node, struct tdm_onnx_found *out,
+                           int axes);
 
 #endif

@@ -1,6 +1,7 @@
 /* dropout: definition. torch.nn.Dropout, but with tandem's own masks (see dropout.h). */
 #include "ops/dropout/dropout.h"
 
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
@@ -13,6 +14,16 @@ static const tdm_field fields[] = {
 
 TDM_ONNX_UNARY("Identity")
 
+/* Its probability is an input, and an attribute up to opset 11. */
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    double p = 0.5;
+    if (!tdm__onnx_is(node, output, "Dropout", 1) || !tdm__onnx_keeps_view(from, node, out)) return false;
+    if (from->calls->numbers(from, tdm__onnx_input_of(node, 1), 1, &p) != 1)
+        p = from->calls->number(from, node, "ratio", 0.5);
+    from->calls->set_number(from, "p", p);
+    return true;
+}
+
 const tdm_op_def tdm__dropout_op = {
     .name = "dropout",
     .doc = "drops elements at random in training and scales up the others (torch.nn.Dropout)",
@@ -24,4 +35,5 @@ const tdm_op_def tdm__dropout_op = {
     .flags = TDM_OP_IN_PLACE,
     .infer = tdm__infer_elementwise,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

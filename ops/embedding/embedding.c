@@ -1,6 +1,7 @@
 /* embedding: definition. torch.nn.Embedding. */
 #include "ops/embedding/embedding.h"
 
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
@@ -47,6 +48,23 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+/* Whole numbers may come as they are, or be cast. */
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    tdm_onnx_constant table;
+    tdm_shape shape;
+    if (!tdm__onnx_is(node, output, "Gather", 2) || from->calls->integer(from, node, "axis", 0) != 0 ||
+        !from->calls->constant(from, node->input[0], &table) || table.shape.ndim != 2)
+        return false;
+    const tdm_onnx_node *cast = tdm__onnx_made_by(from, node->input[1], "Cast", 1);
+    const char *x = cast != NULL ? cast->input[0] : node->input[1];
+    if (!from->calls->plain(from, x, &shape)) return false;
+    out->x[out->input_count++] = x;
+    out->param[0] = tdm__onnx_weight_of(node->input[0]);
+    from->calls->set_integer(from, "vocabulary", table.shape.dim[0]);
+    from->calls->set_integer(from, "dim", table.shape.dim[1]);
+    return true;
+}
+
 const tdm_op_def tdm__embedding_op = {
     .name = "embedding",
     .also_called = "embed lookup",
@@ -59,4 +77,5 @@ const tdm_op_def tdm__embedding_op = {
     .flags = TDM_OP_READS_X,
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

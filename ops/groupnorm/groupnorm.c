@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/fields.h"
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 
 static const tdm_field fields[] = {
@@ -64,6 +65,79 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+/* Every channel by itself, or, from opset 21 on, groups of them: weight and bias are the next two inputs. */
+static bool is_one_node(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out) {
+    tdm_shape shape;
+    const bool each = tdm__onnx_is(node, 0, "InstanceNormalization", 3);
+    const bool grouped = tdm__onnx_is(node, 0, "GroupNormalization", 3) && from->calls->opset(from) >= 21;
+    if ((!each && !grouped) || !from->calls->plain(from, node->input[0], &shape)) return false;
+    const bool affine =
+        !tdm__onnx_is_full_of(from, node->input[1], 1.0) || !tdm__onnx_is_full_of(from, node->input[2], 0.0);
+    out->x[out->input_count++] = node->input[0];
+    out->param[0] = tdm__onnx_weight_of(node->input[1]);
+    out->param[1] = tdm__onnx_weight_of(node->input[2]);
+    from->calls->set_integer(from, "groups", each ? shape.dim[0] : from->calls->integer(from, node, "num_groups", 0));
+    if (!affine) from->calls->set_word(from, "affine", "false");
+    from->calls->set_number(from, "eps", from->calls->number(from, node, "epsilon", (double)1e-5f));
+    return true;
+}
+
+/* Reshaped so that groups are channels, each normalised, and reshaped back: x, groups and eps. */
+static bool is_grouped(tdm_onnx_reader *from, const tdm_onnx_node *back, tdm_onnx_found *out) {
+    tdm_onnx_dims to;
+    tdm_shape shape;
+    if (back == NULL || strcmp(back->op, "Reshape") != 0) return false;
+    const tdm_onnx_node *norm = tdm__onnx_made_by(from, back->input[0], "InstanceNormalization", 3);
+    const tdm_onnx_node *there = norm != NULL ? tdm__onnx_made_by(from, norm->input[0], "Reshape", 2) : NULL;
+    if (there == NULL || !from->calls->plain(from, there->input[0], &shape) ||
+        !tdm__onnx_dims(from, there->input[1], &to) || to.count != 3 || !tdm__onnx_dims(from, back->input[1], &to) ||
+        to.count != shape.ndim + 1)
+        return false;
+    for (int i = 0; i < shape.ndim; i++)
+        if (to.item[1 + i] != shape.dim[i]) return false;
+    if (!tdm__onnx_is_full_of(from, norm->input[1], 1.0) || !tdm__onnx_is_full_of(from, norm->input[2], 0.0))
+        return false;
+    (void)tdm__onnx_dims(from, there->input[1], &to);
+    out->x[out->input_count++] = there->input[0];
+    from->calls->set_integer(from, "groups", to.item[1]);
+    from->calls->set_number(from, "eps", from->calls->number(from, norm, "epsilon", (double)1e-5f));
+    return true;
+}
+
+/* Does the constant lie along the channels, with dimensions of 1 behind them? */
+static bool is_per_channel(tdm_onnx_reader *from, const char *value, int points) {
+    tdm_onnx_constant c;
+    if (!from->calls->constant(from, value, &c) || c.shape.ndim < points + 1) return false;
+    for (int i = 1; i <= points; i++)
+        if (c.shape.dim[c.shape.ndim - i] != 1) return false;
+    return c.count == c.shape.dim[c.shape.ndim - points - 1];
+}
+
+static bool is_scaled(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out) {
+    const char *product, *bias, *inner, *weight;
+    tdm_shape shape;
+    if (strcmp(node->op, "Add") != 0 || node->input_count != 2 || !tdm__onnx_split(from, node, &product, &bias))
+        return false;
+    const tdm_onnx_node *times = tdm__onnx_made_by(from, product, "Mul", 2);
+    if (times == NULL || !tdm__onnx_split(from, times, &inner, &weight) ||
+        !is_grouped(from, tdm__onnx_made_by(from, inner, "Reshape", 2), out))
+        return false;
+    (void)from->calls->plain(from, out->x[0], &shape);
+    const bool plain = tdm__onnx_is_full_of(from, weight, 1.0) && tdm__onnx_is_full_of(from, bias, 0.0);
+    if (plain) from->calls->set_word(from, "affine", "false");
+    out->param[0] = tdm__onnx_weight_of(weight);
+    out->param[1] = tdm__onnx_weight_of(bias);
+    return plain || (is_per_channel(from, weight, shape.ndim - 1) && is_per_channel(from, bias, shape.ndim - 1));
+}
+
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    if (output != 0) return false;
+    if (is_one_node(from, node, out) || is_scaled(from, node, out)) return true;
+    if (out->input_count > 0 || !is_grouped(from, node, out)) return false;
+    from->calls->set_word(from, "affine", "false");
+    return true;
+}
+
 const tdm_op_def tdm__groupnorm_op = {
     .name = "groupnorm",
     .also_called = "gn group_norm",
@@ -76,4 +150,5 @@ const tdm_op_def tdm__groupnorm_op = {
     .flags = TDM_OP_READS_X,
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

@@ -11,6 +11,10 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return tdm__recurrent_onnx(to, layer, true);
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    return tdm__recurrent_from_onnx(from, node, output, out, true);
+}
+
 const tdm_op_def tdm__gru_op = {
     .name = "gru",
     .doc = "gated recurrent units over a series [steps, features] (torch.nn.GRU, batch_first)",
@@ -22,4 +26,5 @@ const tdm_op_def tdm__gru_op = {
     .flags = TDM_OP_READS_X,
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

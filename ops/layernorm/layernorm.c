@@ -1,7 +1,11 @@
 /* layernorm: definition. torch.nn.LayerNorm. */
 #include "ops/layernorm/layernorm.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "ops/fields.h"
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 
 static const tdm_field fields[] = {
@@ -61,6 +65,87 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+/* The last dimensions, from `axis` on, and what every such layer has. */
+static bool set_layer(tdm_onnx_reader *from, const char *x, int64_t axis, double eps, tdm_onnx_found *out) {
+    tdm_shape shape;
+    if (!from->calls->plain(from, x, &shape)) return false;
+    const int64_t first = axis < 0 ? axis + shape.ndim : axis - 1; /* without the batch */
+    if (first < 0 || first >= shape.ndim) {
+        snprintf(out->why, sizeof(out->why), "tandem normalises over dimensions behind the batch");
+        return false;
+    }
+    out->x[0] = x;
+    out->input_count = 1;
+    if (first < shape.ndim - 1)
+        from->calls->set_integers(from, "normalized_shape", (int)(shape.ndim - first), shape.dim + first);
+    from->calls->set_number(from, "eps", eps);
+    return true;
+}
+
+/* The mean of a value over its last dimension. */
+static bool is_mean(tdm_onnx_reader *from, const char *mean, const char *value) {
+    int64_t axes[TDM_ONNX_AXES];
+    tdm_onnx_view view;
+    const tdm_onnx_node *node = tdm__onnx_made_by(from, mean, "ReduceMean", 1);
+    if (node == NULL || strcmp(node->input[0], value) != 0) return false;
+    /* Nodes inside the layer are no values: -1 alone is the last dimension of those. */
+    const int ndim = from->calls->view(from, value, &view) ? view.ndim : 0;
+    int count = from->calls->list(from, node, "axes", TDM_ONNX_AXES, axes);
+    if (count < 0) count = from->calls->integers(from, tdm__onnx_input_of(node, 1), TDM_ONNX_AXES, axes);
+    return count == 1 && (axes[0] == -1 || (ndim > 0 && axes[0] == ndim - 1)) &&
+           from->calls->integer(from, node, "keepdims", 1) != 0;
+}
+
+static bool is_square(tdm_onnx_reader *from, const char *value, const char *of) {
+    const tdm_onnx_node *pow = tdm__onnx_made_by(from, value, "Pow", 2),
+                        *mul = tdm__onnx_made_by(from, value, "Mul", 2);
+    if (pow != NULL) return strcmp(pow->input[0], of) == 0 && tdm__onnx_is_scalar(from, pow->input[1], 2.0);
+    return mul != NULL && strcmp(mul->input[0], of) == 0 && strcmp(mul->input[1], of) == 0;
+}
+
+/* (x - mean) / sqrt(mean of the square of that + eps), as exporters of opsets before 17 write it. */
+static bool is_normalised(tdm_onnx_reader *from, const tdm_onnx_node *node, const char **x, double *eps) {
+    const char *variance, *constant;
+    if (strcmp(node->op, "Div") != 0 || node->input_count != 2) return false;
+    const tdm_onnx_node *distance = tdm__onnx_made_by(from, node->input[0], "Sub", 2),
+                        *root = tdm__onnx_made_by(from, node->input[1], "Sqrt", 1);
+    const tdm_onnx_node *sum = root != NULL ? tdm__onnx_made_by(from, root->input[0], "Add", 2) : NULL;
+    if (distance == NULL || sum == NULL || !tdm__onnx_split(from, sum, &variance, &constant)) return false;
+    const tdm_onnx_node *mean = tdm__onnx_made_by(from, variance, "ReduceMean", 1);
+    *x = distance->input[0];
+    return mean != NULL && from->calls->numbers(from, constant, 1, eps) == 1 && is_mean(from, distance->input[1], *x) &&
+           is_square(from, mean->input[0], node->input[0]) && is_mean(from, variance, mean->input[0]);
+}
+
+/* The same times a weight, plus a bias. */
+static bool is_written_out(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out) {
+    const char *x, *inner, *weight = NULL, *bias = NULL;
+    double eps;
+    if (strcmp(node->op, "Add") == 0 && node->input_count == 2 && tdm__onnx_split(from, node, &inner, &bias))
+        node = tdm__onnx_made_by(from, inner, "Mul", 2);
+    if (node != NULL && strcmp(node->op, "Mul") == 0 && tdm__onnx_split(from, node, &inner, &weight))
+        node = tdm__onnx_made_by(from, inner, "Div", 2);
+    if (node == NULL || !is_normalised(from, node, &x, &eps) || !set_layer(from, x, -1, eps, out)) return false;
+    if (weight == NULL) from->calls->set_word(from, "elementwise_affine", "false");
+    if (weight != NULL && bias == NULL) from->calls->set_word(from, "bias", "false");
+    out->param[0] = tdm__onnx_weight_of(weight);
+    out->param[1] = tdm__onnx_weight_of(bias);
+    return true;
+}
+
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    if (output != 0) return false;
+    if (!tdm__onnx_is(node, 0, "LayerNormalization", 2)) return is_written_out(from, node, out);
+    const char *bias = tdm__onnx_input_of(node, 2);
+    if (!set_layer(from, node->input[0], from->calls->integer(from, node, "axis", -1),
+                   from->calls->number(from, node, "epsilon", (double)1e-5f), out))
+        return false;
+    out->param[0] = tdm__onnx_weight_of(node->input[1]);
+    out->param[1] = tdm__onnx_weight_of(bias);
+    if (bias[0] == '\0') from->calls->set_word(from, "bias", "false");
+    return true;
+}
+
 const tdm_op_def tdm__layernorm_op = {
     .name = "layernorm",
     .also_called = "ln layer_norm",
@@ -73,4 +158,5 @@ const tdm_op_def tdm__layernorm_op = {
     .flags = TDM_OP_READS_X,
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

@@ -1,6 +1,7 @@
 /* leaky_relu: definition. torch.nn.LeakyReLU. */
 #include "ops/leaky_relu/leaky_relu.h"
 
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
@@ -17,6 +18,12 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    if (!tdm__onnx_is(node, output, "LeakyRelu", 1) || !tdm__onnx_keeps_view(from, node, out)) return false;
+    from->calls->set_number(from, "negative_slope", from->calls->number(from, node, "alpha", 0.01));
+    return true;
+}
+
 const tdm_op_def tdm__leaky_relu_op = {
     .name = "leaky_relu",
     .also_called = "leakyrelu lrelu",
@@ -29,4 +36,5 @@ const tdm_op_def tdm__leaky_relu_op = {
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
     .infer = tdm__infer_elementwise,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

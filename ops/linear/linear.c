@@ -2,8 +2,10 @@
 #include "ops/linear/linear.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "ops/fields.h"
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 
 static const tdm_field fields[] = {
@@ -57,6 +59,65 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+/* The numbers of a matrix, and whether the node reads it as [in, out]; false: they are no constant. */
+static bool find_matrix(tdm_onnx_reader *from, const char *value, bool is_turned, tdm_onnx_weight *out,
+                        int64_t *width) {
+    tdm_onnx_constant matrix;
+    const tdm_onnx_node *turns = tdm__onnx_made_by(from, value, "Transpose", 1);
+    int64_t perm[2] = {1, 0};
+    const int dims = turns != NULL ? from->calls->list(from, turns, "perm", 2, perm) : -1;
+    const bool swaps = turns != NULL && (dims < 0 || (dims == 2 && perm[0] == 1 && perm[1] == 0));
+    *out = tdm__onnx_weight_of(swaps ? turns->input[0] : value);
+    out->turned = is_turned != swaps;
+    if (!from->calls->constant(from, out->value, &matrix) || matrix.shape.ndim != 2) return false;
+    *width = matrix.shape.dim[out->turned ? 1 : 0];
+    return true;
+}
+
+/* The last node of a layer and the one of its product, which may be the same. */
+typedef struct product {
+    const tdm_onnx_node *node;
+    const char *bias; /* "": none */
+} product;
+
+/* Gemm has the bias in it; behind a MatMul it is an Add. */
+static bool find_product(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, product *out) {
+    const char *value, *bias;
+    *out = (product){.node = node, .bias = ""};
+    if (tdm__onnx_is(node, output, "MatMul", 2)) return true;
+    if (tdm__onnx_is(node, output, "Gemm", 2)) {
+        out->bias = tdm__onnx_input_of(node, 2);
+        return from->calls->integer(from, node, "transA", 0) == 0 &&
+               from->calls->number(from, node, "alpha", 1.0) == 1.0 &&
+               (out->bias[0] == '\0' || from->calls->number(from, node, "beta", 1.0) == 1.0);
+    }
+    if (!tdm__onnx_is(node, output, "Add", 2) || !tdm__onnx_split(from, node, &value, &bias)) return false;
+    *out = (product){.node = tdm__onnx_made_by(from, value, "MatMul", 2), .bias = bias};
+    return out->node != NULL;
+}
+
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    product found;
+    tdm_shape shape;
+    int64_t width;
+    if (!find_product(from, node, output, &found) || !from->calls->plain(from, found.node->input[0], &shape))
+        return false;
+    const bool is_gemm = tdm__onnx_is(found.node, 0, "Gemm", 2);
+    const bool is_turned = !is_gemm || from->calls->integer(from, found.node, "transB", 0) == 0;
+    if (is_gemm && shape.ndim != 1) return false;
+    if (!find_matrix(from, found.node->input[1], is_turned, &out->param[0], &width)) {
+        snprintf(out->why, sizeof(out->why),
+                 "tandem multiplies by weights of its own only, a constant of two dimensions");
+        return false;
+    }
+    out->x[out->input_count++] = found.node->input[0];
+    out->param[1] = tdm__onnx_weight_of(found.bias);
+    from->calls->set_integer(from, "out", width);
+    if (found.bias[0] == '\0') from->calls->set_word(from, "bias", "false");
+    if (shape.ndim > 2) from->calls->set_integer(from, "in", shape.dim[shape.ndim - 1]);
+    return true;
+}
+
 const tdm_op_def tdm__linear_op = {
     .name = "linear",
     .also_called = "fc dense",
@@ -69,4 +130,5 @@ const tdm_op_def tdm__linear_op = {
     .flags = TDM_OP_READS_X | TDM_OP_ROUNDS_PARAMS | TDM_OP_WEIGHS_FEATURES,
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

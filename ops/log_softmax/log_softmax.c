@@ -1,4 +1,7 @@
 /* log_softmax: definition. torch.nn.LogSoftmax(1), over a number for each class. */
+#include <stdio.h>
+
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 
@@ -20,6 +23,19 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    tdm_shape shape;
+    const bool adds_up = tdm__onnx_is(node, output, "Softmax", 1);
+    if (adds_up)
+        snprintf(out->why, sizeof(out->why),
+                 "tandem trains on the numbers in front of it, and its loss has the softmax in it; export the model "
+                 "without this node");
+    if (!tdm__onnx_is(node, output, "LogSoftmax", 1) || !from->calls->plain(from, node->input[0], &shape)) return false;
+    const int64_t axis = from->calls->integer(from, node, "axis", -1);
+    out->x[out->input_count++] = node->input[0];
+    return shape.ndim == 1 && (axis == -1 || axis == 1);
+}
+
 const tdm_op_def tdm__log_softmax_op = {
     .name = "log_softmax",
     .also_called = "LogSoftmax logsoftmax",
@@ -30,4 +46,5 @@ const tdm_op_def tdm__log_softmax_op = {
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* a row is read before it is written, and backward needs y alone */
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

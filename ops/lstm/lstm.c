@@ -11,6 +11,10 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return tdm__recurrent_onnx(to, layer, false);
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    return tdm__recurrent_from_onnx(from, node, output, out, false);
+}
+
 const tdm_op_def tdm__lstm_op = {
     .name = "lstm",
     .doc = "long short-term memory over a series [steps, features] (torch.nn.LSTM, batch_first)",
@@ -22,4 +26,5 @@ const tdm_op_def tdm__lstm_op = {
     .flags = TDM_OP_READS_X,
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

@@ -1,6 +1,7 @@
 /* maxpool1d: definition. torch.nn.MaxPool1d. */
 #include "ops/maxpool1d/maxpool1d.h"
 
+#include "ops/onnx/from_onnx.h"
 #include "ops/ops.h"
 #include "ops/onnx/window_onnx.h"
 #include "runtime/base/field/field_rows.h"
@@ -35,6 +36,10 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    return tdm__onnx_is(node, output, "MaxPool", 1) && tdm__onnx_from_pool(from, node, out, 1, false);
+}
+
 const tdm_op_def tdm__maxpool1d_op = {
     .name = "maxpool1d",
     .also_called = "max_pool1d",
@@ -46,4 +51,5 @@ const tdm_op_def tdm__maxpool1d_op = {
     .attrs_bytes = sizeof(tdm_maxpool1d_attrs),
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

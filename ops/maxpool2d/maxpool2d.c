@@ -1,6 +1,7 @@
 /* maxpool2d: definition. torch.nn.MaxPool2d. */
 #include "ops/maxpool2d/maxpool2d.h"
 
+#include "ops/onnx/from_onnx.h"
 #include "ops/ops.h"
 #include "ops/onnx/window_onnx.h"
 #include "runtime/base/field/field_rows.h"
@@ -25,6 +26,11 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    return tdm__onnx_is(node, output, "MaxPool", 1) && !tdm__onnx_is_even(from, node, 2) &&
+           tdm__onnx_from_pool(from, node, out, 2, false);
+}
+
 const tdm_op_def tdm__maxpool2d_op = {
     .name = "maxpool2d",
     .also_called = "maxpool max_pool2d",
@@ -36,4 +42,5 @@ const tdm_op_def tdm__maxpool2d_op = {
     .attrs_bytes = sizeof(tdm_maxpool2d_attrs),
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

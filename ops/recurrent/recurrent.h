@@ -165,5 +165,8 @@ tdm_status tdm__recurrent_backward(const tdm_kernel_args *args, bool is_gru);
 
 /* Writes the layer into an ONNX file. */
 tdm_status tdm__recurrent_onnx(struct tdm_onnx *to, const struct tdm_onnx_layer *layer, bool is_gru);
+/* Is output `output` of the node such a layer, or the last of several? */
+bool tdm__recurrent_from_onnx(struct tdm_onnx_reader *from, const struct tdm_onnx_node *node, int output,
+                              struct tdm_onnx_found *out, bool is_gru);
 
 #endif

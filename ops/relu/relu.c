@@ -1,8 +1,11 @@
 /* relu: definition. torch.nn.ReLU. */
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 
 TDM_ONNX_UNARY("Relu")
+
+TDM_FROM_ONNX_UNARY("Relu")
 
 const tdm_op_def tdm__relu_op = {
     .name = "relu",
@@ -13,4 +16,5 @@ const tdm_op_def tdm__relu_op = {
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
     .infer = tdm__infer_elementwise,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

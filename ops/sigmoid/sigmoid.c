@@ -1,8 +1,11 @@
 /* sigmoid: definition. torch.nn.Sigmoid. */
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 
 TDM_ONNX_UNARY("Sigmoid")
+
+TDM_FROM_ONNX_UNARY("Sigmoid")
 
 const tdm_op_def tdm__sigmoid_op = {
     .name = "sigmoid",
@@ -14,4 +17,5 @@ const tdm_op_def tdm__sigmoid_op = {
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
     .infer = tdm__infer_elementwise,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

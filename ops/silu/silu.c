@@ -1,4 +1,7 @@
 /* silu: definition. torch.nn.SiLU. */
+#include <string.h>
+
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 
@@ -7,6 +10,16 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     TDM_ONNX_NODE(to, "Sigmoid", gate, layer->x[0]);
     TDM_ONNX_NODE(to, "Mul", layer->y, layer->x[0], gate);
     return TDM_OK;
+}
+
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    if (!tdm__onnx_is(node, output, "Mul", 2)) return false;
+    for (int i = 0; i < 2; i++) {
+        const tdm_onnx_node *gate = tdm__onnx_made_by(from, node->input[i], "Sigmoid", 1);
+        if (gate != NULL && strcmp(gate->input[0], node->input[1 - i]) == 0)
+            return tdm__onnx_keeps_view(from, gate, out);
+    }
+    return false;
 }
 
 const tdm_op_def tdm__silu_op = {
@@ -19,4 +32,5 @@ const tdm_op_def tdm__silu_op = {
     .flags = TDM_OP_READS_X,
     .infer = tdm__infer_elementwise,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

@@ -1,6 +1,9 @@
 /* slice: definition. x[:, start:end] of PyTorch. */
 #include "ops/slice/slice.h"
 
+#include <stdio.h>
+
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
@@ -45,6 +48,57 @@ tdm_status tdm_builtin_input_attrs(tdm_zone *zone, int64_t first, int64_t count,
     return TDM_OK;
 }
 
+/* Items of the first dimension, in the way of Slice up to opset 9 or of later ones, or one part of a Split. */
+static bool find_items(tdm_onnx_reader *from, const tdm_onnx_node *node, int64_t *start, int64_t *end) {
+    int64_t axis[TDM_ONNX_AXES], step = 1;
+    int count;
+    if (node->input_count == 1) {
+        count = from->calls->list(from, node, "axes", TDM_ONNX_AXES, axis);
+        return count == 1 && axis[0] == 1 && from->calls->list(from, node, "starts", 1, start) == 1 &&
+               from->calls->list(from, node, "ends", 1, end) == 1;
+    }
+    const char *steps = tdm__onnx_input_of(node, 4);
+    if (steps[0] != '\0' && from->calls->integers(from, steps, 1, &step) != 1) return false;
+    count = from->calls->integers(from, tdm__onnx_input_of(node, 3), TDM_ONNX_AXES, axis);
+    return count == 1 && axis[0] == 1 && step == 1 && from->calls->integers(from, node->input[1], 1, start) == 1 &&
+           from->calls->integers(from, tdm__onnx_input_of(node, 2), 1, end) == 1;
+}
+
+static bool find_part(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, int64_t items, int64_t *start,
+                      int64_t *end) {
+    int64_t sizes[TDM_ONNX_FEW];
+    int count = from->calls->list(from, node, "split", TDM_ONNX_FEW, sizes);
+    if (from->calls->integer(from, node, "axis", 0) != 1) return false;
+    if (count < 0) count = from->calls->integers(from, tdm__onnx_input_of(node, 1), TDM_ONNX_FEW, sizes);
+    const int64_t each = (items + node->output_count - 1) / node->output_count;
+    *start = 0;
+    for (int i = 0; i <= output; i++) {
+        if (count >= 0 && (i >= count || sizes[i] < 0 || sizes[i] > items)) return false;
+        *end = *start + (count >= 0 ? sizes[i] : each);
+        if (i < output) *start = *end;
+    }
+    return true;
+}
+
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    int64_t start, end;
+    tdm_shape shape;
+    const bool slices = tdm__onnx_is(node, output, "Slice", 1), splits = tdm__onnx_is(node, 0, "Split", 1);
+    if ((!slices && !splits) || !from->calls->plain(from, node->input[0], &shape)) return false;
+    const int64_t items = shape.dim[0];
+    if (slices ? !find_items(from, node, &start, &end) : !find_part(from, node, output, items, &start, &end)) {
+        snprintf(out->why, sizeof(out->why),
+                 "tandem takes neighbouring items of the first dimension behind the batch only");
+        return false;
+    }
+    if (start < 0) start += items;
+    if (end < 0) end += items;
+    out->x[out->input_count++] = node->input[0];
+    from->calls->set_integer(from, "start", start);
+    from->calls->set_integer(from, "end", end < items ? end : items);
+    return true;
+}
+
 const tdm_op_def tdm__slice_op = {
     .name = "slice",
     .also_called = "narrow columns split",
@@ -56,4 +110,5 @@ const tdm_op_def tdm__slice_op = {
     .attrs_bytes = sizeof(tdm_slice_attrs),
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

@@ -1,8 +1,11 @@
 /* tanh: definition. torch.nn.Tanh. */
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 
 TDM_ONNX_UNARY("Tanh")
+
+TDM_FROM_ONNX_UNARY("Tanh")
 
 const tdm_op_def tdm__tanh_op = {
     .name = "tanh",
@@ -13,4 +16,5 @@ const tdm_op_def tdm__tanh_op = {
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
     .infer = tdm__infer_elementwise,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

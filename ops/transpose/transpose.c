@@ -1,4 +1,7 @@
 /* transpose: definition. x.transpose(1, 2) of PyTorch. */
+#include <stdio.h>
+
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 
@@ -17,6 +20,33 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+/* A change of the order that only moves the batch is no layer. */
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    tdm_onnx_view x;
+    int64_t perm[TDM_ONNX_AXES];
+    if (!tdm__onnx_is(node, output, "Transpose", 1) || !from->calls->view(from, node->input[0], &x)) return false;
+    const int count = from->calls->list(from, node, "perm", TDM_ONNX_AXES, perm);
+    if (count >= 0 && count != x.ndim) return false;
+    bool in_order = true;
+    out->view = x;
+    for (int i = 0, last = -1; i < x.ndim; i++) {
+        const int64_t at = count < 0 ? x.ndim - 1 - i : perm[i];
+        if (at < 0 || at >= x.ndim) return false;
+        out->view.axis[i] = x.axis[at];
+        if (x.axis[at] < 0) continue;
+        in_order = in_order && x.axis[at] > last;
+        last = x.axis[at];
+    }
+    out->x[out->input_count++] = node->input[0];
+    out->is_view = in_order;
+    if (in_order) return true;
+    for (int i = 0; i < x.ndim; i++)
+        if (out->view.axis[i] >= 0) out->view.axis[i] = 1 - out->view.axis[i];
+    if (x.shape.ndim == 2) return true;
+    snprintf(out->why, sizeof(out->why), "tandem changes the order of two dimensions beside the batch only");
+    return false;
+}
+
 const tdm_op_def tdm__transpose_op = {
     .name = "transpose",
     .also_called = "permute swapaxes swap",
@@ -26,4 +56,5 @@ const tdm_op_def tdm__transpose_op = {
     .max_inputs = 1,
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

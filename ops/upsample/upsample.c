@@ -1,6 +1,11 @@
 /* upsample: definition. torch.nn.Upsample. */
 #include "ops/upsample/upsample.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -65,6 +70,58 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+/* The scale, if it is one for both; else the size. */
+static bool find_size(tdm_onnx_reader *from, const tdm_onnx_node *node, const tdm_shape *in) {
+    const char *sizes = tdm__onnx_input_of(node, 3);
+    double scale[4];
+    tdm_onnx_dims dims;
+    int64_t size[2];
+    if (sizes[0] != '\0') {
+        if (!tdm__onnx_dims(from, sizes, &dims) || dims.count != 4 || dims.item[1] != in->dim[0]) return false;
+        tdm__onnx_set_sizes(from, "size", 2, dims.item + 2);
+        return true;
+    }
+    const int at = from->calls->opset(from) < 11 ? 1 : 2;
+    if (from->calls->numbers(from, tdm__onnx_input_of(node, at), 4, scale) != 4 || scale[0] != 1.0 || scale[1] != 1.0)
+        return false;
+    if (scale[2] == scale[3]) {
+        from->calls->set_number(from, "scale", scale[2]);
+        return true;
+    }
+    for (int i = 0; i < 2; i++) {
+        const double points = (double)in->dim[1 + i] * scale[2 + i];
+        if (!(points >= 1 && points < TDM_MAX_FEATURES) || points != floor(points)) return false;
+        size[i] = (int64_t)points;
+    }
+    tdm__onnx_set_sizes(from, "size", 2, size);
+    return true;
+}
+
+static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
+    tdm_shape shape;
+    if (!tdm__onnx_is(node, output, "Resize", 2) || !from->calls->plain(from, node->input[0], &shape) ||
+        shape.ndim != 3)
+        return false;
+    const char *mode = from->calls->word(from, node, "mode", "nearest"),
+               *way = from->calls->word(from, node, "coordinate_transformation_mode",
+                                        from->calls->opset(from) < 11 ? "asymmetric" : "half_pixel"),
+               *nearest = from->calls->word(from, node, "nearest_mode", "round_prefer_floor");
+    const bool linear = strcmp(mode, "linear") == 0, corners = linear && strcmp(way, "align_corners") == 0;
+    const bool halves = strcmp(way, "half_pixel") == 0 || strcmp(way, "pytorch_half_pixel") == 0;
+    const bool floors = from->calls->opset(from) < 11 || strcmp(nearest, "floor") == 0;
+    const bool steps = strcmp(mode, "nearest") == 0 && strcmp(way, "asymmetric") == 0 && floors;
+    const bool plain = from->calls->integer(from, node, "antialias", 0) == 0;
+    out->x[out->input_count++] = node->input[0];
+    if (linear) from->calls->set_word(from, "mode", "bilinear");
+    if (corners) from->calls->set_word(from, "align_corners", "true");
+    if (plain && (steps || (linear && (corners || halves))) && find_size(from, node, &shape)) return true;
+    snprintf(
+        out->why, sizeof(out->why),
+        "tandem resizes height and width as PyTorch does, nearest or bilinear; mode '%.20s', '%.30s', '%.30s' is another way",
+        mode, way, nearest);
+    return false;
+}
+
 const tdm_op_def tdm__upsample_op = {
     .name = "upsample",
     .also_called = "interpolate resize upsample2d",
@@ -76,4 +133,5 @@ const tdm_op_def tdm__upsample_op = {
     .attrs_bytes = sizeof(tdm_upsample_attrs),
     .infer = infer,
     .onnx = onnx,
+    .from_onnx = from_onnx,
 };

@@ -8,6 +8,7 @@
 #include "runtime/ckpt/folder.h"
 #include "runtime/ckpt/tensor_file.h"
 #include "runtime/ckpt/torch/torch_file.h"
+#include "runtime/onnx/import.h"
 #include "runtime/graph/graph.h"
 
 static tdm_status new_ckpt(tdm_ckpt **out, const tdm_host *host) {
@@ -195,10 +196,11 @@ tdm_status tdm__ckpt_open_memory(tdm_ckpt **out, const tdm_host *host, const voi
     *out = NULL;
     TDM_TRY(new_ckpt(&ckpt, host));
     ckpt->path = "memory";
-    const tdm_status status =
-        tdm__archive_is(bytes, count)
-            ? open_archive(ckpt, bytes, count)
-            : tdm__tensor_file_open_memory(&ckpt->tensors[TDM_CKPT_MODEL], host, bytes, count, ckpt->path);
+    tdm_tensor_file **model = &ckpt->tensors[TDM_CKPT_MODEL];
+    const tdm_status status = tdm__archive_is(bytes, count) ? open_archive(ckpt, bytes, count)
+                              : tdm__onnx_begins(bytes, count)
+                                  ? tdm__onnx_tensors_open(model, host, ckpt->path, bytes, count)
+                                  : tdm__tensor_file_open_memory(model, host, bytes, count, ckpt->path);
     if (status == TDM_OK)
         *out = ckpt;
     else
@@ -280,18 +282,23 @@ static tdm_status open_torch(tdm_tensor_file **out, const tdm_host *host, const 
     return TDM_OK;
 }
 
-/* Opens a single .safetensors or .pt file: a model without state. Its names may have the prefix of torch's wrapper. */
+static tdm_status open_tensors(tdm_tensor_file **out, const tdm_host *host, const char *path) {
+    bool is_torch;
+    if (tdm__onnx_named(path)) return tdm__onnx_tensors_open(out, host, path, NULL, 0);
+    TDM_TRY(tdm__torch_is(&is_torch, path));
+    return is_torch ? open_torch(out, host, path) : tdm__tensor_file_open(out, host, NULL, path);
+}
+
+/* Opens a single .safetensors, .pt or .onnx file: a model without state. Its names may have the prefix of torch's
+ * wrapper. */
 static tdm_status open_model_file(tdm_ckpt **out, const tdm_host *host, const char *path) {
     tdm_ckpt *ckpt;
     tdm_tensor_file *file;
     tdm_status status;
     int stripped = 0;
-    bool is_torch;
     TDM_TRY_DONE(new_ckpt(&ckpt, host));
     TDM_TRY_DONE(tdm__zone_text(&ckpt->zone, &ckpt->path, path));
-    TDM_TRY_DONE(tdm__torch_is(&is_torch, path));
-    TDM_TRY_DONE(is_torch ? open_torch(&ckpt->tensors[TDM_CKPT_MODEL], host, path)
-                          : tdm__tensor_file_open(&ckpt->tensors[TDM_CKPT_MODEL], host, NULL, path));
+    TDM_TRY_DONE(open_tensors(&ckpt->tensors[TDM_CKPT_MODEL], host, path));
     file = ckpt->tensors[TDM_CKPT_MODEL];
     /* tandem never writes that prefix, so in its own files "module." is the name of a layer. */
     if (!file->is_tandems) TDM_TRY_DONE(tdm__tensor_file_strip(file, &stripped));
@@ -328,7 +335,7 @@ tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *
         if (*out == NULL)
             TDM_FAIL_DONE(TDM_E_CHECKPOINT,
                           "%s: expected a step directory, a checkpoints or run directory, or a "
-                          ".safetensors or .pt file; found a folder without " TDM_CKPT_MANIFEST
+                          ".safetensors, .pt or .onnx file; found a folder without " TDM_CKPT_MANIFEST
                           " and without checkpoints",
                           path);
     }

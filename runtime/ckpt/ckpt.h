@@ -176,8 +176,8 @@ tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const tdm_folder
  * there are some but none is usable, TDM_E_CHECKPOINT. If `name` is not a folder, TDM_E_IO. */
 tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name);
 /* Opens a path as users give it: a step directory, a checkpoints directory, a run directory, the file `best` or
- * `latest` that names a step directory beside it, or a .safetensors or .pt file. The last two give a checkpoint with a
- * model and without state. */
+ * `latest` that names a step directory beside it, or a .safetensors, .pt or .onnx file. The last three give a checkpoint
+ * with a model and without state. */
 tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *path);
 /* Opens what is in memory: an archive of a step directory, of which every byte is checked, or a .safetensors file. The
  * bytes are borrowed until the close. */

@@ -7,6 +7,7 @@
 #include "runtime/ckpt/folder.h"
 #include "runtime/ckpt/tensor_file.h"
 #include "runtime/ckpt/torch/torch_file.h"
+#include "runtime/onnx/import.h"
 
 typedef tdm_status (*printer)(const tdm_host *host, const char *path, bool json, tdm_text *out);
 
@@ -44,10 +45,8 @@ static tdm_status verify_all(const tdm_host *host, tdm_zone *zone, const tdm_fol
     return TDM_OK;
 }
 
-/* A .pt file has no hash of the whole: each storage has its own sum, which is checked where it is read. */
-static tdm_status verify_torch(const tdm_host *host, const char *path) {
-    tdm_tensor_file *file;
-    TDM_TRY(tdm__torch_open(&file, host, path, NULL));
+/* A file of another kind has no hash of the whole: its numbers are read, and a .pt file checks its own sums then. */
+static tdm_status verify_tensors(const tdm_host *host, const tdm_tensor_file *file) {
     tdm_status status = TDM_OK;
     for (int i = 0; status == TDM_OK && i < tdm__tensor_file_count(file); i++) {
         tdm_tensor tensor = *tdm__tensor_file_get(file, i);
@@ -58,22 +57,23 @@ static tdm_status verify_torch(const tdm_host *host, const char *path) {
         if (status == TDM_OK) status = tdm__tensors_finite(&tensor, 1);
         tdm__delete(host, data);
     }
-    tdm__tensor_file_close(file);
-    if (status == TDM_E_NUMERIC) TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s", path, tdm_error_message());
+    if (status == TDM_E_NUMERIC) TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s", file->path, tdm_error_message());
     return status;
 }
 
-static tdm_status verify_file(const tdm_host *host, const char *path) {
-    tdm_tensor_file *file;
-    bool is_torch;
-    TDM_TRY(tdm__torch_is(&is_torch, path));
-    if (is_torch) return verify_torch(host, path);
+static tdm_status verify_hash(const tdm_tensor_file *file) {
     tdm_bad_number bad;
     tdm_hash128 hash;
-    TDM_TRY(tdm__tensor_file_open(&file, host, NULL, path));
-    tdm_status status = tdm__tensor_file_hash(file, NULL, &hash, &bad);
-    if (status == TDM_OK) status = tdm__bad_number_fail(file, &bad);
-    tdm__tensor_file_close(file);
+    TDM_TRY(tdm__tensor_file_hash(file, NULL, &hash, &bad));
+    return tdm__bad_number_fail(file, &bad);
+}
+
+static tdm_status verify_file(const tdm_host *host, const char *path) {
+    tdm_ckpt *ckpt;
+    TDM_TRY(tdm__ckpt_open_any(&ckpt, host, path));
+    const tdm_tensor_file *file = tdm__ckpt_model(ckpt);
+    const tdm_status status = file->source != NULL ? verify_tensors(host, file) : verify_hash(file);
+    tdm__ckpt_close(ckpt);
     return status;
 }
 
@@ -109,6 +109,14 @@ done:
     return status;
 }
 
+static tdm_status convert_onnx(const tdm_host *host, const char *from, const char *to, tdm_text *report) {
+    tdm_tensor_file *file;
+    TDM_TRY(tdm__onnx_tensors_open(&file, host, from, NULL, 0));
+    const tdm_status status = tdm__tensor_file_copy(file, to, report);
+    tdm__tensor_file_close(file);
+    return status;
+}
+
 static tdm_status write_torch(const tdm_host *host, const char *from, const char *to, tdm_text *report) {
     tdm_ckpt *ckpt = NULL;
     TDM_TRY(tdm__ckpt_open_any(&ckpt, host, from));
@@ -123,13 +131,15 @@ tdm_status tdm_checkpoint_convert(const tdm_host *host, const char *from, const 
     if (from == NULL || to == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_checkpoint_convert: a path is NULL");
     if (report != NULL) *report = NULL;
     TDM_TRY(tdm__host_take(&host));
-    const bool to_torch = tdm__torch_named(to);
+    const bool to_torch = tdm__torch_named(to), from_onnx = tdm__onnx_named(from);
     if (!to_torch && !tdm__text_ends_in(to, ".safetensors"))
         TDM_FAIL(TDM_E_USAGE, "%s: a converted file ends in .safetensors, .pt or .pth", to);
-    if (to_torch && key != NULL)
+    if ((to_torch || from_onnx) && key != NULL)
         TDM_FAIL(TDM_E_USAGE, "%s: a key chooses in a file of PyTorch that becomes a .safetensors file", to);
     tdm__text_init(&text, host);
-    tdm_status status = to_torch ? write_torch(host, from, to, &text) : tdm__torch_convert(host, from, to, key, &text);
+    tdm_status status = to_torch    ? write_torch(host, from, to, &text)
+                        : from_onnx ? convert_onnx(host, from, to, &text)
+                                    : tdm__torch_convert(host, from, to, key, &text);
     if (status == TDM_OK && report != NULL) status = tdm__text_take_public(&text, report);
     tdm__text_deinit(&text);
     if (status == TDM_E_NUMERIC)

@@ -13,13 +13,14 @@
 
 enum { CHUNK = 1 << 20 }; /* bytes per read; a multiple of the size of every number */
 
-static tdm_status new_file(tdm_tensor_file **out, const tdm_host *host) {
+tdm_status tdm__tensor_file_new(tdm_tensor_file **out, const tdm_host *host, const char *path) {
     tdm_tensor_file *file;
     *out = NULL;
     TDM_TRY(tdm__new(host, &file, 1, sizeof(*file), "tensor file"));
     file->host = host;
     file->fd = -1;
     tdm__zone_init(&file->zone, host);
+    TDM_TRY_ELSE(tdm__zone_text(&file->zone, &file->path, path), tdm__tensor_file_close(file));
     *out = file;
     return TDM_OK;
 }
@@ -29,10 +30,9 @@ tdm_status tdm__tensor_file_open_memory(tdm_tensor_file **out, const tdm_host *h
     tdm_tensor_file *file;
     tdm_status status;
     *out = NULL;
-    TDM_TRY(new_file(&file, host));
+    TDM_TRY(tdm__tensor_file_new(&file, host, name));
     file->memory = bytes;
     file->bytes = count;
-    TDM_TRY_DONE(tdm__zone_text(&file->zone, &file->path, name));
     TDM_TRY_DONE(tdm__tensor_header_read(file));
     for (int i = 0; i < file->count; i++) file->tensor[i].data = file->memory + file->tensor[i].file_offset;
     *out = file;
@@ -47,9 +47,8 @@ tdm_status tdm__tensor_file_begin(tdm_tensor_file **out, const tdm_host *host, c
     tdm_tensor_file *file;
     tdm_status status;
     *out = NULL;
-    TDM_TRY(new_file(&file, host));
-    TDM_TRY_DONE(folder != NULL ? tdm__zone_printf(&file->zone, &file->path, "%s/%s", folder->path, name)
-                                : tdm__zone_text(&file->zone, &file->path, name));
+    TDM_TRY(tdm__tensor_file_new(&file, host, name));
+    if (folder != NULL) TDM_TRY_DONE(tdm__zone_printf(&file->zone, &file->path, "%s/%s", folder->path, name));
     TDM_TRY_DONE(tdm__file_open(&file->fd, &file->bytes, folder, name, TDM_E_CHECKPOINT));
     *out = file;
     return TDM_OK;

@@ -26,7 +26,7 @@ typedef struct tdm_tensor_name {
     const tdm_tensor *tensor;
 } tdm_tensor_name;
 
-/* How the tensors of a file of another kind are read (torch/torch_file.h). */
+/* How the tensors of a file of another kind are read (torch/torch_file.h, onnx_file.c). */
 typedef struct tdm_tensor_source {
     tdm_status (*read)(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to);
     void (*close)(tdm_tensor_file *file);
@@ -50,6 +50,8 @@ struct tdm_tensor_file {
     int property_count;
 };
 
+/* Makes one in which nothing is open. */
+tdm_status tdm__tensor_file_new(tdm_tensor_file **out, const tdm_host *host, const char *path);
 /* Opens a file, of which nothing has been read. */
 tdm_status tdm__tensor_file_begin(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
                                   const char *name);
@@ -59,6 +61,11 @@ tdm_status tdm__tensor_file_take(const tdm_tensor_file *file, void *to, size_t c
 tdm_status tdm__tensor_header_read(tdm_tensor_file *file);
 /* Sorts by_name; TDM_E_CHECKPOINT if two names are equal. */
 tdm_status tdm__tensor_file_index(tdm_tensor_file *file);
+/* Opens an ONNX file (runtime/onnx/import.h); `memory`: it is there, and stays there until the close. */
+tdm_status tdm__onnx_tensors_open(tdm_tensor_file **out, const tdm_host *host, const char *path, const void *memory,
+                                  size_t count);
+/* Writes the tensors into a new file of safetensors; the report says how many. */
+tdm_status tdm__tensor_file_copy(const tdm_tensor_file *file, const char *to, tdm_text *report);
 /* Removes every leading "module." from the names (files saved from torch's DataParallel or DistributedDataParallel
  * wrapper). *stripped is the number of names that had it. */
 tdm_status tdm__tensor_file_strip(tdm_tensor_file *file, int *stripped);

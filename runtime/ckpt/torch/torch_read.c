@@ -186,44 +186,15 @@ bool tdm__torch_named(const char *path) {
 
 /* ---- to safetensors ---- */
 
-/* The file's tensors with their numbers, which are the caller's to delete, after a failure too. */
-static tdm_status read_tensors(const tdm_tensor_file *file, tdm_tensor *tensors) {
-    for (int i = 0; i < file->count; i++) {
-        void *data;
-        tensors[i] = file->tensor[i];
-        TDM_TRY(tdm__new(file->host, &data, tensors[i].bytes, 1, "a tensor"));
-        tensors[i].data = data;
-        TDM_TRY(tdm__tensor_file_read(file, &file->tensor[i], data));
-    }
-    return TDM_OK;
-}
-
-static tdm_status write_tensors(const tdm_tensor_file *file, const char *to) {
-    static const char *const metadata[] = {"format", "pt", NULL};
-    const tdm_host *host = file->host;
-    tdm_tensor *tensors;
-    TDM_TRY(tdm__new(host, &tensors, (size_t)file->count, sizeof(*tensors), "tensors"));
-    tdm_status status = read_tensors(file, tensors);
-    if (status == TDM_OK)
-        status =
-            tdm__tensor_file_write(host, &tdm__file_system, NULL, to, tensors, file->count, metadata, NULL, NULL, NULL);
-    for (int i = 0; i < file->count; i++) tdm__delete(host, (void *)(uintptr_t)tensors[i].data);
-    tdm__delete(host, tensors);
-    return status;
-}
-
 tdm_status tdm__torch_convert(const tdm_host *host, const char *from, const char *to, const char *key,
                               tdm_text *report) {
     tdm_tensor_file *file;
     TDM_TRY(tdm__torch_open(&file, host, from, key));
-    const tdm_status status = write_tensors(file, to);
-    if (status == TDM_OK) {
-        const int left_out = tdm__torch_left_out(file);
-        tdm__text_printf(report, "%d tensors", file->count);
-        if (left_out > 0)
-            tdm__text_printf(report, "; %d entr%s that %s no tensor left out", left_out, left_out == 1 ? "y" : "ies",
-                             left_out == 1 ? "is" : "are");
-    }
+    const tdm_status status = tdm__tensor_file_copy(file, to, report);
+    const int left_out = tdm__torch_left_out(file);
+    if (status == TDM_OK && left_out > 0)
+        tdm__text_printf(report, "; %d entr%s that %s no tensor left out", left_out, left_out == 1 ? "y" : "ies",
+                         left_out == 1 ? "is" : "are");
     tdm__tensor_file_close(file);
     return status;
 }

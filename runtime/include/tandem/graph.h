@@ -76,6 +76,15 @@ TDM_API tdm_status tdm_graph_op_inputs(const char *op, int *least, int *most);
 struct tdm_module;
 TDM_API tdm_status tdm_graph_use(tdm_graph *graph, const struct tdm_module *module);
 TDM_API tdm_status tdm_graph_use_file(tdm_graph *graph, const char *path);
+/* Makes the graph of an ONNX file in *out, and its output in *output: finish it with tdm_graph_finish, or add layers
+ * first. Layers have the names that PyTorch gave their parameters, where the file tells them; `tandem explain layers` says
+ * what layers there are, runtime/docs/models.md which nodes become them. Their weights are read where a path of weights
+ * is: job.weights, tdm_run_load, tdm_run_load_memory. Numbers in other files beside the file are read, too; from memory a
+ * file must be whole. TDM_E_UNSUPPORTED names the first node that is no layer; TDM_E_CHECKPOINT: the file is damaged, or
+ * no ONNX file. `bytes` are not needed afterwards. Any thread. */
+TDM_API tdm_status tdm_graph_from_onnx(tdm_graph **out, tdm_value *output, const tdm_host *host, const char *path);
+TDM_API tdm_status tdm_graph_from_onnx_memory(tdm_graph **out, tdm_value *output, const tdm_host *host,
+                                              const void *bytes, size_t count);
 /* Says in which of parallel.stages the layer that makes `value` runs; stages count from 0. A layer without a stage runs
  * in that of the layer added before it. If no layer has one, the stages are cut by the layers' work. */
 TDM_API tdm_status tdm_graph_set_stage(tdm_graph *graph, tdm_value value, int stage);

@@ -1,19 +1,14 @@
 /* The layers of a graph as nodes. What an op becomes is said in its folder (tdm_op_def.onnx). */
 #include "runtime/base/status.h"
 #include "runtime/model/onnx/onnx.h"
-#include "runtime/model/onnx/wire.h"
+#include "runtime/onnx/fields.h"
+#include "runtime/onnx/wire.h"
 
 const char tdm__onnx_output[] = "output";
 
 const char *tdm__onnx_input_name(const tdm_graph *graph, int index) {
     return graph->inputs[index].name != NULL ? graph->inputs[index].name : "input";
 }
-
-/* Fields of NodeProto and AttributeProto. */
-enum { NODE_INPUT = 1, NODE_OUTPUT, NODE_NAME, NODE_OP, NODE_ATTRIBUTE };
-enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_F, ATTRIBUTE_I, ATTRIBUTE_S, ATTRIBUTE_INTS = 8, ATTRIBUTE_TYPE = 20 };
-enum { TYPE_FLOAT = 1, TYPE_INT, TYPE_STRING, TYPE_INTS = 7 };
-enum { GRAPH_NODE = 1 };
 
 static tdm_onnx_writer *writer_of(tdm_onnx *to) {
     return (tdm_onnx_writer *)(void *)to;

@@ -3,23 +3,9 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/system/file.h"
-#include "runtime/model/onnx/wire.h"
+#include "runtime/onnx/fields.h"
+#include "runtime/onnx/wire.h"
 
-/* Fields of the messages. */
-enum { MODEL_IR = 1, MODEL_PRODUCER, MODEL_GRAPH = 7, MODEL_OPSET, MODEL_PROPERTY = 14 };
-enum { GRAPH_NAME = 2, GRAPH_NUMBERS = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT };
-enum { NUMBERS_DIM = 1, NUMBERS_TYPE, NUMBERS_NAME = 8, NUMBERS_RAW };
-enum { OPSET_VERSION = 2, PROPERTY_KEY = 1, PROPERTY_VALUE };
-enum {
-    VALUE_NAME = 1,
-    VALUE_TYPE,
-    TYPE_TENSOR = 1,
-    TENSOR_TYPE = 1,
-    TENSOR_SHAPE,
-    SHAPE_DIM = 1,
-    DIM_VALUE = 1,
-    DIM_NAME
-};
 enum { IR_VERSION = 8 };                              /* that of opset 17 */
 static const uint64_t most_bytes = UINT64_C(1) << 31; /* of a message: readers refuse more */
 

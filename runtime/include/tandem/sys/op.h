@@ -91,6 +91,9 @@ enum {
 
 struct tdm_onnx;
 struct tdm_onnx_layer;
+struct tdm_onnx_reader;
+struct tdm_onnx_node;
+struct tdm_onnx_found;
 typedef struct tdm_op_def {
     const char *name, *doc, *doc_zh;
     const char *also_called; /* names that others give it, with spaces between, for hints; NULL: none */
@@ -102,6 +105,10 @@ typedef struct tdm_op_def {
     /* Writes a layer as nodes of an ONNX file (tandem/sys/onnx.h); TDM_E_UNSUPPORTED, with the layer's name, if ONNX
      * does not have it with these attributes. NULL: it never has. */
     tdm_status (*onnx)(struct tdm_onnx *to, const struct tdm_onnx_layer *layer);
+    /* Is output `output` of the node such a layer? Fills in *out, and sets its attributes. NULL: none ever is. Asked of
+     * tandem's own ops alone. */
+    bool (*from_onnx)(struct tdm_onnx_reader *from, const struct tdm_onnx_node *node, int output,
+                      struct tdm_onnx_found *out);
 } tdm_op_def;
 
 /* ---- kernels ---- */

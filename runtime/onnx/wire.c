@@ -1,4 +1,4 @@
-#include "runtime/model/onnx/wire.h"
+#include "runtime/onnx/wire.h"
 
 enum { VARINT = 0, COUNTED = 2, FOUR_BYTES = 5 }; /* how a value is written */
 

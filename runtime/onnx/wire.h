@@ -1,7 +1,7 @@
 /* The wire format of Protocol Buffers, as far as ONNX files need it: a message is a series of fields, each a key (its
  * number and how it is written) and a value. Additions to a text cannot fail; see tdm_text. */
-#ifndef TDM_MODEL_ONNX_WIRE_H
-#define TDM_MODEL_ONNX_WIRE_H
+#ifndef TDM_ONNX_WIRE_H
+#define TDM_ONNX_WIRE_H
 
 #include "runtime/base/text/text.h"
 

@@ -1,0 +1,45 @@
+/* The messages of an ONNX file, and the numbers of those of their fields that tandem writes or reads. The names are
+ * those of onnx.proto. */
+#ifndef TDM_ONNX_FIELDS_H
+#define TDM_ONNX_FIELDS_H
+
+enum { MODEL_IR = 1, MODEL_PRODUCER, MODEL_GRAPH = 7, MODEL_OPSET, MODEL_PROPERTY = 14 };
+enum { OPSET_DOMAIN = 1, OPSET_VERSION };
+enum { PROPERTY_KEY = 1, PROPERTY_VALUE };
+enum { GRAPH_NODE = 1, GRAPH_NAME, GRAPH_NUMBERS = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT };
+enum { NODE_INPUT = 1, NODE_OUTPUT, NODE_NAME, NODE_OP, NODE_ATTRIBUTE, NODE_DOMAIN = 7, NODE_PROPERTY = 9 };
+enum {
+    ATTRIBUTE_NAME = 1,
+    ATTRIBUTE_F,
+    ATTRIBUTE_I,
+    ATTRIBUTE_S,
+    ATTRIBUTE_T,
+    ATTRIBUTE_FLOATS = 7,
+    ATTRIBUTE_INTS,
+    ATTRIBUTE_TYPE = 20
+};
+enum { TYPE_FLOAT = 1, TYPE_INT, TYPE_STRING, TYPE_TENSOR_OF, TYPE_FLOATS = 6, TYPE_INTS };
+enum {
+    NUMBERS_DIM = 1,
+    NUMBERS_TYPE,
+    NUMBERS_FLOATS = 4,
+    NUMBERS_INT32S,
+    NUMBERS_INT64S = 7,
+    NUMBERS_NAME,
+    NUMBERS_RAW,
+    NUMBERS_DOUBLES,
+    NUMBERS_ELSEWHERE = 13,
+    NUMBERS_PLACE
+};
+enum {
+    VALUE_NAME = 1,
+    VALUE_TYPE,
+    TYPE_TENSOR = 1,
+    TENSOR_TYPE = 1,
+    TENSOR_SHAPE,
+    SHAPE_DIM = 1,
+    DIM_VALUE = 1,
+    DIM_NAME
+};
+
+#endif
