@@ -1,82 +1,16 @@
 /* The text that a file of weights carries, so that it is a model: YAML with what predictions need, and no paths. Every
  * value is written, so that the text means the same to a later version with other defaults. */
-#include <stdio.h>
 #include <string.h>
 
 #include <tandem/config.h>
 
+#include "config/print/layers_text.h"
 #include "config/table.h"
 #include "config/yaml.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 
 /* ---- layers ---- */
-
-enum { VALUE_ID = 24 };
-/* A value, as `id` and `input` name it. With a point behind it where an input has the name. */
-static void put_value(const tdm_graph *graph, tdm_value value, tdm_text *out) {
-    char id[VALUE_ID];
-    if (tdm__graph_is_input(graph, value)) {
-        tdm__text_puts(out, graph->inputs[value].name != NULL ? graph->inputs[value].name : "input");
-        return;
-    }
-    snprintf(id, sizeof(id), "v%d", (int)value);
-    tdm__text_puts(out, id);
-    if (tdm__graph_find_input(graph, id) >= 0) tdm__text_puts(out, ".");
-}
-
-/* Does the layer take the output of the one before it, or, the first, the model's input? Then it need not say so. */
-static bool follows(const tdm_graph *graph, size_t index) {
-    const tdm_graph_node *node = &graph->nodes[index];
-    if (node->input_count != 1 || (index == 0 && graph->input_count > 1)) return false;
-    return node->input[0] == (index > 0 ? graph->nodes[index - 1].output : 0);
-}
-
-/* named[i]: a layer that does not follow layer i takes its output. */
-static void find_named(const tdm_graph *graph, bool *named) {
-    for (size_t i = 0; i < graph->node_count; i++) {
-        const tdm_graph_node *node = &graph->nodes[i];
-        for (int k = 0; k < node->input_count && !follows(graph, i); k++) {
-            const int producer = graph->values[node->input[k]].producer;
-            if (producer >= 0) named[producer] = true;
-        }
-    }
-}
-
-static void begin_key(const char *key, int *count, tdm_text *out) {
-    tdm__text_printf(out, "%s%s: ", (*count)++ > 0 ? ", " : ": {", key);
-}
-
-static void put_inputs(const tdm_graph *graph, const tdm_graph_node *node, tdm_text *out) {
-    for (int i = 0; i < node->input_count; i++) {
-        tdm__text_puts(out, i > 0 ? ", " : "[");
-        put_value(graph, node->input[i], out);
-    }
-    tdm__text_puts(out, "]");
-}
-
-static void put_layer(const tdm_graph *graph, size_t index, bool is_named, tdm_text *out) {
-    const tdm_graph_node *node = &graph->nodes[index];
-    tdm_layer_head head = {.stage = TDM_INT_NULL};
-    char number[24];
-    int count = 0;
-    snprintf(number, sizeof(number), "%zu", index);
-    const tdm_graph_module *own = tdm__graph_module_of(graph, node->op);
-    tdm__text_printf(out, "    - %s", own != NULL ? "custom" : node->op->name);
-    if (own != NULL) tdm__print_custom(own->file, node->op->name, NULL, &count, out);
-    if (strcmp(node->name, number) != 0) head.name = node->name;
-    tdm__print_layer_keys(tdm__layer_rows, &head, NULL, &count, out);
-    if (is_named) {
-        begin_key("id", &count, out);
-        put_value(graph, node->output, out);
-    }
-    if (!follows(graph, index)) {
-        begin_key("input", &count, out);
-        put_inputs(graph, node, out);
-    }
-    tdm__print_layer_keys(node->op->attrs, node->attrs, NULL, &count, out);
-    tdm__text_puts(out, count > 0 ? "}\n" : "\n");
-}
 
 /* Programs may give names that no file may have. */
 static tdm_status check_names(const tdm_graph *graph) {
@@ -94,31 +28,12 @@ static tdm_status check_names(const tdm_graph *graph) {
     return TDM_OK;
 }
 
-static void put_shape(const tdm_shape *shape, tdm_text *out) {
-    for (int i = 0; i < shape->ndim; i++) tdm__text_printf(out, "%s%lld", i > 0 ? ", " : "[", (long long)shape->dim[i]);
-    tdm__text_puts(out, "]");
-}
-
-static void put_model_inputs(const tdm_graph *graph, tdm_text *out) {
-    const bool has_names = graph->inputs[0].name != NULL;
-    tdm__text_puts(out, has_names ? "  inputs: {" : "  input: ");
-    for (int k = 0; k < graph->input_count; k++) {
-        if (has_names) tdm__text_printf(out, "%s%s: ", k > 0 ? ", " : "", graph->inputs[k].name);
-        put_shape(&graph->values[k].shape, out);
-    }
-    tdm__text_puts(out, has_names ? "}\n" : "\n");
-}
-
 static tdm_status put_model(const tdm_graph *graph, tdm_text *out) {
-    bool *named = NULL;
-    TDM_TRY(tdm__new(graph->host, &named, graph->node_count, sizeof(*named), "model text"));
-    find_named(graph, named);
+    static const tdm_layers_form whole = {.changed = -1};
     tdm__text_puts(out, "model:\n");
-    put_model_inputs(graph, out);
+    tdm__print_graph_inputs(graph, out);
     tdm__text_puts(out, "  layers:\n");
-    for (size_t i = 0; i < graph->node_count; i++) put_layer(graph, i, named[i], out);
-    tdm__delete(graph->host, named);
-    return TDM_OK;
+    return tdm__print_graph_layers(graph, &whole, out);
 }
 
 /* ---- the rest of the job ---- */

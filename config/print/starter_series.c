@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "config/config_private.h"
-#include "config/print/starter_parts.h"
+#include "config/print/starter_net.h"
 #include "runtime/base/status.h"
 #include "runtime/data/series/look.h"
 
@@ -22,12 +22,17 @@ typedef struct starter {
     int64_t channels, points;
 } starter;
 
-static void choose(starter *s) {
+static int64_t outputs_of(const starter *s) {
+    return s->seen->classes > 0 ? s->seen->classes : s->seen->width;
+}
+
+static tdm_status choose(starter *s) {
     const int64_t *dim = s->seen->dim;
     s->is_steps = dim[0] > dim[1];
     s->channels = dim[s->is_steps];
     s->points = dim[!s->is_steps];
     tdm__starter_choose(&s->common, s->seen->samples, &limits);
+    return s->common.net != NULL ? tdm__starter_net_check(s->common.net, 2, dim, outputs_of(s)) : TDM_OK;
 }
 
 static void put_stage(const starter *s, int stage, int64_t stride) {
@@ -39,7 +44,8 @@ static void put_stage(const starter *s, int stage, int64_t stride) {
     tdm__text_puts(s->common.out, "}\n    - batchnorm1d\n    - relu\n");
 }
 
-static void put_model(const starter *s) {
+static tdm_status put_model(const starter *s) {
+    if (s->common.net != NULL) return tdm__starter_put_net(&s->common, outputs_of(s));
     const int64_t stride = tdm__starter_clamp((s->points + MOST_POINTS - 1) / MOST_POINTS, 1, MOST_STRIDE);
     int64_t points = s->points / stride;
     tdm__text_printf(s->common.out, "model:\n  input: [%lld, %lld]\n  layers:\n", (long long)s->seen->dim[0],
@@ -62,7 +68,8 @@ static void put_model(const starter *s) {
     tdm__text_printf(s->common.out,
                      "    - adaptive_avgpool1d: 1\n    - flatten\n    - dropout: 0.1\n"
                      "    - linear: {name: output, out: %lld}\n",
-                     (long long)(s->seen->classes > 0 ? s->seen->classes : s->seen->width));
+                     (long long)outputs_of(s));
+    return TDM_OK;
 }
 
 static void put_spec(const starter *s, const char *section) {
@@ -91,7 +98,7 @@ static void put_data(const starter *s) {
     tdm__text_puts(s->common.out, "}}]\n");
 }
 
-static void put_all(const starter *s) {
+static tdm_status put_all(const starter *s) {
     const tdm_series_seen *seen = s->seen;
     tdm__text_printf(s->common.out,
                      s->common.chinese
@@ -100,10 +107,11 @@ static void put_all(const starter *s) {
                            "tandem init.\n",
                      (long long)seen->samples, (long long)s->channels, (long long)s->points);
     tdm__text_puts(s->common.out, "tandem: 1\nname: series\n");
-    put_model(s);
+    TDM_TRY(put_model(s));
     put_data(s);
     tdm__starter_put_learning(&s->common, seen->classes > 0);
     tdm__starter_put_log(&s->common);
+    return TDM_OK;
 }
 
 /* ---- the two files ---- */
@@ -141,23 +149,33 @@ static tdm_status find_both(starter *s, const tdm_host *host, const char *data, 
     return status;
 }
 
-tdm_status tdm_config_starter_series(const tdm_host *host, const char *data, const char *labels, tdm_language language,
-                                     char **out) {
-    tdm_series_seen seen;
+static tdm_status write(starter *s, const tdm_host *host, tdm_series_seen *seen, char **out) {
     tdm_text text;
-    if (data == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter_series: data or out is NULL");
-    *out = NULL;
-    TDM_TRY(tdm__host_take(&host));
-    starter s = {.seen = &seen, .common = {.chinese = language == TDM_CHINESE, .out = &text}};
+    TDM_TRY(tdm__series_look(host, s->x, s->y, seen));
+    TDM_TRY(choose(s));
+    tdm__text_init(&text, host);
+    s->common.out = &text;
+    const tdm_status status = put_all(s);
+    if (status == TDM_OK) return tdm__text_take_public(&text, out);
+    tdm__text_deinit(&text);
+    return status;
+}
+
+tdm_status tdm__starter_series(const tdm_host *host, const char *data, const char *labels, const tdm_starter_net *net,
+                               tdm_language language, char **out) {
+    tdm_series_seen seen;
+    starter s = {.seen = &seen, .common = {.chinese = language == TDM_CHINESE, .net = net}};
     tdm_status status = find_both(&s, host, data, labels);
-    if (status == TDM_OK) status = tdm__series_look(host, s.x, s.y, &seen);
-    if (status == TDM_OK) {
-        tdm__text_init(&text, host);
-        choose(&s);
-        put_all(&s);
-        status = tdm__text_take_public(&text, out);
-    }
+    if (status == TDM_OK) status = write(&s, host, &seen, out);
     free(s.x);
     free(s.y);
     return status;
+}
+
+tdm_status tdm_config_starter_series(const tdm_host *host, const char *data, const char *labels, tdm_language language,
+                                     char **out) {
+    if (data == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter_series: data or out is NULL");
+    *out = NULL;
+    TDM_TRY(tdm__host_take(&host));
+    return tdm__starter_series(host, data, labels, NULL, language, out);
 }

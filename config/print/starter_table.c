@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/config_private.h"
-#include "config/print/starter_parts.h"
+#include "config/print/starter_net.h"
 #include "runtime/base/status.h"
 #include "runtime/data/tables/look.h"
 
@@ -150,6 +150,10 @@ static bool is_constant(const tdm_column_seen *column) {
     return column->is_number ? column->least == column->most : column->different == 1;
 }
 
+static int64_t outputs_of(const starter *s) {
+    return s->classes > 0 ? s->classes : 1;
+}
+
 static tdm_status choose(starter *s, const tdm_host *host) {
     const tdm_column_seen *target = &s->seen->column[s->seen->target];
     char name[80];
@@ -177,7 +181,8 @@ static tdm_status choose(starter *s, const tdm_host *host) {
                  s->path, s->classes > TDM_SEEN_MOST ? "more than " : "",
                  (long long)tdm__starter_clamp(s->classes, 0, TDM_SEEN_MOST), (long long)s->seen->rows);
     tdm__starter_choose(&s->common, s->seen->rows, &limits);
-    return TDM_OK;
+    if (s->common.net == NULL) return TDM_OK;
+    return tdm__starter_net_check(s->common.net, 1, (const int64_t[]){s->numbers + s->categories}, outputs_of(s));
 }
 
 static void put_list(const starter *s, const char *key, use wanted) {
@@ -212,8 +217,9 @@ static void put_category(const starter *s, int64_t i, int64_t which) {
     tdm__text_printf(s->common.out, ", category%lld], id: sum%lld}\n", (long long)which, (long long)which);
 }
 
-static void put_model(const starter *s) {
+static tdm_status put_model(const starter *s) {
     int64_t which = 0;
+    if (s->common.net != NULL) return tdm__starter_put_net(&s->common, outputs_of(s));
     tdm__text_printf(s->common.out, "model:\n  input: [%lld]\n", (long long)(s->numbers + s->categories));
     tdm__starter_note(&s->common, 2, "each category has features of its own, which are added to those of the numbers",
                       "每个类别有自己的特征，与数值的特征相加");
@@ -229,7 +235,8 @@ static void put_model(const starter *s) {
     tdm__text_printf(s->common.out,
                      "    - relu\n    - linear: {name: hidden, out: %d}\n    - relu\n    - dropout: 0.1\n"
                      "    - linear: {name: output, out: %lld}\n",
-                     WIDTH, (long long)(s->classes > 0 ? s->classes : 1));
+                     WIDTH, (long long)outputs_of(s));
+    return TDM_OK;
 }
 
 static void put_data(const starter *s) {
@@ -263,16 +270,17 @@ static void put_data(const starter *s) {
     tdm__text_puts(s->common.out, ", holdout: 0.2}\n");
 }
 
-static void put_all(const starter *s) {
+static tdm_status put_all(const starter *s) {
     tdm__text_printf(s->common.out,
                      s->common.chinese
                          ? "# %lld 行：%lld 列数值，%lld 列类别；由 tandem init 写出。\n"
                          : "# %lld rows: %lld columns of numbers, %lld of categories; written by tandem init.\n",
                      (long long)s->seen->rows, (long long)s->numbers, (long long)s->categories);
     tdm__text_puts(s->common.out, "tandem: 1\nname: table\n");
-    put_model(s);
+    TDM_TRY(put_model(s));
     put_data(s);
     tdm__starter_put_learning(&s->common, s->classes > 0);
+    return TDM_OK;
 }
 
 static tdm_status write(starter *s, const tdm_host *host, char **out) {
@@ -281,24 +289,31 @@ static tdm_status write(starter *s, const tdm_host *host, char **out) {
     TDM_TRY(choose(s, host));
     tdm__text_init(&text, host);
     s->common.out = &text;
-    put_all(s);
-    return tdm__text_take_public(&text, out);
+    const tdm_status status = put_all(s);
+    if (status == TDM_OK) return tdm__text_take_public(&text, out);
+    tdm__text_deinit(&text);
+    return status;
 }
 
-tdm_status tdm_config_starter_table(const tdm_host *host, const char *path, const char *target, tdm_language language,
-                                    char **out) {
+tdm_status tdm__starter_table(const tdm_host *host, const char *path, const char *target, const tdm_starter_net *net,
+                              tdm_language language, char **out) {
     tdm_table_seen seen;
-    if (path == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter_table: path or out is NULL");
-    *out = NULL;
-    TDM_TRY(tdm__host_take(&host));
     tdm_status status = tdm__table_look(host, path, target, &seen);
     char *whole = status == TDM_OK ? realpath(path, NULL) : NULL; /* the file may be written anywhere */
     if (status == TDM_OK && whole == NULL)
         status = tdm__fail(errno == ENOMEM ? TDM_E_MEMORY : TDM_E_DATA, __FILE__, __LINE__, NULL,
                            "'%s' cannot be found: %m", path);
-    starter s = {.seen = &seen, .path = whole, .common.chinese = language == TDM_CHINESE};
+    starter s = {.seen = &seen, .path = whole, .common = {.chinese = language == TDM_CHINESE, .net = net}};
     if (status == TDM_OK) status = write(&s, host, out);
     free(whole);
     tdm__table_seen_close(&seen);
     return status;
+}
+
+tdm_status tdm_config_starter_table(const tdm_host *host, const char *path, const char *target, tdm_language language,
+                                    char **out) {
+    if (path == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter_table: path or out is NULL");
+    *out = NULL;
+    TDM_TRY(tdm__host_take(&host));
+    return tdm__starter_table(host, path, target, NULL, language, out);
 }

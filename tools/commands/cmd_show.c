@@ -46,30 +46,58 @@ static int run_schema(tool *t) {
     return deliver(t, status, text);
 }
 
+/* What `tandem init` looks at. */
+typedef struct starter {
+    const char *task, *data, *target, *onnx;
+    tdm_language language;
+} starter;
+
+static bool is_task(const starter *s, const char *name) {
+    return s->task && strcmp(s->task, name) == 0;
+}
+
+/* False after printing which flag is missing. */
+static bool has_data(const tool *t, const starter *s) {
+    const char *needs = s->data                ? NULL
+                        : is_task(s, "table")  ? "FILE.csv`"
+                        : is_task(s, "images") ? "FOLDER`, a folder for each class"
+                        : is_task(s, "series") ? "FOLDER`, with x.npy and y.npy, or a file"
+                                               : NULL;
+    if (needs) args_wrong(t, "`--task %s` needs `--data %s", s->task, needs);
+    return !needs;
+}
+
+static tdm_status make_starter(const tool *t, const starter *s, char **out) {
+    if (s->onnx) return tdm_config_starter_onnx(&t->host, s->onnx, s->task, s->data, s->target, s->language, out);
+    if (is_task(s, "images")) return tdm_config_starter_images(&t->host, s->data, s->language, out);
+    if (is_task(s, "table")) return tdm_config_starter_table(&t->host, s->data, s->target, s->language, out);
+    if (is_task(s, "series")) return tdm_config_starter_series(&t->host, s->data, s->target, s->language, out);
+    return tdm_config_starter(s->task ? s->task : "cifar", s->language, out);
+}
+
 static int run_init(tool *t) {
     int in = TDM_ENGLISH;
     if (!args_choice(t, "--lang", &in)) return TDM_E_USAGE;
-    const char *task = args_flag(t, "--task"), *path = args_flag(t, "--out");
+    const char *path = args_flag(t, "--out");
     if (path && !args_flag(t, "--force") && files_exists(path)) {
         return args_wrong(t, "%s already exists; --force overwrites it", path);
     }
+    const starter s = {args_flag(t, "--task"), args_flag(t, "--data"), args_flag(t, "--target"), args_flag(t, "--onnx"),
+                       (tdm_language)in};
+    const bool looks = is_task(&s, "images") || is_task(&s, "table") || is_task(&s, "series");
     char *text = NULL;
-    const char *data = args_flag(t, "--data");
-    const bool images = task && strcmp(task, "images") == 0, table = task && strcmp(task, "table") == 0;
-    const bool series = task && strcmp(task, "series") == 0;
-    if (table && !data) return args_wrong(t, "`--task table` needs `--data FILE.csv`");
-    if (images && !data) return args_wrong(t, "`--task images` needs `--data FOLDER`, a folder for each class");
-    if (series && !data) return args_wrong(t, "`--task series` needs `--data FOLDER`, with x.npy and y.npy, or a file");
-    const char *target = args_flag(t, "--target");
-    tdm_status status = images   ? tdm_config_starter_images(&t->host, data, (tdm_language)in, &text)
-                        : table  ? tdm_config_starter_table(&t->host, data, target, (tdm_language)in, &text)
-                        : series ? tdm_config_starter_series(&t->host, data, target, (tdm_language)in, &text)
-                                 : tdm_config_starter(task ? task : "cifar", (tdm_language)in, &text);
-    const bool looks = images || table || series;
-    if (status == TDM_OK && ((data && !looks) || (target && (images || !looks)))) { /* a misspelt task is told first */
-        tdm_free(text);
-        return args_wrong(t, target ? "`--target` belongs to `--task table` and `--task series`"
-                                    : "`--data` belongs to `--task images`, `--task table` and `--task series`");
+    if (!has_data(t, &s)) return TDM_E_USAGE;
+    if (s.onnx && s.data && !s.task) return args_wrong(t, "say with `--task images`, table or series what --data is");
+    if (s.onnx && s.task && !looks)
+        return args_wrong(t,
+                          "with --onnx the task is images, table or series, got `%s`; without one the data are numbers "
+                          "drawn by chance",
+                          s.task);
+    tdm_status status = make_starter(t, &s, &text);
+    if (status == TDM_OK && ((s.data && !looks) || (s.target && (is_task(&s, "images") || !looks)))) {
+        tdm_free(text); /* a misspelt task is told first */
+        return args_wrong(t, s.target ? "`--target` belongs to `--task table` and `--task series`"
+                                      : "`--data` belongs to `--task images`, `--task table` and `--task series`");
     }
     int code = deliver(t, status, text);
     if (code == TDM_OK && path && !t->quiet) term_line("wrote %s; next: tandem check %s", path, path);
@@ -129,16 +157,20 @@ const tool_verb verb_init = {
     "[samples, points, features], and labels or targets),\n"
     "cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a\n"
     "small net on synthetic data; needs no download), resnet50-burnin (tests the\n"
-    "devices).\n\n"
+    "devices).\n"
+    "With --onnx the network is that of an ONNX file, whose weights training begins\n"
+    "with; its last layer gets as many outputs as the data need.\n\n"
     "examples:\n"
     "  tandem init --task images --data photos -o photos.yaml\n"
     "  tandem init --task table --data homes.csv --target price -o homes.yaml\n"
     "  tandem init --task series --data folder -o series.yaml\n"
+    "  tandem init --onnx net.onnx --task images --data photos -o photos.yaml\n"
     "  tandem init --task toy-mp -o toy.yaml\n"
     "  tandem init --task mnist --lang zh -o mnist.yaml",
     {{"--task", "images|table|series|cifar|mnist|toy-mp|resnet50-burnin", "which starter (cifar)"},
      {"--data", "FOLDER|FILE", "images: a sub-folder for each class; table: the .csv; series: x.npy and y.npy"},
      {"--target", "COLUMN|FILE", "table: what to predict, by name or number from 0 (the last); series: the labels"},
+     {"--onnx", "FILE", "the network of this file, to be trained further"},
      {"--lang", "en|zh", "language of the comments (en)"},
      {"--out", "FILE", "write to a file (-o); never overwrites an existing file"},
      {"--force", NULL, "let --out overwrite an existing file"}},

@@ -103,6 +103,12 @@ TDM_API tdm_status tdm_config_starter_table(const tdm_host *host, const char *pa
  * y.npy. TDM_E_DATA if there is nothing to learn from, or a number is not finite. */
 TDM_API tdm_status tdm_config_starter_series(const tdm_host *host, const char *data, const char *labels,
                                              tdm_language language, char **out);
+/* The same for the network of an ONNX file (tdm_graph_from_onnx), to be trained further: its layers, and the file as its
+ * weights. `task`: images, table or series, on `data` and `target` as above; the network's last layer gets as many outputs
+ * as these need. task and data NULL: on numbers drawn by chance. TDM_E_UNSUPPORTED names a node that is no layer, TDM_E_DATA
+ * says what does not fit. */
+TDM_API tdm_status tdm_config_starter_onnx(const tdm_host *host, const char *path, const char *task, const char *data,
+                                           const char *target, tdm_language language, char **out);
 
 TDM_END_DECLS
 #endif

@@ -1,0 +1,162 @@
+/* Writes a configuration for the network of an ONNX file: its layers, and where its weights are. */
+#include "config/print/starter_net.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/print/layers_text.h"
+#include "runtime/base/field/field.h"
+#include "runtime/base/status.h"
+#include "runtime/graph/loss_use.h"
+
+/* ---- the network ---- */
+
+/* The layer whose main key is how many numbers it gives, if they become the model's output one by one. */
+static int find_head(const tdm_graph *graph) {
+    int index = graph->values[graph->output].producer;
+    while (index >= 0 && graph->nodes[index].param_count == 0 && graph->nodes[index].input_count == 1)
+        index = graph->values[graph->nodes[index].input[0]].producer;
+    if (index < 0) return -1;
+    const tdm_graph_node *node = &graph->nodes[index];
+    const tdm_field *row = tdm__field_main(node->op->attrs);
+    const tdm_shape *shape = &graph->values[node->output].shape;
+    const bool counts = row != NULL && row->kind == TDM_FIELD_INT && (row->flags & TDM_FIELD_REQUIRED) != 0;
+    return counts && shape->ndim == 1 &&
+                   *(const int64_t *)(const void *)((const char *)node->attrs + row->offset) == shape->dim[0]
+               ? index
+               : -1;
+}
+
+tdm_status tdm__starter_net_open(tdm_starter_net *out, const tdm_host *host, const char *path) {
+    tdm_value output;
+    *out = (tdm_starter_net){.head = -1};
+    TDM_TRY(tdm_graph_from_onnx(&out->graph, &output, host, path));
+    tdm_status status = tdm_graph_finish(out->graph, output);
+    if (status == TDM_OK) {
+        out->head = find_head(out->graph);
+        out->path = realpath(path, NULL); /* the file may be written anywhere */
+        status = out->path == NULL ? tdm__fail(errno == ENOMEM ? TDM_E_MEMORY : TDM_E_DATA, __FILE__, __LINE__, NULL,
+                                               "'%s' cannot be found: %m", path)
+                                   : tdm__starter_check_path(out->path, "file");
+    }
+    if (status != TDM_OK) tdm__starter_net_close(out);
+    return status;
+}
+
+void tdm__starter_net_close(tdm_starter_net *net) {
+    tdm_graph_free(net->graph);
+    free(net->path);
+    *net = (tdm_starter_net){.graph = NULL};
+}
+
+int64_t tdm__starter_net_outputs(const tdm_starter_net *net) {
+    return tdm_graph_output_width(net->graph);
+}
+
+tdm_status tdm__starter_net_check(const tdm_starter_net *net, int ndim, const int64_t *dim, int64_t outputs) {
+    const tdm_shape *input = &net->graph->values[net->graph->input].shape;
+    tdm_shape wanted = {.ndim = ndim};
+    for (int i = 0; i < ndim; i++) wanted.dim[i] = dim[i];
+    if (!tdm__shape_equal(input, &wanted))
+        TDM_FAIL(TDM_E_DATA, "%s takes samples of %s, and those of the data are %s", net->path,
+                 tdm__shape_text(input).text, tdm__shape_text(&wanted).text);
+    if (net->head < 0 && outputs != tdm__starter_net_outputs(net))
+        TDM_FAIL(TDM_E_DATA,
+                 "%s gives %lld numbers, and the data need %lld; its last layer is none whose outputs can be chosen",
+                 net->path, (long long)tdm__starter_net_outputs(net), (long long)outputs);
+    return TDM_OK;
+}
+
+const char *tdm__starter_net_loss(const tdm_starter_net *net, bool has_classes) {
+    const char *last = net->graph->nodes[net->graph->node_count - 1].op->name;
+    for (const tdm_loss_use *use = tdm_builtin_loss_uses; use->loss != NULL; use++)
+        if (has_classes && use->needs != NULL && strcmp(use->needs, last) == 0) return use->loss;
+    return tdm__starter_loss(has_classes);
+}
+
+/* ---- the section model ---- */
+
+/* "conv1.*": the first layer with parameters; NULL: it is the head. */
+static const char *first_name(const tdm_starter_net *net) {
+    int i = 0;
+    while (net->graph->nodes[i].param_count == 0 && i < net->head) i++;
+    return i < net->head ? net->graph->nodes[i].name : NULL;
+}
+
+static void put_weights(const tdm_starter *s, bool changes) {
+    const tdm_starter_net *net = s->net;
+    const char *first = first_name(net);
+    tdm__text_puts(s->out, "  weights: ");
+    tdm__text_json_string(s->out, net->path);
+    tdm__text_puts(s->out, "\n");
+    if (changes) {
+        tdm__starter_note(s, 2, "the last layer has other outputs than in the file, and begins anew",
+                          "最后一层的输出个数与文件不同，从头训练");
+        tdm__text_printf(s->out, "  skip: [\"%s.*\"]\n", net->graph->nodes[net->head].name);
+    }
+    if (first == NULL) return;
+    tdm__starter_note(s, 2, "layers that keep the weights of the file as they are:", "权重保持不变的层：");
+    tdm__text_printf(s->out, "  # freeze: [\"%s.*\"]\n", first);
+}
+
+tdm_status tdm__starter_put_net(const tdm_starter *s, int64_t outputs) {
+    const tdm_graph *graph = s->net->graph;
+    const tdm_shape *input = &graph->values[graph->input].shape;
+    const bool changes = s->net->head >= 0 && outputs != tdm__starter_net_outputs(s->net);
+    const tdm_layers_form form = {.is_brief = true, .changed = changes ? s->net->head : -1, .value = outputs};
+    tdm__text_puts(s->out, "model:\n  input: [");
+    for (int i = 0; i < input->ndim; i++)
+        tdm__text_printf(s->out, "%s%lld", i > 0 ? ", " : "", (long long)input->dim[i]);
+    tdm__text_puts(s->out, "]\n");
+    put_weights(s, changes);
+    tdm__text_puts(s->out, "  layers:\n");
+    return tdm__print_graph_layers(graph, &form, s->out);
+}
+
+/* ---- without data ---- */
+
+static tdm_status starter_alone(const tdm_starter_net *net, const tdm_host *host, tdm_language language, char **out) {
+    tdm_text text;
+    const int64_t outputs = tdm__starter_net_outputs(net);
+    const bool has_classes = outputs > 1 && net->graph->values[net->graph->output].shape.ndim == 1;
+    tdm__text_init(&text, host);
+    tdm_starter s = {.out = &text, .chinese = language == TDM_CHINESE, .net = net, .batch = 16, .epochs = 2};
+    tdm__starter_note(&s, 0, "the network of an ONNX file, on numbers drawn by chance; written by tandem init.",
+                      "ONNX 文件中的网络，数据为随机数；由 tandem init 写出。");
+    tdm__text_puts(&text, "tandem: 1\nname: onnx\n");
+    tdm_status status = tdm__starter_put_net(&s, outputs);
+    tdm__text_puts(&text, "data:\n");
+    tdm__starter_note(&s, 2, "for data of your own: tandem init --onnx FILE --task images|series|table --data PATH",
+                      "使用自己的数据：tandem init --onnx 文件 --task images|series|table --data 路径");
+    for (int i = 0; i < 2; i++) {
+        tdm__text_printf(&text, "  %s: {format: synthetic, samples: 64", i == 0 ? "train" : "eval");
+        if (has_classes) tdm__text_printf(&text, ", classes: %lld", (long long)outputs);
+        tdm__text_puts(&text, "}\n");
+    }
+    tdm__text_printf(&text, "loss: %s\n", tdm__starter_net_loss(net, has_classes));
+    tdm__starter_put_optimizer(&s);
+    tdm__starter_put_training(&s);
+    if (status == TDM_OK) return tdm__text_take_public(&text, out);
+    tdm__text_deinit(&text);
+    return status;
+}
+
+tdm_status tdm_config_starter_onnx(const tdm_host *host, const char *path, const char *task, const char *data,
+                                   const char *target, tdm_language language, char **out) {
+    tdm_starter_net net;
+    if (path == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter_onnx: path or out is NULL");
+    *out = NULL;
+    if ((task != NULL) != (data != NULL)) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter_onnx: task and data go together");
+    TDM_TRY(tdm__host_take(&host));
+    const bool images = task != NULL && strcmp(task, "images") == 0, table = task != NULL && strcmp(task, "table") == 0;
+    if (task != NULL && !images && !table && strcmp(task, "series") != 0)
+        TDM_FAIL(TDM_E_USAGE, "with an ONNX file the task is images, table or series, got '%s'", task);
+    TDM_TRY(tdm__starter_net_open(&net, host, path));
+    const tdm_status status = task == NULL ? starter_alone(&net, host, language, out)
+                              : images     ? tdm__starter_images(host, data, &net, language, out)
+                              : table      ? tdm__starter_table(host, data, target, &net, language, out)
+                                           : tdm__starter_series(host, data, target, &net, language, out);
+    tdm__starter_net_close(&net);
+    return status;
+}
