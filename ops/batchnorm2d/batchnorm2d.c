@@ -1,6 +1,7 @@
 /* batchnorm2d: definition. torch.nn.BatchNorm2d. */
 #include "ops/batchnorm2d/batchnorm2d.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "ops/fields.h"
@@ -69,6 +70,8 @@ tdm_status tdm__batchnorm2d_onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     TDM_ONNX_NODE(to, "BatchNormalization", layer->y, layer->x[0], layer->param[0], layer->param[1], layer->buffer[0],
                   layer->buffer[1]);
     to->calls->number(to, "epsilon", attrs->eps);
+    /* ONNX's is that of the old statistics. A plain average has none: evaluation is the same. */
+    if (!isnan(attrs->momentum)) to->calls->number(to, "momentum", 1.0 - attrs->momentum);
     return TDM_OK;
 }
 

@@ -12,7 +12,12 @@ static const tdm_field fields[] = {
     {0},
 };
 
-TDM_ONNX_UNARY("Identity")
+/* Outside training the node gives its input. */
+static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
+    const double p = ((const tdm_dropout_attrs *)layer->attrs)->p;
+    TDM_ONNX_NODE(to, "Dropout", layer->y, layer->x[0], tdm__onnx_scalar(to, (float)p));
+    return TDM_OK;
+}
 
 /* Its probability is an input, and an attribute up to opset 11. */
 static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {

@@ -82,18 +82,18 @@ static bool set_layer(tdm_onnx_reader *from, const char *x, int64_t axis, double
     return true;
 }
 
-/* The mean of a value over its last dimension. */
-static bool is_mean(tdm_onnx_reader *from, const char *mean, const char *value) {
+/* Is it the mean of a value over its last dimensions? How many; -1: no. */
+static int mean_of(tdm_onnx_reader *from, const char *mean, const char *value, int ndim) {
     int64_t axes[TDM_ONNX_AXES];
-    tdm_onnx_view view;
+    bool chosen[TDM_ONNX_AXES] = {false};
     const tdm_onnx_node *node = tdm__onnx_made_by(from, mean, "ReduceMean", 1);
-    if (node == NULL || strcmp(node->input[0], value) != 0) return false;
-    /* Nodes inside the layer are no values: -1 alone is the last dimension of those. */
-    const int ndim = from->calls->view(from, value, &view) ? view.ndim : 0;
-    int count = from->calls->list(from, node, "axes", TDM_ONNX_AXES, axes);
-    if (count < 0) count = from->calls->integers(from, tdm__onnx_input_of(node, 1), TDM_ONNX_AXES, axes);
-    return count == 1 && (axes[0] == -1 || (ndim > 0 && axes[0] == ndim - 1)) &&
-           from->calls->integer(from, node, "keepdims", 1) != 0;
+    if (node == NULL || strcmp(node->input[0], value) != 0 || from->calls->integer(from, node, "keepdims", 1) == 0)
+        return -1;
+    const int count = tdm__onnx_axes(from, node, 1, ndim, axes);
+    for (int i = 0; i < count; i++) chosen[axes[i]] = true;
+    for (int i = 0; i < count; i++)
+        if (!chosen[ndim - 1 - i]) return -1;
+    return count;
 }
 
 static bool is_square(tdm_onnx_reader *from, const char *value, const char *of) {
@@ -103,29 +103,41 @@ static bool is_square(tdm_onnx_reader *from, const char *value, const char *of) 
     return mul != NULL && strcmp(mul->input[0], of) == 0 && strcmp(mul->input[1], of) == 0;
 }
 
-/* (x - mean) / sqrt(mean of the square of that + eps), as exporters of opsets before 17 write it. */
-static bool is_normalised(tdm_onnx_reader *from, const tdm_onnx_node *node, const char **x, double *eps) {
+/* (x - mean) / sqrt(mean of the square of that + eps), as exporters of opsets before 17 write it. `last`: the
+ * dimensions that it is over. */
+typedef struct normalised {
+    const char *x;
+    double eps;
+    int last;
+} normalised;
+
+static bool is_normalised(tdm_onnx_reader *from, const tdm_onnx_node *node, normalised *out) {
     const char *variance, *constant;
+    tdm_shape shape;
     if (strcmp(node->op, "Div") != 0 || node->input_count != 2) return false;
     const tdm_onnx_node *distance = tdm__onnx_made_by(from, node->input[0], "Sub", 2),
                         *root = tdm__onnx_made_by(from, node->input[1], "Sqrt", 1);
     const tdm_onnx_node *sum = root != NULL ? tdm__onnx_made_by(from, root->input[0], "Add", 2) : NULL;
     if (distance == NULL || sum == NULL || !tdm__onnx_split(from, sum, &variance, &constant)) return false;
     const tdm_onnx_node *mean = tdm__onnx_made_by(from, variance, "ReduceMean", 1);
-    *x = distance->input[0];
-    return mean != NULL && from->calls->numbers(from, constant, 1, eps) == 1 && is_mean(from, distance->input[1], *x) &&
-           is_square(from, mean->input[0], node->input[0]) && is_mean(from, variance, mean->input[0]);
+    out->x = distance->input[0];
+    if (mean == NULL || !from->calls->plain(from, out->x, &shape)) return false;
+    out->last = mean_of(from, distance->input[1], out->x, shape.ndim + 1);
+    return out->last > 0 && from->calls->numbers(from, constant, 1, &out->eps) == 1 &&
+           is_square(from, mean->input[0], node->input[0]) &&
+           mean_of(from, variance, mean->input[0], shape.ndim + 1) == out->last;
 }
 
 /* The same times a weight, plus a bias. */
 static bool is_written_out(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out) {
-    const char *x, *inner, *weight = NULL, *bias = NULL;
-    double eps;
+    const char *inner, *weight = NULL, *bias = NULL;
+    normalised found;
     if (strcmp(node->op, "Add") == 0 && node->input_count == 2 && tdm__onnx_split(from, node, &inner, &bias))
         node = tdm__onnx_made_by(from, inner, "Mul", 2);
     if (node != NULL && strcmp(node->op, "Mul") == 0 && tdm__onnx_split(from, node, &inner, &weight))
         node = tdm__onnx_made_by(from, inner, "Div", 2);
-    if (node == NULL || !is_normalised(from, node, &x, &eps) || !set_layer(from, x, -1, eps, out)) return false;
+    if (node == NULL || !is_normalised(from, node, &found) || !set_layer(from, found.x, -found.last, found.eps, out))
+        return false;
     if (weight == NULL) from->calls->set_word(from, "elementwise_affine", "false");
     if (weight != NULL && bias == NULL) from->calls->set_word(from, "bias", "false");
     out->param[0] = tdm__onnx_weight_of(weight);

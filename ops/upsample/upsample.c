@@ -84,17 +84,19 @@ static bool find_size(tdm_onnx_reader *from, const tdm_onnx_node *node, const td
     const int at = from->calls->opset(from) < 11 ? 1 : 2;
     if (from->calls->numbers(from, tdm__onnx_input_of(node, at), 4, scale) != 4 || scale[0] != 1.0 || scale[1] != 1.0)
         return false;
-    if (scale[2] == scale[3]) {
-        from->calls->set_number(from, "scale", scale[2]);
-        return true;
-    }
+    bool whole = true, exact = true;
     for (int i = 0; i < 2; i++) {
-        const double points = (double)in->dim[1 + i] * scale[2 + i];
-        if (!(points >= 1 && points < TDM_MAX_FEATURES) || points != floor(points)) return false;
-        size[i] = (int64_t)points;
+        const double points = (double)in->dim[1 + i] * scale[2 + i], nearest = round(points);
+        if (!(points >= 1 && points < TDM_MAX_FEATURES)) return false;
+        whole = whole && fabs(points - nearest) < 1e-5 * points; /* a ratio of sizes, rounded to a float */
+        exact = exact && points == nearest;
+        size[i] = (int64_t)nearest;
     }
-    tdm__onnx_set_sizes(from, "size", 2, size);
-    return true;
+    if (scale[2] == scale[3] && (exact || !whole))
+        from->calls->set_number(from, "scale", scale[2]);
+    else
+        tdm__onnx_set_sizes(from, "size", 2, size);
+    return whole || scale[2] == scale[3];
 }
 
 static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {

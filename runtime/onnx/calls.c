@@ -147,10 +147,16 @@ static int list(tdm_onnx_reader *from, const tdm_onnx_node *node, const char *na
     return found->count;
 }
 
+/* Of a tensor of one number, too. */
 static double number(tdm_onnx_reader *from, const tdm_onnx_node *node, const char *name, double initial) {
-    (void)from;
-    const tdm_onnx_attribute *found = find(node, name, TYPE_FLOAT);
-    return found != NULL ? (double)found->f : initial;
+    tdm_onnx_draft *draft = draft_of(from);
+    const tdm_onnx_attribute *found = find(node, name, TYPE_FLOAT), *tensor = find(node, name, TYPE_TENSOR_OF);
+    double value = initial;
+    if (found != NULL) return (double)found->f;
+    if (tensor == NULL || tensor->t == NULL || tensor->t->count != 1 || tdm__onnx_bytes_of(tensor->t->type) == 0)
+        return initial;
+    if (draft->status == TDM_OK) draft->status = tdm__onnx_numbers(tensor->t, 1, &value);
+    return value;
 }
 
 static const char *word(tdm_onnx_reader *from, const tdm_onnx_node *node, const char *name, const char *initial) {

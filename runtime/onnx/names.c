@@ -94,18 +94,32 @@ static void settle(const tdm_graph *graph, int place, tdm_text *name) {
     tdm__text_puts(name, whole);
 }
 
+static bool is_good(const tdm_text *name) {
+    return !name->failed && name->data != NULL && is_name(name->data);
+}
+
+/* The name of a constant, but that of the node if another layer has it: several layers may share a constant. */
+static bool find_name(const tdm_onnx_draft *draft, int index, const tdm_graph *graph, tdm_text *out) {
+    tdm_text other;
+    const bool found = from_param(draft, index, out) && is_good(out);
+    if (found && tdm__names_find(&graph->names, out->data) < 0) return true;
+    tdm__text_init(&other, draft->file->host);
+    const bool better = from_node(draft, draft->made[index].named, &other) && is_good(&other);
+    if (better) {
+        out->length = 0;
+        tdm__text_puts(out, other.data);
+    }
+    tdm__text_deinit(&other);
+    return found || better;
+}
+
 tdm_status tdm__onnx_layer_name(const tdm_onnx_draft *draft, int index, const tdm_graph *graph, const char **out) {
     tdm_text name;
     tdm_status status = TDM_OK;
     *out = NULL;
     if (draft->graph->nodes[index].param_count == 0) return TDM_OK;
     tdm__text_init(&name, draft->file->host);
-    bool found = from_param(draft, index, &name) && !name.failed && is_name(name.data);
-    if (!found) {
-        name.length = 0;
-        found = from_node(draft, draft->made[index].named, &name) && !name.failed && is_name(name.data);
-    }
-    if (found) {
+    if (find_name(draft, index, graph, &name)) {
         settle(graph, (int)graph->node_count, &name);
         status = name.failed ? tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory for an ONNX file")
                              : tdm__zone_text(&draft->file->zone, out, name.data);

@@ -8,88 +8,8 @@
 #include <tandem/model.h>
 
 #include "runtime/base/hash.h"
-#include "runtime/model/onnx/onnx.h"
 #include "tests/model/onnx_golden.h"
-#include "tests/model/onnx_models.h"
-#include "tests/support/tdm_test.h"
-#include "tests/support/test_folder.h"
-
-enum { ROWS = 3, MOST_TENSORS = 64, MOST_WIDTH = 256 };
-
-static char folder[256];
-
-/* For functions whose failure ends the program. */
-static void must(bool good, const char *what) {
-    if (good) return;
-    fprintf(stderr, "onnx_test: %s: %s\n", what, tdm_error_message());
-    exit(1);
-}
-
-/* ---- a model with weights that a formula gives ---- */
-
-typedef struct made {
-    char text[2048];
-    tdm_config *config;
-    const tdm_graph *graph;
-    tdm_tensor tensor[MOST_TENSORS];
-    int count;
-} made;
-
-static void fill(float *out, int64_t count, unsigned seed, bool is_variance) {
-    uint32_t state = seed * 2654435761u + 1;
-    for (int64_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        const float drawn = (float)(state >> 8) / (float)(1 << 24);
-        out[i] = is_variance ? 0.5f + drawn : drawn - 0.5f;
-    }
-}
-
-static void add_tensor(made *m, const tdm_graph_param *param) {
-    static const int64_t batches = 5;
-    tdm_tensor *tensor = &m->tensor[m->count];
-    const bool counter = param->def.is_counter;
-    must(m->count < MOST_TENSORS, "too many tensors");
-    float *numbers = calloc((size_t)param->count, sizeof *numbers);
-    must(numbers != NULL, "memory");
-    if (!counter) fill(numbers, param->count, (unsigned)m->count, strstr(param->name, "running_var") != NULL);
-    *tensor = (tdm_tensor){.name = param->name,
-                           .dtype = counter ? TDM_ST_I64 : TDM_ST_F32,
-                           .ndim = param->def.shape.ndim,
-                           .bytes = counter ? sizeof batches : (size_t)param->count * sizeof *numbers,
-                           .data = counter ? (const void *)&batches : numbers};
-    memcpy(tensor->dim, param->def.shape.dim, sizeof param->def.shape.dim);
-    if (counter) free(numbers);
-    m->count++;
-}
-
-static void make(made *m, const char *name, const char *input, const char *layers) {
-    *m = (made){.count = 0};
-    snprintf(m->text, sizeof m->text,
-             "tandem: 1\nname: %s\nmodel: {%s: %s, layers: %s}\nloss: {type: mse}\nparallel: {kernels: ref}\n", name,
-             input[0] == '{' ? "inputs" : "input", input, layers);
-    must(tdm_config_parse(&m->config, NULL, m->text, strlen(m->text), name, NULL) == TDM_OK, name);
-    must(tdm_config_predicts(m->config) == TDM_OK && tdm_config_check(m->config) == TDM_OK, name);
-    m->graph = tdm_config_graph(m->config);
-    for (size_t i = 0; i < m->graph->param_count; i++) add_tensor(m, &m->graph->params[i]);
-    for (size_t i = 0; i < m->graph->buffer_count; i++) add_tensor(m, &m->graph->buffers[i]);
-}
-
-static void drop(made *m) {
-    for (int i = 0; i < m->count; i++)
-        if (m->tensor[i].dtype == TDM_ST_F32) free((void *)(uintptr_t)m->tensor[i].data);
-    tdm_config_free(m->config);
-}
-
-static tdm_status write_onnx(const made *m, const char *name, const char *path, uint64_t *bytes) {
-    const tdm_onnx_source source = {.ops = &tdm__file_system,
-                                    .graph = m->graph,
-                                    .name = name,
-                                    .tensor = m->tensor,
-                                    .tensor_count = m->count,
-                                    .note = {"[]"}};
-    (void)unlink(path);
-    return tdm__onnx_write(tdm_host_default(), &source, path, bytes);
-}
+#include "tests/model/onnx_made.h"
 
 /* ---- the bytes ---- */
 
@@ -197,23 +117,13 @@ static void put_floats(const char *to, const char *name, const char *what, const
 
 static void put_predictions(const made *m, const onnx_model *of, const char *to) {
     static float x[ROWS * MOST_WIDTH], y[ROWS * MOST_WIDTH];
-    const char *note[TDM_NOTES] = {[TDM_NOTE_MODEL] = m->text}, *metadata[TDM_METADATA];
-    char path[600], step[TDM_METADATA_STEP];
-    tdm_model_info info = TDM_MODEL_INFO_INIT;
-    tdm_model *model;
+    char path[600];
     snprintf(path, sizeof path, "%s/%s.tandem", to, of->name);
-    tdm__tensor_metadata(metadata, step, 1, note);
-    must(tdm__tensor_file_write(tdm_host_default(), &tdm__file_system, NULL, path, m->tensor, m->count, metadata, NULL,
-                                NULL, NULL) == TDM_OK,
-         path);
-    must(tdm_model_open(&model, path, NULL) == TDM_OK && tdm_model_get_info(model, &info) == TDM_OK, path);
-    must(info.input_width == of->width && info.output_width <= MOST_WIDTH, "width");
-    fill(x, ROWS * info.input_width, 99, false);
-    for (int64_t i = 0; of->whole && i < ROWS * info.input_width; i++) x[i] = (float)(i * 5 % 7);
-    must(tdm_model_predict(model, TDM_INPUT_READY, x, ROWS, y) == TDM_OK, path);
-    put_floats(to, of->name, "x", x, (size_t)(ROWS * info.input_width));
-    put_floats(to, of->name, "y", y, (size_t)(ROWS * info.output_width));
-    tdm_model_close(model);
+    put_model(path, m->text, m->tensor, m->count);
+    const widths wide = predict(path, of->whole, x, y);
+    must(wide.in == of->width, "width");
+    put_floats(to, of->name, "x", x, (size_t)(ROWS * wide.in));
+    put_floats(to, of->name, "y", y, (size_t)(ROWS * wide.out));
 }
 
 /* Prints a line for each model: its name, rows, hash. */
