@@ -1,0 +1,264 @@
+/* Files that are damaged, that lie, or that ask for what tandem does not have: each is refused with one sentence that names
+ * the file, the place and, of a good file, what to do. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/onnx/import.h"
+#include "runtime/onnx/fields.h"
+#include "runtime/onnx/wire.h"
+#include "tests/support/tdm_test.h"
+#include "tests/support/test_folder.h"
+
+#define ONNX_FILES TDM_TEST_DATA "/files"
+
+static char folder[256], path[300];
+
+/* ---- files ---- */
+
+typedef struct message {
+    tdm_text text;
+} message;
+
+static message start(void) {
+    message m;
+    tdm__text_init(&m.text, tdm_host_default());
+    return m;
+}
+
+static void nest(message *outer, int field, message *inner) {
+    tdm__wire_message(&outer->text, field, &inner->text);
+    tdm__text_deinit(&inner->text);
+}
+
+static message port(const char *name, int count, const int64_t *dims) {
+    message shape = start(), tensor = start(), type = start(), out = start();
+    for (int i = 0; i < count; i++) {
+        message dim = start();
+        if (dims[i] > 0)
+            tdm__wire_integer(&dim.text, DIM_VALUE, dims[i]);
+        else
+            tdm__wire_text(&dim.text, DIM_NAME, "open");
+        nest(&shape, SHAPE_DIM, &dim);
+    }
+    tdm__wire_integer(&tensor.text, TENSOR_TYPE, TDM_ONNX_FLOAT);
+    nest(&tensor, TENSOR_SHAPE, &shape);
+    nest(&type, TYPE_TENSOR, &tensor);
+    tdm__wire_text(&out.text, VALUE_NAME, name);
+    nest(&out, VALUE_TYPE, &type);
+    return out;
+}
+
+static message node(const char *op, const char *x, const char *second, const char *y) {
+    message out = start();
+    tdm__wire_text(&out.text, NODE_INPUT, x);
+    if (second != NULL) tdm__wire_text(&out.text, NODE_INPUT, second);
+    tdm__wire_text(&out.text, NODE_OUTPUT, y);
+    tdm__wire_text(&out.text, NODE_NAME, "n");
+    tdm__wire_text(&out.text, NODE_OP, op);
+    return out;
+}
+
+static message numbers(const char *name, int64_t rows, int64_t columns, size_t bytes) {
+    static const char zeros[256];
+    message out = start();
+    tdm__wire_integer(&out.text, NUMBERS_DIM, rows);
+    tdm__wire_integer(&out.text, NUMBERS_DIM, columns);
+    tdm__wire_integer(&out.text, NUMBERS_TYPE, TDM_ONNX_FLOAT);
+    tdm__wire_text(&out.text, NUMBERS_NAME, name);
+    tdm__wire_head(&out.text, NUMBERS_RAW, bytes);
+    tdm__text_add(&out.text, zeros, bytes);
+    return out;
+}
+
+/* input [open, 4] and output "y" around what `parts` has; takes it over. */
+static message model(message *parts, int64_t opset) {
+    message out = start(), version = start();
+    message in = port("x", 2, (const int64_t[]){0, 4}), y = port("y", 2, (const int64_t[]){0, 4});
+    tdm__wire_integer(&out.text, MODEL_IR, 8);
+    tdm__wire_integer(&version.text, OPSET_VERSION, opset);
+    nest(&out, MODEL_OPSET, &version);
+    nest(parts, GRAPH_INPUT, &in);
+    nest(parts, GRAPH_OUTPUT, &y);
+    nest(&out, MODEL_GRAPH, parts);
+    return out;
+}
+
+static void check_bytes(const void *bytes, size_t count, tdm_status wanted, const char *says) {
+    tdm_graph *graph = (tdm_graph *)path;
+    tdm_value output;
+    FILE *file = fopen(path, "wb");
+    REQUIRE(file != NULL && fwrite(bytes, 1, count, file) == count && fclose(file) == 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_STATUS(i == 0 ? tdm_graph_from_onnx(&graph, &output, NULL, path)
+                            : tdm_graph_from_onnx_memory(&graph, &output, NULL, bytes, count),
+                     wanted);
+        CHECK(graph == NULL);
+        CHECK_HAS(tdm_error_message(), says);
+        CHECK_HAS(tdm_error_message(), i == 0 ? path : "memory");
+        CHECK(strchr(tdm_error_message(), '\n') == NULL);
+    }
+}
+
+static void check(message *parts, tdm_status wanted, const char *says) {
+    message whole = model(parts, 17);
+    check_bytes(whole.text.data, whole.text.length, wanted, says);
+    tdm__text_deinit(&whole.text);
+}
+
+/* ---- damaged ---- */
+
+TEST(damaged_files_are_refused_at_a_place) {
+    check_bytes("", 0, TDM_E_CHECKPOINT, "no model begins");
+    check_bytes("\x08\x08", 2, TDM_E_CHECKPOINT, "no model begins");
+    check_bytes("PK\3\4abcdefgh", 12, TDM_E_CHECKPOINT, "damaged, or no ONNX file");
+    check_bytes("\x3a\xff\xff\xff\xff\x0f", 6, TDM_E_CHECKPOINT, "at byte 0 a field is longer than what it is in");
+    check_bytes("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, TDM_E_CHECKPOINT, "more than 64 bits");
+    check_bytes("\x3a", 1, TDM_E_CHECKPOINT, "at byte 1 a number is cut short");
+    check_bytes("\x03\x00", 2, TDM_E_CHECKPOINT, "no valid number");
+    check_bytes("\x0b\x00", 2, TDM_E_CHECKPOINT, "an unknown way");
+    check_bytes("\x38\x01", 2, TDM_E_CHECKPOINT, "in the way of another");
+    check_bytes("\x3a\x00\x3a\x00", 4, TDM_E_CHECKPOINT, "at byte 4 a second graph begins");
+}
+
+TEST(lies_are_refused) {
+    message parts = start(), part = numbers("w", 4, 4, 60);
+    nest(&parts, GRAPH_NUMBERS, &part);
+    check(&parts, TDM_E_CHECKPOINT, "numbers are more or fewer than their shape says");
+    parts = start(), part = numbers("w", INT64_C(1) << 40, INT64_C(1) << 40, 4);
+    nest(&parts, GRAPH_NUMBERS, &part);
+    check(&parts, TDM_E_CHECKPOINT, "a shape that no machine holds");
+    parts = start(), part = numbers("w", -1, 4, 4);
+    nest(&parts, GRAPH_NUMBERS, &part);
+    check(&parts, TDM_E_CHECKPOINT, "too many dimensions, or too long ones");
+    parts = start();
+    for (int i = 0; i < 2; i++) {
+        part = node("Relu", "x", NULL, "y");
+        nest(&parts, GRAPH_NODE, &part);
+    }
+    check(&parts, TDM_E_CHECKPOINT, "two parts of the model are called 'y'");
+    parts = start(), part = node("Relu", "\xff\xfe", NULL, "y");
+    nest(&parts, GRAPH_NODE, &part);
+    check(&parts, TDM_E_CHECKPOINT, "a text is no UTF-8");
+}
+
+/* Each file of PyTorch, cut short at many places: refused, or as a whole. */
+TEST(files_cut_short_are_refused) {
+    static char all[1 << 16];
+    tdm_graph *graph;
+    tdm_value output;
+    FILE *file = fopen(ONNX_FILES "/lstm_dynamo.onnx", "rb");
+    REQUIRE(file != NULL);
+    const size_t count = fread(all, 1, sizeof all, file);
+    fclose(file);
+    REQUIRE_OK(tdm_graph_from_onnx_memory(&graph, &output, NULL, all, count));
+    tdm_graph_free(graph);
+    for (size_t cut = 0; cut < count; cut += 7) {
+        const tdm_status status = tdm_graph_from_onnx_memory(&graph, &output, NULL, all, cut);
+        CHECK(status == TDM_E_CHECKPOINT || status == TDM_E_UNSUPPORTED);
+        CHECK(graph == NULL);
+    }
+}
+
+/* ---- good files that tandem cannot take ---- */
+
+TEST(nodes_without_a_layer_are_named) {
+    message parts = start(), part = node("Sinh", "x", NULL, "y");
+    nest(&parts, GRAPH_NODE, &part);
+    check(&parts, TDM_E_UNSUPPORTED, "node 'n' (Sinh), output 'y': tandem has no layer that computes it");
+    parts = start(), part = node("Softmax", "x", NULL, "y");
+    nest(&parts, GRAPH_NODE, &part);
+    check(&parts, TDM_E_UNSUPPORTED, "export the model without this node");
+    parts = start(), part = node("Relu", "x", NULL, "y");
+    tdm__wire_text(&part.text, NODE_DOMAIN, "com.example");
+    nest(&parts, GRAPH_NODE, &part);
+    check(&parts, TDM_E_UNSUPPORTED, "node 'n' (com.example:Relu), output 'y'");
+    parts = start(), part = node("Relu", "other", NULL, "y");
+    nest(&parts, GRAPH_NODE, &part);
+    check(&parts, TDM_E_UNSUPPORTED, "node 'n' (Relu), output 'y'");
+    parts = start(), part = node("Relu", "x", NULL, "z");
+    nest(&parts, GRAPH_NODE, &part);
+    check(&parts, TDM_E_UNSUPPORTED, "no node makes the output 'y'");
+    parts = start(), part = node("MatMul", "x", "w", "y");
+    nest(&parts, GRAPH_NODE, &part);
+    part = numbers("w", 5, 4, 80);
+    nest(&parts, GRAPH_NUMBERS, &part);
+    check(&parts, TDM_E_UNSUPPORTED, "its weights have another shape than its inputs and outputs want");
+}
+
+TEST(models_of_another_kind_are_told_why) {
+    message parts = start(), part = node("Relu", "x", NULL, "y"), more = port("z", 2, (const int64_t[]){0, 4});
+    nest(&parts, GRAPH_NODE, &part);
+    nest(&parts, GRAPH_INPUT, &more);
+    check(&parts, TDM_E_UNSUPPORTED, "several inputs, 'z' and 'x'");
+    parts = start(), part = node("Relu", "x", NULL, "y"), more = port("z", 2, (const int64_t[]){0, 4});
+    nest(&parts, GRAPH_NODE, &part);
+    nest(&parts, GRAPH_OUTPUT, &more);
+    check(&parts, TDM_E_UNSUPPORTED, "the model has 2 outputs");
+    message graph = start(), out = start(), version = start();
+    more = port("x", 3, (const int64_t[]){0, 3, 0});
+    nest(&graph, GRAPH_INPUT, &more);
+    tdm__wire_integer(&version.text, OPSET_VERSION, 17);
+    nest(&out, MODEL_OPSET, &version);
+    nest(&out, MODEL_GRAPH, &graph);
+    check_bytes(out.text.data, out.text.length, TDM_E_UNSUPPORTED,
+                "dimension 2 of the input 'x' is open ('open'), and tandem needs its size");
+    tdm__text_deinit(&out.text);
+    parts = start(), part = node("Relu", "x", NULL, "y");
+    nest(&parts, GRAPH_NODE, &part);
+    out = model(&parts, 99);
+    check_bytes(out.text.data, out.text.length, TDM_E_UNSUPPORTED, "it is of opset 99");
+    tdm__text_deinit(&out.text);
+}
+
+/* ---- numbers in other files ---- */
+
+static void check_place(const char *location, tdm_status wanted, const char *says) {
+    message parts = start(), part = start(), place = start(), layer = node("MatMul", "x", "w", "y");
+    tdm_graph *graph;
+    tdm_value output;
+    tdm__wire_integer(&part.text, NUMBERS_DIM, 4);
+    tdm__wire_integer(&part.text, NUMBERS_DIM, 4);
+    tdm__wire_integer(&part.text, NUMBERS_TYPE, TDM_ONNX_FLOAT);
+    tdm__wire_text(&part.text, NUMBERS_NAME, "w");
+    tdm__wire_text(&place.text, PROPERTY_KEY, "location");
+    tdm__wire_text(&place.text, PROPERTY_VALUE, location);
+    nest(&part, NUMBERS_ELSEWHERE, &place);
+    tdm__wire_integer(&part.text, NUMBERS_PLACE, 1);
+    nest(&parts, GRAPH_NUMBERS, &part);
+    nest(&parts, GRAPH_NODE, &layer);
+    message whole = model(&parts, 17);
+    FILE *file = fopen(path, "wb");
+    REQUIRE(file != NULL && fwrite(whole.text.data, 1, whole.text.length, file) == whole.text.length &&
+            fclose(file) == 0);
+    CHECK_STATUS(tdm_graph_from_onnx(&graph, &output, NULL, path), wanted);
+    if (wanted != TDM_OK) CHECK_HAS(tdm_error_message(), says);
+    tdm_graph_free(graph);
+    CHECK_STATUS(tdm_graph_from_onnx_memory(&graph, &output, NULL, whole.text.data, whole.text.length),
+                 TDM_E_UNSUPPORTED);
+    CHECK_HAS(tdm_error_message(), "save it as one file");
+    tdm__text_deinit(&whole.text);
+}
+
+TEST(other_files_lie_beside_it) {
+    static const char zeros[64];
+    char beside[300], link[300];
+    snprintf(beside, sizeof beside, "%s/w.data", folder);
+    snprintf(link, sizeof link, "%s/link.data", folder);
+    FILE *file = fopen(beside, "wb");
+    REQUIRE(file != NULL && fwrite(zeros, 1, sizeof zeros, file) == sizeof zeros && fclose(file) == 0);
+    REQUIRE(symlink("w.data", link) == 0);
+    check_place("w.data", TDM_OK, "");
+    check_place("/etc/passwd", TDM_E_UNSUPPORTED, "in another file, and not one beside it; save it as one file");
+    check_place("../w.data", TDM_E_UNSUPPORTED, "not one beside it");
+    check_place("..", TDM_E_UNSUPPORTED, "not one beside it");
+    check_place("", TDM_E_UNSUPPORTED, "not one beside it");
+    check_place("none.data", TDM_E_CHECKPOINT, "numbers of it are in the file 'none.data' beside it");
+    check_place("link.data", TDM_E_CHECKPOINT, "link.data");
+    REQUIRE(truncate(beside, 60) == 0);
+    check_place("w.data", TDM_E_CHECKPOINT, "numbers are more or fewer than their shape says");
+}
+
+TEST_MAIN(test_folder_make(folder); snprintf(path, sizeof path, "%s/m.onnx", folder);
+          RUN(damaged_files_are_refused_at_a_place); RUN(lies_are_refused); RUN(files_cut_short_are_refused);
+          RUN(nodes_without_a_layer_are_named); RUN(models_of_another_kind_are_told_why);
+          RUN(other_files_lie_beside_it); test_folder_remove(folder);)
