@@ -125,7 +125,10 @@ tdm_status tdm__starter_images(const tdm_host *host, const char *folder, const t
     if (whole == NULL) TDM_FAIL(errno == ENOMEM ? TDM_E_MEMORY : TDM_E_DATA, "'%s' cannot be found: %m", folder);
     tdm__text_init(&text, host);
     starter s = {
-        .seen = &seen, .folder = whole, .common = {.chinese = language == TDM_CHINESE, .out = &text, .net = net}};
+        .seen = &seen,
+        .folder = whole,
+        .common = {
+            .chinese = language == TDM_CHINESE, .out = &text, .net = net, .class_loss = tdm__starter_net_loss(net)}};
     const tdm_status status = write(&s, &text, out);
     tdm__text_deinit(&text);
     free(whole);

@@ -68,11 +68,12 @@ tdm_status tdm__starter_net_check(const tdm_starter_net *net, int ndim, const in
     return TDM_OK;
 }
 
-const char *tdm__starter_net_loss(const tdm_starter_net *net, bool has_classes) {
+const char *tdm__starter_net_loss(const tdm_starter_net *net) {
+    if (net == NULL) return NULL;
     const char *last = net->graph->nodes[net->graph->node_count - 1].op->name;
     for (const tdm_loss_use *use = tdm_builtin_loss_uses; use->loss != NULL; use++)
-        if (has_classes && use->needs != NULL && strcmp(use->needs, last) == 0) return use->loss;
-    return tdm__starter_loss(has_classes);
+        if (use->needs != NULL && strcmp(use->needs, last) == 0) return use->loss;
+    return NULL;
 }
 
 /* ---- the section model ---- */

@@ -21,8 +21,8 @@ int64_t tdm__starter_net_outputs(const tdm_starter_net *net);
 tdm_status tdm__starter_net_check(const tdm_starter_net *net, int ndim, const int64_t *dim, int64_t outputs);
 /* The section model. */
 tdm_status tdm__starter_put_net(const tdm_starter *s, int64_t outputs);
-/* The loss that the model's last layer wants, or one over labels or values. */
-const char *tdm__starter_net_loss(const tdm_starter_net *net, bool has_classes);
+/* The loss over labels that the network's last layer wants; NULL: any will do, or there is no network. */
+const char *tdm__starter_net_loss(const tdm_starter_net *net);
 
 /* The starters of starter_*.c with such a network; net NULL: the small one. */
 tdm_status tdm__starter_images(const tdm_host *host, const char *folder, const tdm_starter_net *net,

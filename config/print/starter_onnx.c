@@ -9,7 +9,12 @@ static tdm_status starter_alone(const tdm_starter_net *net, const tdm_host *host
     const int64_t outputs = tdm__starter_net_outputs(net);
     const bool has_classes = outputs > 1 && net->graph->values[net->graph->output].shape.ndim == 1;
     tdm__text_init(&text, host);
-    tdm_starter s = {.out = &text, .chinese = language == TDM_CHINESE, .net = net, .batch = 16, .epochs = 2};
+    tdm_starter s = {.out = &text,
+                     .chinese = language == TDM_CHINESE,
+                     .net = net,
+                     .class_loss = tdm__starter_net_loss(net),
+                     .batch = 16,
+                     .epochs = 2};
     tdm__starter_note(&s, 0, "the network of an ONNX file, on numbers drawn by chance; written by tandem init.",
                       "ONNX 文件中的网络，数据为随机数；由 tandem init 写出。");
     tdm__text_puts(&text, "tandem: 1\nname: onnx\n");
@@ -22,9 +27,7 @@ static tdm_status starter_alone(const tdm_starter_net *net, const tdm_host *host
         if (has_classes) tdm__text_printf(&text, ", classes: %lld", (long long)outputs);
         tdm__text_puts(&text, "}\n");
     }
-    tdm__text_printf(&text, "loss: %s\n", tdm__starter_net_loss(net, has_classes));
-    tdm__starter_put_optimizer(&s);
-    tdm__starter_put_training(&s);
+    tdm__starter_put_learning(&s, has_classes);
     if (status == TDM_OK) return tdm__text_take_public(&text, out);
     tdm__text_deinit(&text);
     return status;

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "config/print/starter_net.h"
 #include "runtime/base/status.h"
 
 int64_t tdm__starter_clamp(int64_t value, int64_t least, int64_t most) {
@@ -28,19 +27,11 @@ void tdm__starter_put_training(const tdm_starter *s) {
     tdm__text_puts(s->out, "  mode: single\n  device_ids: [0, 1]\n");
 }
 
-const char *tdm__starter_loss(bool has_classes) {
-    return has_classes ? "cross_entropy" : "mse";
-}
-
-void tdm__starter_put_optimizer(const tdm_starter *s) {
-    tdm__text_printf(s->out, "optimizer: {type: adamw, lr: %s, weight_decay: 0.01}\nschedule: {type: onecycle}\n",
-                     s->net != NULL ? "3.0e-4" : "3.0e-3");
-}
-
 void tdm__starter_put_learning(const tdm_starter *s, bool has_classes) {
-    tdm__text_printf(s->out, "loss: %s\n",
-                     s->net != NULL ? tdm__starter_net_loss(s->net, has_classes) : tdm__starter_loss(has_classes));
-    tdm__starter_put_optimizer(s);
+    const char *loss = has_classes ? "cross_entropy" : "mse";
+    tdm__text_printf(s->out,
+                     "loss: %s\noptimizer: {type: adamw, lr: %s, weight_decay: 0.01}\nschedule: {type: onecycle}\n",
+                     has_classes && s->class_loss != NULL ? s->class_loss : loss, s->net != NULL ? "3.0e-4" : "3.0e-3");
     tdm__starter_put_training(s);
 }
 

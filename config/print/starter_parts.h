@@ -14,6 +14,7 @@ typedef struct tdm_starter {
     tdm_text *out;
     bool chinese;
     const struct tdm_starter_net *net; /* of an ONNX file (starter_net.h); NULL: the small network of the starter */
+    const char *class_loss;            /* the loss over labels that the network wants; NULL: any will do */
     int64_t train, batch, epochs;      /* samples to train on, of a batch; epochs */
 } tdm_starter;
 
@@ -29,11 +30,8 @@ int64_t tdm__starter_clamp(int64_t value, int64_t least, int64_t most);
 void tdm__starter_note(const tdm_starter *s, int indent, const char *en, const char *zh);
 /* The sections train and parallel. */
 void tdm__starter_put_training(const tdm_starter *s);
-/* The loss over labels or over values. */
-const char *tdm__starter_loss(bool has_classes);
-/* Optimizer and schedule, slower for a network that is trained already. */
-void tdm__starter_put_optimizer(const tdm_starter *s);
-/* Loss, optimizer and schedule for numbers, not pictures; and the same two sections. */
+/* Loss, optimizer and schedule for numbers, not pictures, slower for a network that is trained already; and the same two
+ * sections. */
 void tdm__starter_put_learning(const tdm_starter *s, bool has_classes);
 /* The section log: the curves of the report get some 100 points. */
 void tdm__starter_put_log(const tdm_starter *s);

@@ -164,7 +164,8 @@ static tdm_status write(starter *s, const tdm_host *host, tdm_series_seen *seen,
 tdm_status tdm__starter_series(const tdm_host *host, const char *data, const char *labels, const tdm_starter_net *net,
                                tdm_language language, char **out) {
     tdm_series_seen seen;
-    starter s = {.seen = &seen, .common = {.chinese = language == TDM_CHINESE, .net = net}};
+    starter s = {.seen = &seen,
+                 .common = {.chinese = language == TDM_CHINESE, .net = net, .class_loss = tdm__starter_net_loss(net)}};
     tdm_status status = find_both(&s, host, data, labels);
     if (status == TDM_OK) status = write(&s, host, &seen, out);
     free(s.x);

@@ -303,7 +303,9 @@ tdm_status tdm__starter_table(const tdm_host *host, const char *path, const char
     if (status == TDM_OK && whole == NULL)
         status = tdm__fail(errno == ENOMEM ? TDM_E_MEMORY : TDM_E_DATA, __FILE__, __LINE__, NULL,
                            "'%s' cannot be found: %m", path);
-    starter s = {.seen = &seen, .path = whole, .common = {.chinese = language == TDM_CHINESE, .net = net}};
+    starter s = {.seen = &seen,
+                 .path = whole,
+                 .common = {.chinese = language == TDM_CHINESE, .net = net, .class_loss = tdm__starter_net_loss(net)}};
     if (status == TDM_OK) status = write(&s, host, out);
     free(whole);
     tdm__table_seen_close(&seen);

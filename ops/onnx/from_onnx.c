@@ -28,15 +28,9 @@ bool tdm__onnx_is_scalar(tdm_onnx_reader *from, const char *value, double number
     return from->calls->numbers(from, value, 1, &found) == 1 && fabs(found - number) <= 1e-6 * fabs(number);
 }
 
-const char *tdm__onnx_other(const tdm_onnx_node *node, const char *value) {
-    const bool first = strcmp(node->input[0], value) == 0, second = strcmp(node->input[1], value) == 0;
-    if (first == second) return NULL;
-    return node->input[first ? 1 : 0];
-}
-
 bool tdm__onnx_split(tdm_onnx_reader *from, const tdm_onnx_node *node, const char **value, const char **constant) {
-    const bool first = tdm__onnx_is_constant(from, node->input[0]);
-    if (first == tdm__onnx_is_constant(from, node->input[1])) return false;
+    const bool first = node->input_count == 2 && tdm__onnx_is_constant(from, node->input[0]);
+    if (node->input_count != 2 || first == tdm__onnx_is_constant(from, node->input[1])) return false;
     *value = node->input[first ? 1 : 0];
     *constant = node->input[first ? 0 : 1];
     return true;

@@ -15,9 +15,8 @@ const char *tdm__onnx_input_of(const tdm_onnx_node *node, int index);
 bool tdm__onnx_is_constant(tdm_onnx_reader *from, const char *value);
 /* A constant of one number, which is this one to six digits. */
 bool tdm__onnx_is_scalar(tdm_onnx_reader *from, const char *value, double number);
-/* The input of a node of two that is not `value`; NULL: none of them is `value`, or both are. */
-const char *tdm__onnx_other(const tdm_onnx_node *node, const char *value);
-/* The input of a sum or product of two that is no constant, and the one that is; false: both or none are. */
+/* The input of a sum or product of two that is no constant, and the one that is; false: both or none are,
+ * or there are not two. */
 bool tdm__onnx_split(tdm_onnx_reader *from, const tdm_onnx_node *node, const char **value, const char **constant);
 /* Does a value consist of this number alone, whatever its shape? A value that is left out consists of zeros. */
 bool tdm__onnx_is_full_of(tdm_onnx_reader *from, const char *value, double number);

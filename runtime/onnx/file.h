@@ -85,7 +85,7 @@ tdm_status tdm__onnx_file_open(tdm_onnx_file **out, const tdm_host *host, const 
                                size_t count);
 void tdm__onnx_file_close(tdm_onnx_file *file); /* NULL is fine */
 
-/* ---- parts.c, numbers.c: for the files of this folder ---- */
+/* ---- parts.c, place.c, numbers.c: for the files of this folder ---- */
 
 /* A message of the file; they fill in *out, and fail as tdm__wire_fail does. */
 bool tdm__onnx_read_node(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span message, tdm_onnx_file_node *out);

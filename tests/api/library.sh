@@ -24,8 +24,8 @@ $(cat "$work/difference")"
 
 # A public function that the test of misuse does not call is one that nobody has called wrongly yet.
 while read -r name; do
-    grep -q "\b$name(" "$source"/tests/api/{misuse,misuse_comm,inputs,kept,own_loop,own_ops}_test.c ||
-        complain "none of misuse, misuse_comm, inputs, kept, own_loop and own_ops_test.c in tests/api calls $name"
+    grep -q "\b$name(" "$source"/tests/api/{misuse,misuse_comm,inputs,kept,onnx,own_loop,own_ops}_test.c ||
+        complain "none of misuse, misuse_comm, inputs, kept, onnx, own_loop and own_ops_test.c in tests/api calls $name"
 done <"$work/declared"
 
 for module in "$libraries"/tandem/*.so; do

@@ -54,14 +54,6 @@ TEST(graphs) {
     const tdm_attr twice[] = {good, {"bias", "false", {0}}, {"out", "3", {0}}};
     MISUSE(tdm_graph_new(NULL, NULL));
     tdm_graph_free(NULL);
-    MISUSE(tdm_graph_from_onnx(NULL, &v, NULL, "a"));
-    MISUSE(tdm_graph_from_onnx(&g, NULL, NULL, "a"));
-    MISUSE(tdm_graph_from_onnx(&g, &v, NULL, NULL));
-    MISUSE(tdm_graph_from_onnx_memory(NULL, &v, NULL, dim, 1));
-    MISUSE(tdm_graph_from_onnx_memory(&g, NULL, NULL, dim, 1));
-    MISUSE(tdm_graph_from_onnx_memory(&g, &v, NULL, NULL, 1));
-    REFUSED(tdm_graph_from_onnx(&g, &v, NULL, "no/such.onnx"), TDM_E_CHECKPOINT);
-    REFUSED(tdm_graph_from_onnx_memory(&g, &v, NULL, dim, 0), TDM_E_CHECKPOINT);
     REQUIRE_OK(tdm_graph_new(&g, NULL));
     MISUSE(tdm_graph_input(NULL, 1, dim, &v));
     MISUSE(tdm_graph_input(g, 1, NULL, &v));
@@ -132,10 +124,6 @@ TEST(jobs_and_opening) {
     MISUSE(tdm_config_starter_table(NULL, "a", NULL, TDM_ENGLISH, NULL));
     MISUSE(tdm_config_starter_series(NULL, NULL, NULL, TDM_ENGLISH, &made));
     MISUSE(tdm_config_starter_series(NULL, "a", NULL, TDM_ENGLISH, NULL));
-    MISUSE(tdm_config_starter_onnx(NULL, NULL, NULL, NULL, NULL, TDM_ENGLISH, &made));
-    MISUSE(tdm_config_starter_onnx(NULL, "a", NULL, NULL, NULL, TDM_ENGLISH, NULL));
-    MISUSE(tdm_config_starter_onnx(NULL, "a", "images", NULL, NULL, TDM_ENGLISH, &made));
-    MISUSE(tdm_config_starter_onnx(NULL, "a", "cifar", "b", NULL, TDM_ENGLISH, &made));
     MISUSE(tdm_data_pictures(NULL, NULL, no_picture, NULL));
     MISUSE(tdm_data_pictures(NULL, "a", NULL, NULL));
     MISUSE(tdm_data_sheet(NULL, NULL, NULL, "a"));

@@ -92,6 +92,16 @@ class Models(Case):
         tandem.export(WORK / "trained", WORK / "points.onnx", onnx=True)
         self.assertGreater((WORK / "points.onnx").stat().st_size, 300)
 
+    def test_onnx_is_read(self):
+        tandem.export(WORK / "trained", WORK / "back.onnx", onnx=True)
+        job = tandem.onnx_job(WORK / "back.onnx")
+        self.assertIn("weights: ", job)
+        with tandem.Run(job, run_dir=None) as it, tandem.Model(WORK / "points.tandem") as model:
+            x = np.random.default_rng(3).random((5, *model.info.input_shape), np.float32)
+            self.assertTrue(np.allclose(it.predict(x), model(x), atol=1e-6))
+        self.refuses(tandem.CheckpointError, "nowhere", tandem.onnx_job, "nowhere.onnx")
+        self.refuses(tandem.UsageError, "task and data", tandem.onnx_job, WORK / "back.onnx", task="images")
+
 
 class Sample(Case):
     def test_it_prints_what_it_should(self):

@@ -129,24 +129,25 @@ static int run(tool *t) {
     return args_part(t, parts);
 }
 
-const tool_verb verb_ckpt = {"ckpt",
-                             "ls|show|verify|diff|convert PATH [PATH]",
-                             "lists, shows, verifies, compares and converts checkpoints",
-                             "PATH is a run directory, a checkpoints directory, a step-... directory, or a\n"
-                             ".safetensors, .pt or .pth file. `diff` names the first differing tensor and the largest\n"
-                             "difference. It exits with code 12 if a difference is above\n"
-                             "atol + rtol * |second|. `verify` reads every byte. `convert` makes a\n"
-                             ".safetensors file of a .pt or .pth file of PyTorch, without running anything\n"
-                             "in it, and a .pt file of any PATH; it never replaces a file.\n\n"
-                             "examples:\n"
-                             "  tandem ckpt ls runs/a\n"
-                             "  tandem ckpt show runs/a/checkpoints/step-00000391\n"
-                             "  tandem ckpt verify runs/a\n"
-                             "  tandem ckpt diff runs/a runs/b --atol 1e-6\n"
-                             "  tandem ckpt convert resnet18.pth resnet18.safetensors",
-                             {{"--json", NULL, "ls, show: print JSON"},
-                              {"--key", "NAME", "convert: the dictionary of tensors in a file of PyTorch"},
-                              {"--rtol", "F", "diff: relative tolerance (0)"},
-                              {"--atol", "F", "diff: absolute tolerance (0)"}},
-                             run,
-                             {2, 3, false}};
+const tool_verb verb_ckpt = {
+    "ckpt",
+    "ls|show|verify|diff|convert PATH [PATH]",
+    "lists, shows, verifies, compares and converts checkpoints",
+    "PATH is a run directory, a checkpoints directory, a step-... directory, or a\n"
+    ".safetensors, .pt, .pth or .onnx file. `diff` names the first differing tensor and the largest\n"
+    "difference. It exits with code 12 if a difference is above\n"
+    "atol + rtol * |second|. `verify` reads every byte. `convert` makes a\n"
+    ".safetensors file of an .onnx file, or a .pt or .pth file of PyTorch, without running anything\n"
+    "in it, and a .pt file of any PATH; it never replaces a file.\n\n"
+    "examples:\n"
+    "  tandem ckpt ls runs/a\n"
+    "  tandem ckpt show runs/a/checkpoints/step-00000391\n"
+    "  tandem ckpt verify runs/a\n"
+    "  tandem ckpt diff runs/a runs/b --atol 1e-6\n"
+    "  tandem ckpt convert resnet18.pth resnet18.safetensors",
+    {{"--json", NULL, "ls, show: print JSON"},
+     {"--key", "NAME", "convert: the dictionary of tensors in a file of PyTorch"},
+     {"--rtol", "F", "diff: relative tolerance (0)"},
+     {"--atol", "F", "diff: absolute tolerance (0)"}},
+    run,
+    {2, 3, false}};

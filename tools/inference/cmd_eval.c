@@ -42,7 +42,7 @@ const tool_verb verb_eval = {
     "loss and accuracy of a checkpoint on a split",
     "Loads weights into the model of CONFIG and evaluates data.eval (or\n"
     "data.train). PATH is a run directory (its newest good checkpoint), a step-...\n"
-    "directory, or a .safetensors, .pt or .pth file. With RUN-DIR alone, the\n"
+    "directory, or a .safetensors, .pt, .pth or .onnx file. With RUN-DIR alone, the\n"
     "configuration and the newest good checkpoint are taken from it. Categories of a\n"
     "table that the run was not trained on are told on stderr, a line for each\n"
     "column; `unseen` in the file of --out counts them.\n\n"

@@ -1,8 +1,8 @@
 /* tandem/checkpoint.h - inspect checkpoints without opening a run.
  *
  * `path` is a step directory, a checkpoints directory, a run directory (its newest usable checkpoint), or a
- * .safetensors, .pt or .pth file. A file of PyTorch is read by a process without rights (fork, seccomp). host NULL:
- * tdm_host_default(). Free the returned texts with tdm_free. json: non-zero for JSON, 0 for text.
+ * .safetensors, .pt, .pth or .onnx file. A file of PyTorch is read by a process without rights (fork, seccomp). host
+ * NULL: tdm_host_default(). Free the returned texts with tdm_free. json: non-zero for JSON, 0 for text.
  *
  * Threads: nothing is kept between calls; any number of threads may call.
  *
@@ -63,7 +63,8 @@ typedef struct tdm_checkpoint_difference {
 TDM_API tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const char *b, double rtol, double atol,
                                           tdm_checkpoint_difference *out);
 
-/* Converts a file of PyTorch (.pt or .pth, saved by torch 1.6 or later) into a .safetensors file, or any checkpoint
+/* Converts a file of PyTorch (.pt or .pth, saved by torch 1.6 or later) or an ONNX file (.onnx; its tensors have the names
+ * that tdm_graph_from_onnx gives them) into a .safetensors file, or any checkpoint
  * path as above into a .pt file that torch.load(weights_only=True) takes; the ending of `to` says which, and `to` must
  * not exist yet. `key` (may be NULL) names the dictionary of tensors in the file of PyTorch; without it that is the
  * file's own, or "state_dict", or "model". No code in the file is run, and a process without rights (fork, seccomp)

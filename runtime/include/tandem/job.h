@@ -326,7 +326,7 @@ typedef struct tdm_job {
     int64_t seed;
     bool deterministic;
     int rng_profile;     /* tdm_rng_profile of initial weights and synthetic data */
-    const char *weights; /* a checkpoint, .safetensors, .pt or .pth file to start from; NULL: none */
+    const char *weights; /* a checkpoint, .safetensors, .pt, .pth or .onnx file to start from; NULL: none */
     tdm_data_section data;
     tdm_loss_section loss;
     tdm_optimizer_section optimizer;

@@ -347,13 +347,13 @@ TDM_API tdm_status tdm_run_write_gradient(tdm_run *run, const char *name, const 
 /* Saves a checkpoint `dir`/step-NNNNNNNN. Compares the replicas first; TDM_E_CHECK if they differ. Collective in ddp.
  */
 TDM_API tdm_status tdm_run_save(tdm_run *run, const char *dir);
-/* Restores a run from a checkpoint: a step folder or a run folder brings back everything, a .safetensors or .pt file
- * only the weights. Collective in ddp; rank 0's `path` counts. TDM_E_CHECKPOINT if it is missing, damaged or of another model.
+/* Restores a run from a checkpoint: a step folder or a run folder brings back everything, a .safetensors, .pt or
+ * .onnx file only the weights. Collective in ddp; rank 0's `path` counts. TDM_E_CHECKPOINT if it is missing, damaged or of another model.
  */
 TDM_API tdm_status tdm_run_load(tdm_run *run, const char *path);
 /* The same without files. tdm_run_save_to gives a writer, such as one of a tdm_buffer, the files of a checkpoint as one
  * tar archive, which `tar xf` unpacks; on other ranks than 0 `to` is not looked at. tdm_run_load_memory takes these bytes
- * back, or those of a .safetensors file (only the weights), and borrows them for the call; rank 0's count. They are
+ * back, or those of a .safetensors or .onnx file (only the weights), and borrows them for the call; rank 0's count. They are
  * checked like files, every byte of them. */
 TDM_API tdm_status tdm_run_save_to(tdm_run *run, const tdm_writer *to);
 TDM_API tdm_status tdm_run_load_memory(tdm_run *run, const void *bytes, size_t count);

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from .errors import (CheckError, CheckpointError, CommError, ConfigError, DataError, DeviceError, Error,
                          InternalError, NumericError, OutOfMemoryError, StorageError, UnsupportedError, UsageError)
     from .events import Event, Scores, State
-    from .model import Model, ModelInfo, export
+    from .model import Model, ModelInfo, export, onnx_job
     from .run import Run, train
 
 _HOMES = {
     "errors": ["CheckError", "CheckpointError", "CommError", "ConfigError", "DataError", "DeviceError", "Error",
                "InternalError", "NumericError", "OutOfMemoryError", "StorageError", "UnsupportedError", "UsageError"],
     "events": ["Event", "Scores", "State"],
-    "model": ["Model", "ModelInfo", "export"],
+    "model": ["Model", "ModelInfo", "export", "onnx_job"],
     "run": ["Run", "train"],
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -164,6 +164,13 @@ def export(source: Any, to: Any, *, onnx: bool = False) -> str:
     return text(function, _library.host(), path_bytes(source), path_bytes(to))
 
 
+def onnx_job(path: Any, *, task: Optional[str] = None, data: Any = None, target: Optional[str] = None) -> str:
+    """A job, as YAML for `train` and `Run`, that trains the network of an ONNX file further: on samples drawn by chance,
+    or by `task` ("images", "table" or "series") on `data` and its `target`, as `tandem init --onnx` says."""
+    words = [None if word is None else path_bytes(word) for word in (task, data, target)]
+    return text(lib().tdm_config_starter_onnx, _library.host(), path_bytes(path), *words, 0)
+
+
 def _must_be_new(to: Any) -> None:
     if os.path.lexists(path_bytes(to)):
         raise errors.StorageError(f"{os.fsdecode(to)} exists; remove it, or choose another name")
