@@ -8,12 +8,13 @@
 #include <string.h>
 
 #include "runtime/backends/kit/module_host.h"
+#include "runtime/backends/mpi/mpi_links.h"
 #include "runtime/backends/mpi/mpi_transport.h"
 #include "runtime/base/system/clock.h"
 
 /* PART: what one MPI message holds at most; MPI counts in int. GIVE_UP_MS: how long messages of a job that has ended may
  * take to get out of the caller's memory. LISTS: of messages that have begun, by tag. */
-enum { PART = 1 << 30, SPINS = 2000, PAUSE_NS = 20000, GIVE_UP_MS = 1000, LISTS = 64 };
+enum { PART = 1 << 30, SPINS = 2000, PAUSE_NS = 20000, GIVE_UP_MS = 1000, LISTS = 64, RANKS_MOST = 256 };
 
 typedef struct transport {
     tdm_transport base; /* must be first */
@@ -22,6 +23,7 @@ typedef struct transport {
     bool is_aborted;       /* atomic */
     bool is_initializer;   /* MPI_Init was called here, and so MPI_Finalize must be */
     int begin_code;        /* the first failure of `begin` */
+    mpi_links *links;      /* guarded by the mutex */
     struct pending *begun[LISTS];
 } transport;
 
@@ -78,18 +80,20 @@ static tdm_status check_ranks(const transport *t) {
     return TDM_OK;
 }
 
-static tdm_status connect_ranks(transport *t) {
+static tdm_status connect_ranks(transport *t, int64_t silence_ms) {
     TDM_MODULE_TRY(begin_mpi(t));
     TDM_MODULE_TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &t->comm), "MPI_Comm_dup"));
     TDM_MODULE_TRY(check(MPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler"));
-    return check_ranks(t);
+    TDM_MODULE_TRY(check_ranks(t));
+    t->links = tdm__mpi_links_open(t->comm, t->base.rank, t->base.world, silence_ms);
+    if (t->links == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "mpi: out of memory");
+    return TDM_OK;
 }
 
 static tdm_status open_transport(tdm_transport **out, const tdm_host *host, int rank, int world, const char *interface,
                                  int64_t timeout_ms, int64_t silence_ms, void *addresses) {
     (void)interface;
     (void)timeout_ms;
-    (void)silence_ms; /* MPI's connections are its own */
     (void)addresses;
     transport *t = tdm__module_new(host, sizeof(*t));
     *out = NULL;
@@ -99,7 +103,7 @@ static tdm_status open_transport(tdm_transport **out, const tdm_host *host, int 
     }
     t->base = (tdm_transport){.ops = &tdm__mpi_ops, .host = host, .rank = rank, .world = world};
     t->comm = MPI_COMM_NULL;
-    const tdm_status status = connect_ranks(t);
+    const tdm_status status = connect_ranks(t, silence_ms);
     if (status != TDM_OK) {
         __atomic_store_n(&t->is_aborted, true, __ATOMIC_RELEASE); /* the others may wait in a call */
         close_transport(&t->base);
@@ -164,6 +168,7 @@ typedef struct batch {
     int messages, count; /* count: of requests */
     MPI_Request *request;
     bool *is_started; /* of each message */
+    int lost;         /* the rank whose host does not answer; -1: none */
 } batch;
 
 /* Asks whether all is done. The mutex is held. */
@@ -181,13 +186,23 @@ static int look(const batch *b, bool *done) {
     return code;
 }
 
-/* Until all are done or the job has ended. */
-static int wait_for_all(const batch *b, bool *done) {
+/* Does a host not answer? The mutex is held. */
+static void look_at_links(batch *b) {
+    bool is_peer[RANKS_MOST] = {false};
+    for (int i = 0; i < b->messages; i++)
+        if (b->message[i].any == NULL) is_peer[b->message[i].peer] = true;
+    b->lost = tdm__mpi_links_lost(b->t->links, is_peer);
+}
+
+/* Until all are done, the job has ended, or a host is lost. */
+static int wait_for_all(batch *b, bool *done) {
     for (int n = 0;; n++) {
         pthread_mutex_lock(&b->t->mutex);
         const int code = look(b, done);
+        if (code == MPI_SUCCESS && !*done && n > SPINS) look_at_links(b);
         pthread_mutex_unlock(&b->t->mutex);
-        if (code != MPI_SUCCESS || *done || __atomic_load_n(&b->t->is_aborted, __ATOMIC_ACQUIRE)) return code;
+        if (code != MPI_SUCCESS || *done || b->lost >= 0 || __atomic_load_n(&b->t->is_aborted, __ATOMIC_ACQUIRE))
+            return code;
         pause_between(n);
     }
 }
@@ -300,7 +315,7 @@ static int start_all(const batch *b) {
     return code;
 }
 
-static tdm_status run(const batch *b) {
+static tdm_status run(batch *b) {
     bool done = false;
     for (int i = 0; i < b->count; i++) b->request[i] = MPI_REQUEST_NULL;
     pthread_mutex_lock(&b->t->mutex);
@@ -311,19 +326,22 @@ static tdm_status run(const batch *b) {
         const int64_t deadline = give_up_ns();
         for (int i = 0, at = 0; i < b->messages; at += parts_of(&b->message[i++]))
             withdraw(b->t, b->message[i].sends, &b->request[at], parts_of(&b->message[i]), deadline);
+        if (b->lost >= 0)
+            TDM_MODULE_FAIL(TDM_E_COMM, "mpi: the host of rank %d does not answer, or has closed the connection",
+                            b->lost);
         TDM_MODULE_FAIL(TDM_E_COMM, "mpi: a message: the job has ended");
     }
     return check(code, "a message");
 }
 
 static tdm_status exchange(tdm_transport *base, const tdm_message *message, int messages, int *lost) {
-    batch b = {.t = (transport *)base, .message = message, .messages = messages};
-    *lost = -1;
+    batch b = {.t = (transport *)base, .message = message, .messages = messages, .lost = -1};
     for (int i = 0; i < messages; i++) b.count += parts_of(&message[i]);
     b.request = tdm__module_new(base->host, ((size_t)b.count + 1) * sizeof(*b.request));
     b.is_started = tdm__module_new(base->host, ((size_t)messages + 1) * sizeof(*b.is_started));
     const bool has_room = b.request != NULL && b.is_started != NULL;
     const tdm_status result = has_room ? run(&b) : TDM_E_MEMORY;
+    *lost = b.lost;
     tdm__module_delete(b.request);
     tdm__module_delete(b.is_started);
     if (!has_room) TDM_MODULE_FAIL(TDM_E_MEMORY, "mpi: out of memory");
@@ -345,6 +363,7 @@ static void close_transport(tdm_transport *base) {
     if (is_good && t->comm != MPI_COMM_NULL) (void)MPI_Comm_free(&t->comm);
     if (is_good && t->is_initializer) (void)MPI_Finalize();
     pthread_mutex_destroy(&t->mutex);
+    tdm__mpi_links_close(t->links);
     tdm__module_delete(t);
 }
 

@@ -136,7 +136,8 @@ static tdm_status attend(tdm_meeting *m) {
 static tdm_status meet(opening *o) {
     tdm_meeting *m = &o->meeting;
     if (o->ops->address_bytes == 0) {
-        TDM_TRY(o->ops->open(&o->transport, m->host, m->rank, m->world, "", m->timeout_ms, 0, NULL));
+        TDM_TRY(
+            o->ops->open(&o->transport, m->host, m->rank, m->world, "", m->timeout_ms, tdm__hub_silence_ms(m), NULL));
         TDM_TRY(share_address(o));
     } else if (o->facts->fd >= 0 && o->facts->local_world == o->facts->world) {
         TDM_TRY(share_address_on_host(o));
