@@ -160,14 +160,23 @@ static void reduce_to_spans(const void *const *source, int ranks, const tdm_span
     }
 }
 
-/* Reduces each block of ranks. Of several blocks the spans are one, which has room for all. */
-static void reduce_lane(const scattering *s, const void *const *source, const tdm_span *to, size_t first,
-                        size_t count) {
+/* The value of each block of ranks. The span has room for all. */
+static void reduce_lane_to_values(const scattering *s, const void *const *source, tdm_span to, size_t first,
+                                  size_t count) {
+    const size_t width = tdm_dtype_bytes(to.dtype);
     for (int i = 0; i < s->lanes->blocks && count > 0; i++) {
         const int begin = s->lanes->first[i], end = s->lanes->first[i + 1];
-        const tdm_span room = {tdm__bytes_at(to->data, (size_t)i * tdm__span_bytes(*to)), to->count, to->dtype};
-        reduce_to_spans(source + begin, end - begin, i == 0 ? to : &room, first, count, &s->how);
+        tdm__reduce_partials(tdm__bytes_at(to.data, ((size_t)i * to.count + first) * width), source + begin,
+                             end - begin, count, s->how.dtype, s->how.op);
     }
+}
+
+static void reduce_lane(const scattering *s, const void *const *source, const tdm_span *to, size_t first,
+                        size_t count) {
+    if (s->lanes->keeps_values)
+        reduce_lane_to_values(s, source, *to, first, count);
+    else
+        reduce_to_spans(source, s->lanes->first[1], to, first, count, &s->how);
 }
 
 /* The same range of every part, one behind another. */
@@ -231,15 +240,15 @@ static tdm_status scatter(tdm_group *group, const scattering *s) {
 
 static tdm_status reduce_scatter(tdm_comm *comm, const tdm_pairs *what, tdm_reduce_op op) {
     const int all[] = {0, comm->world};
-    const tdm_lanes lanes = {comm->world, 1, all};
+    const tdm_lanes lanes = {.parts = comm->world, .blocks = 1, .first = all};
     return scatter((tdm_group *)comm, &(scattering){what, &lanes, {.dtype = what->dtype, .op = op, .root = -1}});
 }
 
 tdm_status tdm__group_reduce_lanes(tdm_comm *comm, tdm_span in, tdm_span out, const tdm_lanes *lanes,
                                    tdm_reduce_op op) {
     tdm_group *group = (tdm_group *)comm;
-    const tdm_pairs what = {&out, &in, 1, out.count, out.dtype};
-    const scattering s = {&what, lanes, {.dtype = out.dtype, .op = op, .root = -1}};
+    const tdm_pairs what = {&out, &in, 1, out.count, in.dtype};
+    const scattering s = {&what, lanes, {.dtype = in.dtype, .op = op, .root = -1}};
     const tdm_call noted =
         tdm__call_of(&(tdm_comm_call){.kind = TDM_COMM_REDUCE_SCATTER, .rank = -1, .in = in, .out = out, .op = op});
     comm->sequence++;

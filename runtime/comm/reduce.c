@@ -130,10 +130,6 @@ static reduction *const reductions[TDM_DTYPE_COUNT][TDM_REDUCE_OPS] = {
     [TDM_DTYPE_F16] = {sum_f16, product_f16, min_f16, max_f16, sum_f16},
 };
 
-static tdm_dtype partial_type(tdm_dtype dtype) {
-    return dtype == TDM_DTYPE_BF16 || dtype == TDM_DTYPE_F16 ? TDM_DTYPE_F32 : dtype;
-}
-
 /* ---- a block ---- */
 
 typedef struct typed_reduction {
@@ -144,7 +140,7 @@ typedef struct typed_reduction {
 } typed_reduction;
 
 static typed_reduction find_reduction(tdm_dtype dtype, tdm_reduce_op op) {
-    const tdm_dtype partial = partial_type(dtype);
+    const tdm_dtype partial = tdm__partial_dtype(dtype);
     return (typed_reduction){dtype,
                              partial,
                              op,
@@ -258,10 +254,17 @@ void tdm__reduce_sources(void *to, const void *const *source, int sources, size_
     }
 }
 
+void tdm__reduce_partials(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,
+                          tdm_reduce_op op) {
+    const typed_reduction by = find_reduction(dtype, op);
+    reduce_partial(&by, to, source, sources, count);
+}
+
 void tdm__reduce_subtrees(void *to, const void *const *source, const int *rank, int sources, int ranks, size_t count,
                           tdm_dtype dtype, tdm_reduce_op op) {
-    const typed_reduction by = find_reduction(dtype, op);
+    typed_reduction by = find_reduction(dtype, op);
     _Alignas(64) unsigned char room[TDM_REDUCE_BLOCK];
+    by.of_sources = by.of_partials;
     for (size_t first = 0; first < count; first += by.block) {
         const size_t n = least(count - first, by.block);
         reduce_subtrees(&by, room, source, rank, sources, ranks, first, n);

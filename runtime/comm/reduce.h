@@ -14,8 +14,15 @@ enum { TDM_REDUCE_BLOCK = 4096 };
 /* to[i] = T over source[0][i], source[1][i], ... `to` is one of the sources, or overlaps none. */
 void tdm__reduce_sources(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,
                          tdm_reduce_op op);
-/* The same of `ranks` ranks, of which source i has the value of a subtree: that of the ranks from rank[i] on, to the next
- * one's first (tdm__tree_block_end). `to` may be one of the sources. Not of 16 bits, whose partial values are not rounded. */
+/* The value of a subtree, for tdm__reduce_subtrees: of 16 bits it is floats, which are not rounded; of an average, which must
+ * not come here, a sum. `to` overlaps no source. */
+void tdm__reduce_partials(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,
+                          tdm_reduce_op op);
+static inline tdm_dtype tdm__partial_dtype(tdm_dtype dtype) {
+    return dtype == TDM_DTYPE_BF16 || dtype == TDM_DTYPE_F16 ? TDM_DTYPE_F32 : dtype;
+}
+/* As tdm__reduce_sources of `ranks` ranks, of which source i has the value of a subtree: that of the ranks from rank[i] on, to
+ * the next one's first (tdm__tree_block_end). `to` may be one of the sources, unless it is of 16 bits. */
 void tdm__reduce_subtrees(void *to, const void *const *source, const int *rank, int sources, int ranks, size_t count,
                           tdm_dtype dtype, tdm_reduce_op op);
 

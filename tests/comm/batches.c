@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "runtime/base/bf16.h"
+#include "runtime/base/tree.h"
 #include "tests/comm/values.h"
 
 enum { SPANS = 6, MANY = 200, BYTES = 2 * 1024 * 1024 };
@@ -95,6 +97,27 @@ void coalesced_pairs_rank(rank_context *c) {
     free(heap);
     free(other);
     free(part);
+}
+
+/* ---- sums of 16 bits ---- */
+
+static float narrow_tree_sum(int first, int ranks, size_t i) {
+    if (ranks == 1) return tdm__bf16_float(tdm__bf16_of(rough(first, i)));
+    const int left = tdm__tree_left(ranks);
+    return narrow_tree_sum(first, left, i) + narrow_tree_sum(first + left, ranks - left, i);
+}
+
+/* As floats, and rounded once. */
+void narrow_tree_rank(rank_context *c) {
+    enum { COUNT = 30000 + 7 };
+    uint16_t *data = buffer(COUNT * sizeof(*data));
+    size_t wrong = 0;
+    const bool rounds_once = strcmp(tdm_comm_backend(c->comm), "nccl") != 0;
+    for (size_t i = 0; i < COUNT; i++) data[i] = tdm__bf16_of(rough(c->rank, i));
+    CHECK_OK(tdm_comm_all_reduce(c->comm, (tdm_span){data, COUNT, TDM_DTYPE_BF16}, TDM_REDUCE_SUM));
+    for (size_t i = 0; i < COUNT && rounds_once; i++) wrong += data[i] != tdm__bf16_of(narrow_tree_sum(0, c->world, i));
+    CHECK_INT(wrong, 0);
+    free(data);
 }
 
 /* ---- messages, and batches of them ---- */

@@ -12,6 +12,15 @@ double input(int r, size_t i, tdm_reduce_op op) {
     return op == TDM_REDUCE_PRODUCT ? (double)(1 + ((size_t)r + i) % 2) : (double)(r + 1) + (double)(i % 7);
 }
 
+float rough(int r, size_t i) {
+    uint32_t x = (uint32_t)i * 2654435761u + (uint32_t)r * 40503u + 12345u;
+    x ^= x >> 15;
+    x *= 2246822519u;
+    x ^= x >> 13;
+    float scale = (float)(1u << (x % 20));
+    return ((float)(x >> 8) / 16777216.0f - 0.5f) * scale;
+}
+
 static double expected_bits(int world, size_t i, tdm_reduce_op op) {
     int bits = (int)input(0, i, op);
     for (int r = 1; r < world; r++) {

@@ -34,7 +34,8 @@ typedef struct reduction {
     tdm_hosts_comm *c;
     const tdm_reduction *how;
     tdm_span io;
-    size_t width, most, part; /* of an element, elements of a chunk, bytes of a segment at most */
+    size_t width, wide, most,
+        part; /* bytes of an element, and in a copy; elements of a chunk; bytes of a segment at most */
 } reduction;
 
 static chunk chunk_of(const reduction *r, size_t n) {
@@ -52,8 +53,8 @@ static int first_copy(const tdm_hosts_comm *c, int member) {
 /* Copy k of this member's own, of chunk n. */
 static chunk own_copy(const reduction *r, size_t n, int k) {
     chunk whole = chunk_of(r, n);
-    const size_t before = n * r->most * r->width, bytes = r->io.count * r->width;
-    if (whole.count > 0 && r->c->sums != NULL) whole.data = r->c->sums + (size_t)k * bytes + before;
+    const size_t before = (size_t)k * r->io.count + n * r->most;
+    if (whole.count > 0 && r->c->sums != NULL) whole.data = r->c->sums + before * r->wide;
     return whole;
 }
 
@@ -67,14 +68,14 @@ static unsigned char *contribution(const reduction *r, size_t n, int copy, size_
 static int add_contributions(const reduction *r, int count, size_t n) {
     tdm_hosts_comm *c = r->c;
     const chunk whole = chunk_of(r, n);
-    const size_t own = segment(c, &whole, c->comm.rank, r->width).count * r->width;
+    const size_t own = segment(c, &whole, c->comm.rank, r->width).count * r->wide;
     const int copies = first_copy(c, c->comm.rank + 1) - first_copy(c, c->comm.rank);
     for (int i = 0; i < c->comm.world; i++) {
         if (i == c->comm.rank) continue;
         for (int k = 0; k < copies; k++) {
-            const chunk copy = own_copy(r, n, k), theirs = segment(c, &copy, i, r->width);
+            const chunk copy = own_copy(r, n, k), theirs = segment(c, &copy, i, r->wide);
             if (theirs.count > 0)
-                c->message[count++] = tdm__hosts_send(c, i, TDM_USE_DATA, theirs.data, theirs.count * r->width);
+                c->message[count++] = tdm__hosts_send(c, i, TDM_USE_DATA, theirs.data, theirs.count * r->wide);
         }
         for (int k = first_copy(c, i); k < first_copy(c, i + 1) && own > 0; k++)
             c->message[count++] = tdm__hosts_receive(c, i, TDM_USE_DATA, contribution(r, n, k, own), own);
@@ -107,13 +108,13 @@ static const void *reduce_own(const reduction *r, size_t n) {
     const tdm_dtype dtype = r->how->dtype;
     const int copies = first_copy(c, c->comm.world), mine = first_copy(c, c->comm.rank);
     const chunk whole = chunk_of(r, n), own = segment(c, &whole, c->comm.rank, r->width);
-    for (int i = 0; i < copies; i++) source[i] = contribution(r, n, i, own.count * r->width);
+    for (int i = 0; i < copies; i++) source[i] = contribution(r, n, i, own.count * r->wide);
     for (int i = mine; i < first_copy(c, c->comm.rank + 1); i++) {
         const chunk copy = own_copy(r, n, i - mine);
-        source[i] = segment(c, &copy, c->comm.rank, r->width).data;
+        source[i] = segment(c, &copy, c->comm.rank, r->wide).data;
     }
     void *sum = tdm__gets_result(r->how, c->comm.rank) ? own.data : c->scratch + (2 * (size_t)copies + n % 2) * r->part;
-    if (c->blocks != NULL && (!c->blocks->is_even || r->how->op == TDM_REDUCE_AVG))
+    if (c->blocks != NULL && (c->sums != NULL || !c->blocks->is_even || r->how->op == TDM_REDUCE_AVG))
         tdm__reduce_subtrees(sum, source, c->blocks->first, copies, c->blocks->ranks, own.count, dtype, r->how->op);
     else
         tdm__reduce_sources(sum, source, copies, own.count, dtype, r->how->op);
@@ -123,8 +124,9 @@ static const void *reduce_own(const reduction *r, size_t n) {
 /* Contributions of two chunks, and the sums of two: one travels while the next is made. */
 static tdm_status prepare(reduction *r, tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
     const size_t world = (size_t)c->comm.world, width = tdm_dtype_bytes(io.dtype), most = TDM_HOSTS_CHUNK_BYTES / width;
-    *r = (reduction){.c = c, .how = how, .io = io, .width = width, .most = most};
-    r->part = ((io.count < most ? io.count : most) / world + 1) * width;
+    const size_t wide = c->sums != NULL ? tdm_dtype_bytes(tdm__partial_dtype(io.dtype)) : width;
+    *r = (reduction){.c = c, .how = how, .io = io, .width = width, .wide = wide, .most = most};
+    r->part = ((io.count < most ? io.count : most) / world + 1) * wide;
     return tdm__hosts_scratch(c, (2 * (size_t)first_copy(c, c->comm.world) + 2) * r->part);
 }
 

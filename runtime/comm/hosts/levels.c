@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
+#include "runtime/comm/reduce.h"
 
 enum { CHUNK_BYTES = 16 * 1024 * 1024 }; /* of the data that goes through the levels at a time */
 
@@ -28,10 +29,11 @@ static tdm_status call_inside(tdm_hosts_comm *c, const tdm_comm_call *call) {
     return leave_inside(c, &wait, tdm__comm_call(c->job->inside, call));
 }
 
-static tdm_status reduce_inside(tdm_hosts_comm *c, tdm_span in, tdm_span out, tdm_reduce_op op) {
+static tdm_status reduce_inside(tdm_hosts_comm *c, tdm_span in, tdm_span out, const tdm_lanes *lanes,
+                                tdm_reduce_op op) {
     tdm_hub_wait wait;
     TDM_TRY(enter_inside(c, &wait));
-    return leave_inside(c, &wait, tdm__group_reduce_lanes(c->job->inside, in, out, &c->levels->blocks, op));
+    return leave_inside(c, &wait, tdm__group_reduce_lanes(c->job->inside, in, out, lanes, op));
 }
 
 static tdm_status broadcast_inside(tdm_hosts_comm *c, tdm_span io, int local) {
@@ -78,8 +80,7 @@ tdm_status tdm__levels_exchange_entries(tdm_hosts_comm *c) {
 /* ---- all_reduce ---- */
 
 bool tdm__levels_can_reduce(const tdm_hosts_comm *c, const tdm_reduction *how) {
-    const bool is_narrow = how->dtype == TDM_DTYPE_BF16 || how->dtype == TDM_DTYPE_F16;
-    return c->levels != NULL && how->root < 0 && !is_narrow;
+    return c->levels != NULL && how->root < 0;
 }
 
 /* Every rank of a host has its lane's segment; then all have all. */
@@ -98,24 +99,37 @@ static tdm_status share_segments(tdm_hosts_comm *c, tdm_span whole) {
     return TDM_OK;
 }
 
+/* Where this host's values come: in the place of the result if there is one of its type, else in a room of their own. */
+static tdm_status find_room(tdm_hosts_comm *c, tdm_span *values) {
+    const tdm_levels *l = c->levels;
+    const tdm_dtype dtype = tdm__partial_dtype(values->dtype);
+    if (l->column != NULL) l->column->sums = NULL;
+    if (!l->blocks.keeps_values && dtype == values->dtype) return TDM_OK;
+    values->dtype = dtype;
+    values->data = NULL;
+    if (l->column == NULL) return TDM_OK;
+    TDM_TRY(tdm__hosts_scratch(c, (size_t)l->blocks.blocks * tdm__span_bytes(*values)));
+    values->data = l->column->sums = c->scratch;
+    return TDM_OK;
+}
+
 /* `whole` divides among the lanes. */
 static tdm_status reduce_through_levels(tdm_hosts_comm *c, tdm_span whole, const tdm_reduction *how) {
     const tdm_levels *l = c->levels;
-    const size_t part = whole.count / (size_t)l->lanes, bytes = part * tdm_dtype_bytes(whole.dtype);
-    const tdm_span own = {tdm__bytes_at(whole.data, (size_t)l->local * bytes), part, whole.dtype};
-    const tdm_reduce_op partial = how->op == TDM_REDUCE_AVG ? TDM_REDUCE_SUM : how->op; /* divided once, at the end */
-    tdm_span sums = own;
+    const size_t part = whole.count / (size_t)l->lanes;
+    const tdm_reduce_op op = how->op == TDM_REDUCE_AVG ? TDM_REDUCE_SUM : how->op; /* divided once, at the end */
+    const tdm_span own = {tdm__bytes_at(whole.data, (size_t)l->local * part * tdm_dtype_bytes(whole.dtype)), part,
+                          whole.dtype};
+    tdm_span values = own;
+    TDM_TRY(find_room(c, &values));
+    tdm_lanes lanes = l->blocks;
+    lanes.keeps_values = values.data != own.data;
     if (l->column == NULL) {
-        sums.data = NULL;
-        TDM_TRY(reduce_inside(c, whole, sums, partial));
+        TDM_TRY(reduce_inside(c, whole, values, &lanes, op));
         return share_segments(c, whole);
     }
-    if (l->blocks.blocks > 1) {
-        TDM_TRY(tdm__hosts_scratch(c, (size_t)l->blocks.blocks * bytes));
-        sums.data = l->column->sums = c->scratch;
-    }
     TDM_TRY(tdm__hosts_begin_reduction(column_in_call(c, -1), own, how));
-    TDM_TRY(reduce_inside(c, whole, sums, partial));
+    TDM_TRY(reduce_inside(c, whole, values, &lanes, op));
     TDM_TRY(tdm__hosts_reduce_data(column_in_call(c, -1), own, how));
     return share_segments(c, whole);
 }

@@ -7,8 +7,8 @@
  *
  * Sums are a tree over ranks (base/tree.h). A host forms the values of the largest subtrees within its ranks, and these go
  * between hosts: one where all hosts have the same power of two of ranks, else at most 2 log2(ranks). So it sends no more
- * than the tree permits. What is needed is that hosts have their ranks one after another; else there are no levels. Nor are
- * there for floats of 16 bits: the value of a subtree would be rounded. */
+ * than the tree permits. Values of 16 bits go as floats, because they are rounded only at the end. What is needed is that
+ * hosts have their ranks one after another; else there are no levels. */
 #ifndef TDM_COMM_HOSTS_LEVELS_H
 #define TDM_COMM_HOSTS_LEVELS_H
 

@@ -50,6 +50,7 @@ static tdm_status find_blocks(tdm_levels *l, const tdm_host *host, int world) {
         }
     }
     own[l->blocks.blocks] = l->locals;
+    l->blocks.keeps_values = l->blocks.blocks > 1;
     of_host[l->hosts] = count;
     l->all.count = count;
     l->all.ranks = world;
