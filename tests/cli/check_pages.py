@@ -10,7 +10,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLE = re.compile(r"lion|huber|tsv|celu|noun|verb|^[_.]", re.I)
 # Names of PyTorch, MPI, oneDNN and ssh that occur only on pages.
-THEIRS = {"all_gather_into_tensor", "all_to_all_single", "reduce_scatter_tensor",
+THEIRS = {"broadcast_object_list", "all_gather_object", "gather_object", "scatter_object_list", "send_object_list",
+          "register_comm_hook", "set_epoch", "all_gather_into_tensor", "all_to_all_single", "reduce_scatter_tensor",
           "all_gather_into_tensor_coalesced", "reduce_scatter_tensor_coalesced", "divide_by_initial_world_size",
           "throw_on_early_termination", "demo_basic", "initial_accumulator_value", "MPI_Allreduce", "ONEDNN_MAX_CPU_ISA",
           "known_hosts", "all_reduce_multigpu", "batch_isend_irecv", "input_split_sizes", "output_split_sizes"}
