@@ -9,10 +9,10 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "runtime/backends/kit/module_host.h"
 #include "runtime/base/system/clock.h"
 
 enum { ADDRESSES = 8, LOOK_MS = 200, ABSENT_LOOKS = 5, FDS_MOST = 4096, RANKS_MOST = 256 };
@@ -70,18 +70,18 @@ static void find_own(address *out) {
     freeifaddrs(list);
 }
 
-mpi_links *tdm__mpi_links_open(MPI_Comm comm, int rank, int world, int64_t silence_ms) {
+mpi_links *tdm__mpi_links_open(const tdm_host *host, MPI_Comm comm, int rank, int world, int64_t silence_ms) {
     address own[ADDRESSES];
-    mpi_links *l = calloc(1, sizeof(*l));
-    address *all = calloc((size_t)world * ADDRESSES, sizeof(*all));
+    mpi_links *l = tdm__module_new(host, sizeof(*l));
+    address *all = tdm__module_new(host, (size_t)world * ADDRESSES * sizeof(*all));
     memset(own, 0, sizeof(own));
     find_own(own);
-    int *absent = malloc((size_t)world * sizeof(*absent));
+    int *absent = tdm__module_new(host, (size_t)world * sizeof(*absent));
     if (l == NULL || all == NULL || absent == NULL ||
         MPI_Allgather(own, sizeof(own), MPI_BYTE, all, sizeof(own), MPI_BYTE, comm) != MPI_SUCCESS) {
-        free(absent);
-        free(all);
-        free(l);
+        tdm__module_delete(absent);
+        tdm__module_delete(all);
+        tdm__module_delete(l);
         return NULL;
     }
     for (int r = 0; r < world; r++) absent[r] = -1;
@@ -95,9 +95,9 @@ mpi_links *tdm__mpi_links_open(MPI_Comm comm, int rank, int world, int64_t silen
 
 void tdm__mpi_links_close(mpi_links *l) {
     if (l == NULL) return;
-    free(l->absent);
-    free(l->of_rank);
-    free(l);
+    tdm__module_delete(l->absent);
+    tdm__module_delete(l->of_rank);
+    tdm__module_delete(l);
 }
 
 /* ---- looking ---- */

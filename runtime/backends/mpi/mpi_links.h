@@ -11,7 +11,7 @@
 typedef struct mpi_links mpi_links;
 
 /* Collective over `comm`: ranks tell each other the addresses of their hosts. NULL: there is no memory. */
-mpi_links *tdm__mpi_links_open(MPI_Comm comm, int rank, int world, int64_t silence_ms);
+mpi_links *tdm__mpi_links_open(const tdm_host *host, MPI_Comm comm, int rank, int world, int64_t silence_ms);
 void tdm__mpi_links_close(mpi_links *links); /* NULL is fine */
 
 /* A rank to whose host a connection of this process has sent data that has not been acknowledged for silence_ms, or to

@@ -85,7 +85,7 @@ static tdm_status connect_ranks(transport *t, int64_t silence_ms) {
     TDM_MODULE_TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &t->comm), "MPI_Comm_dup"));
     TDM_MODULE_TRY(check(MPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler"));
     TDM_MODULE_TRY(check_ranks(t));
-    t->links = tdm__mpi_links_open(t->comm, t->base.rank, t->base.world, silence_ms);
+    t->links = tdm__mpi_links_open(t->base.host, t->comm, t->base.rank, t->base.world, silence_ms);
     if (t->links == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "mpi: out of memory");
     return TDM_OK;
 }
