@@ -8,15 +8,18 @@
 
 #include <mpi.h>
 
+#include <tandem/host.h>
+
 typedef struct mpi_links mpi_links;
 
 /* Collective over `comm`: ranks tell each other the addresses of their hosts. NULL: there is no memory. */
 mpi_links *tdm__mpi_links_open(const tdm_host *host, MPI_Comm comm, int rank, int world, int64_t silence_ms);
 void tdm__mpi_links_close(mpi_links *links); /* NULL is fine */
 
-/* A rank to whose host a connection of this process has sent data that has not been acknowledged for silence_ms, or to
- * whose host there is no connection any more; -1: there is none. Of the ranks of that host one for which is_waited_for[rank] is set, if there is one. The kernel acknowledges, so
- * a rank that is busy or stopped is no such rank. Looks a few times a second at most; one thread at a time. */
+/* A rank to whose host a connection of this process has sent data that has not been acknowledged for silence_ms, or
+ * to whose host there is no connection any more; -1: there is none. Of the ranks of that host one for which
+ * is_waited_for[rank] is set, if there is one. The kernel acknowledges, so a rank that is busy or stopped is no such
+ * rank. Looks a few times a second at most; one thread at a time. */
 int tdm__mpi_links_lost(mpi_links *links, const bool *is_waited_for);
 
 #endif
