@@ -55,9 +55,13 @@ int64_t tdm__starter_net_outputs(const tdm_starter_net *net) {
 }
 
 tdm_status tdm__starter_net_check(const tdm_starter_net *net, int ndim, const int64_t *dim, int64_t outputs) {
-    const tdm_shape *input = &net->graph->values[net->graph->input].shape;
+    const tdm_shape *input = &net->graph->sample;
     tdm_shape wanted = {.ndim = ndim};
     for (int i = 0; i < ndim; i++) wanted.dim[i] = dim[i];
+    if (net->graph->input_count > 1)
+        TDM_FAIL(TDM_E_DATA,
+                 "%s has several inputs; without a task the file gets a job for them, in which you name the data",
+                 net->path);
     if (!tdm__shape_equal(input, &wanted))
         TDM_FAIL(TDM_E_DATA, "%s takes samples of %s, and those of the data are %s", net->path,
                  tdm__shape_text(input).text, tdm__shape_text(&wanted).text);
@@ -103,13 +107,10 @@ static void put_weights(const tdm_starter *s, bool changes) {
 
 tdm_status tdm__starter_put_net(const tdm_starter *s, int64_t outputs) {
     const tdm_graph *graph = s->net->graph;
-    const tdm_shape *input = &graph->values[graph->input].shape;
     const bool changes = s->net->head >= 0 && outputs != tdm__starter_net_outputs(s->net);
     const tdm_layers_form form = {.is_brief = true, .changed = changes ? s->net->head : -1, .value = outputs};
-    tdm__text_puts(s->out, "model:\n  input: [");
-    for (int i = 0; i < input->ndim; i++)
-        tdm__text_printf(s->out, "%s%lld", i > 0 ? ", " : "", (long long)input->dim[i]);
-    tdm__text_puts(s->out, "]\n");
+    tdm__text_puts(s->out, "model:\n");
+    tdm__print_graph_inputs(graph, s->out);
     put_weights(s, changes);
     tdm__text_puts(s->out, "  layers:\n");
     return tdm__print_graph_layers(graph, &form, s->out);

@@ -184,27 +184,11 @@ static tdm_status read_nodes(tdm_onnx_draft *draft) {
 /* ---- the model's input and output ---- */
 
 /* Files of old versions list initializers as inputs, too. */
-static tdm_status find_input(const tdm_onnx_file *file, const tdm_onnx_port **out) {
-    *out = NULL;
-    for (size_t i = 0; i < file->input_count; i++) {
-        const tdm_onnx_port *input = &file->input[i];
-        if (tdm__names_find(&file->tensors, input->name) >= 0) continue;
-        if (*out != NULL)
-            TDM_FAIL(
-                TDM_E_UNSUPPORTED,
-                "%s: the model has several inputs, '%s' and '%s', and tandem's models have one; export it with one",
-                file->source.path, (*out)->name, input->name);
-        *out = input;
-    }
-    if (*out == NULL) TDM_FAIL(TDM_E_UNSUPPORTED, "%s: the model has no input", file->source.path);
-    return TDM_OK;
+static bool is_input(const tdm_onnx_file *file, const tdm_onnx_port *port) {
+    return tdm__names_find(&file->tensors, port->name) < 0;
 }
 
-static tdm_status add_input(tdm_onnx_draft *draft) {
-    const tdm_onnx_file *file = draft->file;
-    const tdm_onnx_port *input;
-    tdm_onnx_value value = {.maker = NULL};
-    TDM_TRY(find_input(file, &input));
+static tdm_status check_input(const tdm_onnx_file *file, const tdm_onnx_port *input) {
     if (tdm__names_find(&file->makers, input->name) >= 0)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: two parts of the model are called '%s'; it is damaged", file->source.path,
                  input->name);
@@ -215,20 +199,38 @@ static tdm_status add_input(tdm_onnx_draft *draft) {
             file->source.path, input->name, input->ndim, TDM_MAX_DIMS - 1);
     for (int i = 1; i < input->ndim; i++) {
         if (input->dim[i] >= 1) continue;
-        const char *name = input->dim_name[i] != NULL ? input->dim_name[i] : "?";
-        TDM_FAIL(
-            TDM_E_UNSUPPORTED,
-            "%s: dimension %d of the input '%s' is open ('%s'), and tandem needs its size; export the model with a "
-            "fixed one (only dimension 0, the batch, may be open)",
-            file->source.path, i, input->name, name);
+        TDM_FAIL(TDM_E_UNSUPPORTED,
+                 "%s: dimension %d of the input '%s' is open ('%s'), and tandem needs its size; export the model with "
+                 "a fixed one (only dimension 0, the batch, may be open)",
+                 file->source.path, i, input->name, input->dim_name[i] != NULL ? input->dim_name[i] : "?");
     }
+    return TDM_OK;
+}
+
+/* Only one of several needs its name. */
+static tdm_status add_input(tdm_onnx_draft *draft, const tdm_onnx_port *input, bool has_name) {
+    const char *path = draft->file->source.path;
+    tdm_onnx_value value = {.maker = NULL};
+    TDM_TRY(check_input(draft->file, input));
     draft->batch = input->dim[0] > 0 ? input->dim[0] : 0;
-    const tdm_status status = tdm_graph_input(draft->graph, input->ndim - 1, input->dim + 1, &value.value);
+    const tdm_status status =
+        has_name ? tdm_graph_add_input(draft->graph, input->name, input->ndim - 1, input->dim + 1, &value.value)
+                 : tdm_graph_input(draft->graph, input->ndim - 1, input->dim + 1, &value.value);
     if (status == TDM_E_CONFIG)
-        TDM_FAIL(TDM_E_UNSUPPORTED, "%s: the input '%s': %s", file->source.path, input->name, tdm_error_message());
+        TDM_FAIL(TDM_E_UNSUPPORTED, "%s: the input '%s': %s", path, input->name, tdm_error_message());
     TDM_TRY(status);
     value.view = plain_view(shape_of(draft, value.value));
     return add_value(draft, input->name, &value);
+}
+
+static tdm_status add_inputs(tdm_onnx_draft *draft) {
+    const tdm_onnx_file *file = draft->file;
+    int count = 0;
+    for (size_t i = 0; i < file->input_count; i++) count += is_input(file, &file->input[i]);
+    if (count == 0) TDM_FAIL(TDM_E_UNSUPPORTED, "%s: the model has no input", file->source.path);
+    for (size_t i = 0; i < file->input_count; i++)
+        if (is_input(file, &file->input[i])) TDM_TRY(add_input(draft, &file->input[i], count > 1));
+    return TDM_OK;
 }
 
 /* ---- what could not be read ---- */
@@ -292,7 +294,7 @@ tdm_status tdm__onnx_draft_layers(tdm_onnx_draft *draft) {
     const size_t count = draft->file->node_count;
     TDM_TRY(tdm__zone_new(&draft->file->zone, &draft->constant, count, sizeof(*draft->constant)));
     TDM_TRY(tdm__zone_new(&draft->file->zone, &draft->why, count, sizeof(*draft->why)));
-    TDM_TRY(add_input(draft));
+    TDM_TRY(add_inputs(draft));
     TDM_TRY(read_nodes(draft));
     return check_output(draft);
 }

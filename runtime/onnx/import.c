@@ -27,18 +27,29 @@ static tdm_status copy_layer(copying *c, size_t index) {
                          &c->of[node->output]);
 }
 
+static tdm_status copy_input(copying *c, int index) {
+    const tdm_graph *draft = c->draft->graph;
+    const tdm_shape *shape = &draft->values[index].shape;
+    const char *name = draft->inputs[index].name;
+    return name != NULL ? tdm_graph_add_input(c->graph, name, shape->ndim, shape->dim, &c->of[index])
+                        : tdm_graph_input(c->graph, shape->ndim, shape->dim, &c->of[index]);
+}
+
 static tdm_status copy_layers(copying *c, tdm_value output) {
     const tdm_graph *draft = c->draft->graph;
-    const tdm_shape *input = &draft->values[draft->input].shape;
     tdm_zone *zone = &c->draft->file->zone;
     bool *used;
     TDM_TRY(tdm__zone_new(zone, &used, draft->node_count, sizeof(*used)));
     TDM_TRY(tdm__zone_new(zone, &c->of, draft->value_count, sizeof(*c->of)));
     TDM_TRY(tdm__zone_new(zone, &c->index, draft->node_count, sizeof(*c->index)));
     tdm__graph_find_used(draft, output, used);
-    TDM_TRY(tdm_graph_input(c->graph, input->ndim, input->dim, &c->of[draft->input]));
+    for (int k = 0; k < draft->input_count; k++) TDM_TRY(copy_input(c, k));
     for (size_t i = 0; i < draft->node_count; i++)
         if (used[i]) TDM_TRY(copy_layer(c, i));
+    for (int k = 0; k < c->graph->input_count; k++)
+        if (c->graph->values[k].consumer_count == 0)
+            TDM_FAIL(TDM_E_UNSUPPORTED, "%s: the output does not depend on the input '%s'; export the model without it",
+                     c->draft->file->source.path, c->graph->inputs[k].name);
     return TDM_OK;
 }
 

@@ -88,7 +88,7 @@ static void settle(const tdm_graph *graph, int place, tdm_text *name) {
     else
         snprintf(whole, sizeof(whole), "%s", name->data);
     const size_t length = strlen(whole);
-    for (int i = 2; tdm__names_find(&graph->names, whole) >= 0; i++)
+    for (int i = 2; tdm__names_find(&graph->names, whole) >= 0 || tdm__graph_find_input(graph, whole) >= 0; i++)
         snprintf(whole + length, sizeof(whole) - length, "_%d", i);
     name->length = 0;
     tdm__text_puts(name, whole);
