@@ -105,8 +105,7 @@ TEST(many_replicas) {
     tdm_graph_free(graph);
 }
 
-TEST(series_are_equal_in_all_modes) {
-    tdm_graph *graph = law_series();
+static void check_modes(tdm_graph *graph) {
     for (int precision = TDM_F32; precision <= TDM_BF16; precision++) {
         tdm_job job;
         small_job(&job);
@@ -125,6 +124,11 @@ TEST(series_are_equal_in_all_modes) {
         check_near(&single, &cpu, precision == TDM_F32 ? 1e-5 : 2e-2);
     }
     tdm_graph_free(graph);
+}
+
+TEST(series_and_several_inputs_are_equal_in_all_modes) {
+    check_modes(law_series());
+    check_modes(law_inputs());
 }
 
 static law_result run_stages(tdm_job *job, const tdm_graph *graph, int mode, int replicas, int stages) {
@@ -587,9 +591,10 @@ static void find_devices(void) {
     if (device_count == 0) SKIP_PROGRAM(why);
 }
 
-TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(many_replicas); RUN(series_are_equal_in_all_modes);
-          RUN(synchronised_statistics_are_equal_in_all_modes); RUN(it_repeats); RUN(graphs_change_nothing); RUN(stages);
-          RUN(nccl_gives_the_losses_of_shm); RUN(nccl_reduces_each_stage); RUN(compressed_gradients);
-          RUN(uneven_batches); RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(tf32_is_near_f32); RUN(bf16);
-          RUN(resident_samples_change_nothing); RUN(mixed_samples); RUN(checkpoints_cross);
-          RUN(what_only_predicts_has_the_same_bits); RUN(averages); RUN(a_device_that_is_not_there);)
+TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(many_replicas);
+          RUN(series_and_several_inputs_are_equal_in_all_modes); RUN(synchronised_statistics_are_equal_in_all_modes);
+          RUN(it_repeats); RUN(graphs_change_nothing); RUN(stages); RUN(nccl_gives_the_losses_of_shm);
+          RUN(nccl_reduces_each_stage); RUN(compressed_gradients); RUN(uneven_batches); RUN(the_cpus_numbers);
+          RUN(variants_of_dp); RUN(tf32_is_near_f32); RUN(bf16); RUN(resident_samples_change_nothing);
+          RUN(mixed_samples); RUN(checkpoints_cross); RUN(what_only_predicts_has_the_same_bits); RUN(averages);
+          RUN(a_device_that_is_not_there);)
