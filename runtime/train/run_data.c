@@ -47,9 +47,17 @@ tdm_status tdm__data_wanted_of(const tdm_job *job, const tdm_graph *graph, const
     return TDM_OK;
 }
 
-/* normalize leaves these numbers alone, where it can. */
+static bool mixes(const tdm_run *run) {
+    return !run->options.predicts && tdm__transform_mixes(&run->job->data.transform);
+}
+
+/* Whole numbers stay whole: normalize leaves them alone, where it can, and nothing mixes them. */
 static tdm_status check_index(const tdm_run *run, const tdm_data_inputs *inputs, const tdm_data_index *index) {
-    if (!tdm__transform_normalizes(&run->job->data.transform, inputs, (size_t)index->first)) return TDM_OK;
+    if (mixes(run))
+        TDM_FAIL(TDM_E_CONFIG, "data.transform: mixup and cutmix would mix the numbers that %s looks up; remove them",
+                 index->layer);
+    if (inputs->count < 2 || !tdm__transform_normalizes(&run->job->data.transform, inputs, (size_t)index->first))
+        return TDM_OK;
     TDM_FAIL(TDM_E_CONFIG,
              "data.transform: normalize would change the numbers that %s looks up; leave their input out of its "
              "`inputs`",
@@ -67,7 +75,7 @@ static tdm_status take_indices(tdm_run *run, tdm_data_wanted *wanted) {
         *to = (tdm_data_index){.first = from.first, .count = from.count, .below = from.node->index_below};
         TDM_TRY(tdm__zone_printf(&run->zone, &to->layer, "%s '%s'", from.node->op->name, from.node->name));
         if (from.count > 0) wanted->index_count++;
-        if (from.count > 0 && wanted->inputs.count > 1) TDM_TRY(check_index(run, &wanted->inputs, to));
+        if (from.count > 0) TDM_TRY(check_index(run, &wanted->inputs, to));
     }
     return TDM_OK;
 }
@@ -128,10 +136,6 @@ tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     if (run->options.eval != NULL || data->eval.format != TDM_DATA_NONE)
         TDM_TRY(open_one(run, &run->eval, run->options.eval, &data->eval, &eval));
     return note_data(run);
-}
-
-static bool mixes(const tdm_run *run) {
-    return !run->options.predicts && tdm__transform_mixes(&run->job->data.transform);
 }
 
 /* Each replica needs a copy, and several may share a device: together they may take a quarter of its free memory. */

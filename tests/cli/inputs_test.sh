@@ -88,6 +88,8 @@ code 4 "$tandem" train parcels.yaml --run-dir no 'data.train.inputs.zone=y.npy' 
 has "$err" "embedding 'where' takes whole numbers from 0 to 2"
 code 3 "$tandem" train parcels.yaml --run-dir no 'data.transform=[{normalize: {mean: 1, std: 2, inputs: [sign, zone]}}]'
 has "$err" "normalize would change the numbers that embedding 'where' looks up"
+code 3 "$tandem" train parcels.yaml --run-dir no 'data.transform=[{mixup: 0.3}]'
+has "$err" "mixup and cutmix would mix the numbers that embedding 'where' looks up"
 code 4 "$tandem" train parcels.yaml --run-dir no 'data.transform=[{random_crop: 8}]'
 has "$err" "data.transform has steps for pictures, and these samples are floats"
 code 0 "$tandem" train parcels.yaml --run-dir parts --steps 30 'model.inputs={sign: [1, 10, 10], facts: 2, depot: 1}' \

@@ -1,5 +1,5 @@
 /* libFuzzer: the files of data sets. Byte 0 chooses the format; its highest bit says that the second of two files is
- * the hostile one, and of csv that it is read by what another table taught. Byte 1 says what is wanted of the data; of
+ * the hostile one, of npy that it is that of two inputs, and of csv that it is read by what another table taught. Byte 1 says what is wanted of the data; of
  * csv, byte 2 has its keys. The rest is the file. */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -101,6 +101,16 @@ static void read_table(tdm_data_spec *spec, tdm_data_wanted *wanted, bool by_ano
     tdm__dataset_close(taught);
 }
 
+/* Two inputs of 1x2x2 in one file. */
+static void take_inputs(tdm_data_spec *spec, tdm_data_wanted *wanted, const char *file) {
+    const tdm_data_input input = {.name = "a", .shape = {3, {1, 2, 2}}, .count = 4};
+    spec->x = NULL;
+    spec->inputs = (tdm_texts){4, {"a", file, "b", file}};
+    wanted->input = (tdm_shape){1, {8}};
+    wanted->inputs = (tdm_data_inputs){2, {input, input}};
+    wanted->inputs.item[1].name = "b", wanted->inputs.item[1].first = 4;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     if (count < 3) return 0;
     char hostile[32], good[32];
@@ -120,6 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     tdm_data_wanted wanted = {.classes = bytes[1] & 15, .ignore_index = -100};
     if ((bytes[1] & 16) != 0) wanted.target_kind = TDM_TARGET_VALUES;
     if ((bytes[1] & 32) != 0) wanted.input = (tdm_shape){3, {1, 2, 2}};
+    if (format == TDM_DATA_NPY && is_second) take_inputs(&spec, &wanted, hostile);
     if (format == TDM_DATA_CSV) {
         read_table(&spec, &wanted, is_second, bytes[2]);
         return 0;
