@@ -193,12 +193,6 @@ static void run(int world, void (*work)(tdm_comm *comm)) {
 
 /* ---- sums and broadcasts ---- */
 
-/* Numbers of very different size, so that another order of the sum gives other bits. */
-static float rough(int r, size_t i) {
-    const uint32_t x = ((uint32_t)i * 2654435761u + (uint32_t)r * 40503u) ^ 0x9E3779B9u;
-    return (float)(int32_t)(x * 2246822519u) * (float)(1u << (x >> 27) % 24);
-}
-
 static float tree_sum(int first, int ranks, size_t i) {
     if (ranks == 1) return rough(first, i);
     int left = 1;
