@@ -59,13 +59,15 @@ typedef struct keys {
     int count;
 } keys;
 
-static bool is_default(const tdm_field *row, const void *object, const void *initial, const tdm_host *host) {
+/* Without memory it is one, and the text is marked as failed. */
+static bool is_default(const tdm_field *row, const void *object, const void *initial, tdm_text *out) {
     tdm_text a, b;
-    tdm__text_init(&a, host);
-    tdm__text_init(&b, host);
+    tdm__text_init(&a, out->host);
+    tdm__text_init(&b, out->host);
     tdm__field_print(row, object, &a);
     tdm__field_print(row, initial, &b);
-    const bool same = (row->flags & TDM_FIELD_REQUIRED) == 0 && !a.failed && !b.failed && strcmp(a.data, b.data) == 0;
+    out->failed = out->failed || a.failed || b.failed;
+    const bool same = out->failed || ((row->flags & TDM_FIELD_REQUIRED) == 0 && strcmp(a.data, b.data) == 0);
     tdm__text_deinit(&a);
     tdm__text_deinit(&b);
     return same;
@@ -83,22 +85,21 @@ static void put_attribute(const tdm_field *row, const void *object, const int64_
 
 /* Those that are not the defaults. */
 static tdm_status put_brief(keys *k, const tdm_graph_node *node, const int64_t *main_value) {
-    const tdm_host *host = k->out->host;
     const tdm_field *rows = node->op->attrs, *main_row = tdm__field_main(rows), *only = NULL;
     tdm_zone zone;
     void *initial = NULL;
     int others = 0;
-    tdm__zone_init(&zone, host);
+    tdm__zone_init(&zone, k->out->host);
     tdm_status status = tdm__zone_new(&zone, &initial, 1, node->op->attrs_bytes > 0 ? node->op->attrs_bytes : 1);
     if (status == TDM_OK && rows != NULL) status = tdm__field_set_initial(rows, initial, &zone);
     for (const tdm_field *row = rows; status == TDM_OK && row != NULL && row->key != NULL; row++) {
-        if (is_default(row, node->attrs, initial, host)) continue;
+        if (is_default(row, node->attrs, initial, k->out)) continue;
         only = row;
         others++;
     }
     const bool is_alone = others == 1 && only == main_row && k->count == 0;
     for (const tdm_field *row = rows; status == TDM_OK && row != NULL && row->key != NULL; row++) {
-        if (is_default(row, node->attrs, initial, host)) continue;
+        if (is_default(row, node->attrs, initial, k->out)) continue;
         if (is_alone)
             tdm__text_puts(k->out, ": ");
         else

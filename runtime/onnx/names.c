@@ -109,6 +109,7 @@ static bool find_name(const tdm_onnx_draft *draft, int index, const tdm_graph *g
         out->length = 0;
         tdm__text_puts(out, other.data);
     }
+    out->failed = out->failed || other.failed;
     tdm__text_deinit(&other);
     return found || better;
 }
@@ -119,11 +120,12 @@ tdm_status tdm__onnx_layer_name(const tdm_onnx_draft *draft, int index, const td
     *out = NULL;
     if (draft->graph->nodes[index].param_count == 0) return TDM_OK;
     tdm__text_init(&name, draft->file->host);
-    if (find_name(draft, index, graph, &name)) {
-        settle(graph, (int)graph->node_count, &name);
-        status = name.failed ? tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory for an ONNX file")
-                             : tdm__zone_text(&draft->file->zone, out, name.data);
-    }
+    const bool found = find_name(draft, index, graph, &name);
+    if (found && !name.failed) settle(graph, (int)graph->node_count, &name);
+    if (name.failed)
+        status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory for an ONNX file");
+    else if (found)
+        status = tdm__zone_text(&draft->file->zone, out, name.data);
     tdm__text_deinit(&name);
     return status;
 }

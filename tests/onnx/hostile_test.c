@@ -3,9 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <tandem/config.h>
+
 #include "runtime/onnx/import.h"
 #include "runtime/onnx/fields.h"
 #include "runtime/onnx/wire.h"
+#include "tests/support/tdm_failing_host.h"
 #include "tests/support/tdm_test.h"
 #include "tests/support/test_folder.h"
 
@@ -159,6 +162,27 @@ TEST(files_cut_short_are_refused) {
     }
 }
 
+/* Wherever memory ends, that is told, and nothing is kept. */
+TEST(memory_may_end_anywhere) {
+    static const char *const files[] = {ONNX_FILES "/gru_state_dynamo.onnx", ONNX_FILES "/plain_beside.onnx"};
+    for (int i = 0; i < 2; i++)
+        for (long k = 1;; k++) {
+            tdm_failing_host failing;
+            tdm_graph *graph = NULL;
+            tdm_value output;
+            char *text = NULL;
+            tdm_failing_host_init(&failing, k);
+            tdm_status status = tdm_graph_from_onnx(&graph, &output, &failing.host, files[i]);
+            tdm_graph_free(graph);
+            if (status == TDM_OK)
+                status = tdm_config_starter_onnx(&failing.host, files[i], NULL, NULL, NULL, TDM_ENGLISH, &text);
+            tdm_free(text);
+            CHECK_INT(failing.live, 0);
+            CHECK_STATUS(status, failing.failed ? TDM_E_MEMORY : TDM_OK);
+            if (!failing.failed) break;
+        }
+}
+
 /* ---- good files that tandem cannot take ---- */
 
 TEST(nodes_without_a_layer_are_named) {
@@ -260,5 +284,5 @@ TEST(other_files_lie_beside_it) {
 
 TEST_MAIN(test_folder_make(folder); snprintf(path, sizeof path, "%s/m.onnx", folder);
           RUN(damaged_files_are_refused_at_a_place); RUN(lies_are_refused); RUN(files_cut_short_are_refused);
-          RUN(nodes_without_a_layer_are_named); RUN(models_of_another_kind_are_told_why);
+          RUN(memory_may_end_anywhere); RUN(nodes_without_a_layer_are_named); RUN(models_of_another_kind_are_told_why);
           RUN(other_files_lie_beside_it); test_folder_remove(folder);)
