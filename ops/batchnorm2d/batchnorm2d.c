@@ -91,7 +91,9 @@ bool tdm__batchnorm2d_from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node
         out->buffer[i] = tdm__onnx_weight_of(node->input[3 + i]);
     }
     from->calls->set_number(from, "eps", from->calls->number(from, node, "epsilon", (double)1e-5f));
-    from->calls->set_number(from, "momentum", (double)(1.0f - (float)from->calls->number(from, node, "momentum", 0.9)));
+    /* ONNX's is that of the old statistics, a float: 0.9 is 0.899999976 there. */
+    const double kept = from->calls->number(from, node, "momentum", 0.9);
+    from->calls->set_number(from, "momentum", round((1.0 - kept) * 1e6) / 1e6);
     return true;
 }
 

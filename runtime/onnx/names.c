@@ -61,7 +61,8 @@ static bool from_node(const tdm_onnx_draft *draft, const tdm_onnx_node *named, t
     if (scope != NULL) return from_scope(scope, out);
     if (named->name[0] == '/') return from_path(named->name, out);
     if (strcmp(draft->file->producer, "tandem") != 0) return false;
-    tdm__text_puts(out, named->name);
+    tdm__text_add(out, named->name,
+                  strcspn(named->name, "/")); /* of several nodes all but the last have a number behind it */
     return true;
 }
 

@@ -10,7 +10,7 @@
 
 /* ---- what tandem writes ---- */
 
-/* The ops of both graphs are the same, but for a sum of three, which is two of two, and a dropout of channels, which does
+/* The ops of both graphs are the same, and their names as long as they have the same places, but for a sum of three, which is two of two, and a dropout of channels, which does
  * nothing outside training. */
 static void check_ops(const tdm_graph *wanted, const tdm_graph *got) {
     size_t k = 0;
@@ -19,6 +19,7 @@ static void check_ops(const tdm_graph *wanted, const tdm_graph *got) {
         if (strcmp(op, "dropout2d") == 0) op = "identity";
         for (int more = strcmp(op, "add") == 0 ? wanted->nodes[i].input_count - 1 : 1; more > 0; more--) {
             REQUIRE(k < got->node_count);
+            if (k == i && got->nodes[k].param_count > 0) CHECK_TEXT(got->nodes[k].name, wanted->nodes[i].name);
             CHECK_TEXT(got->nodes[k++].op->name, op);
         }
     }
@@ -40,6 +41,7 @@ static void check_round_trip(const onnx_model *of) {
     check_ops(m.graph, graph);
     tdm_graph_free(graph);
     char *text = text_of_onnx(onnx);
+    if (strstr(text, "- batchnorm") != NULL) CHECK_HAS(text, "eps: 1.0e-5, momentum: 0.1, ");
     put_read(onnx, text, model[1]);
     put_model(model[0], m.text, m.tensor, m.count);
     const widths wide = predict(model[0], of->whole, x, y[0]);
