@@ -92,7 +92,7 @@ TEST(nothing_there) {
     CHECK(ckpt == NULL);
     CHECK_STATUS(tdm__ckpt_open_any(&ckpt, tdm_host_default(), run), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(),
-              "expected a step directory, a checkpoints or run directory, or a .safetensors or .pt file");
+              "expected a step directory, a checkpoints or run directory, or a .safetensors, .pt or .onnx file");
     CHECK_STATUS(tdm__ckpt_open_any(&ckpt, tdm_host_default(), in_dir("x")), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "there is no such file");
     test_folder_remove(run);
