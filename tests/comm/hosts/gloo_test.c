@@ -22,13 +22,19 @@ static const tdm_transport_ops *gloo;
 typedef struct told {
     _Atomic int is_open;
     unsigned char addresses[1024]; /* as `open` wrote them */
-    tdm_status status;             /* of `connect` */
+    tdm_status status;             /* of `connect`, or of the first message */
     char message[256];
 } told;
 
 static void open_rank(tdm_transport **out, int rank, const char *interface, unsigned char *addresses) {
     REQUIRE(2 * gloo->address_bytes <= sizeof(((told *)0)->addresses));
     REQUIRE_OK(gloo->open(out, tdm_host_default(), rank, 2, interface, TIMEOUT_MS, 0, addresses));
+}
+
+static tdm_status receive_one(tdm_transport *transport) {
+    unsigned char byte;
+    int lost;
+    return gloo->exchange(transport, &(tdm_message){.peer = 1, .tag = 1, .data = &byte, .bytes = 1}, 1, &lost);
 }
 
 /* Rank 0, whose address is the smaller one: it waits for rank 1's connection. */
@@ -39,6 +45,8 @@ static void wait_for_peer(told *t, const unsigned char *of_peer) {
     memcpy(addresses + gloo->address_bytes, of_peer, gloo->address_bytes);
     t->is_open = 1;
     t->status = gloo->connect(transport, addresses);
+    /* Gloo's thread may have looked once, and not yet read: then the first message fails. */
+    if (t->status == TDM_OK) t->status = receive_one(transport);
     snprintf(t->message, sizeof(t->message), "%s", tdm_error_message());
     gloo->close(transport);
     exit(0);
@@ -83,7 +91,7 @@ TEST(a_peer_that_dies_as_soon_as_it_is_connected_is_a_failure_not_an_end) {
         CHECK_INT(wait_status, 0);
         if (wait_status == 0) {
             CHECK_INT(t->status, TDM_E_COMM);
-            CHECK_HAS(t->message, "gloo: connecting to rank 1");
+            CHECK_HAS(t->message, "gloo: ");
         }
         munmap(t, sizeof(*t));
     }
