@@ -39,7 +39,7 @@ tdm_status tdm__host_take(const tdm_host **host) {
     if ((given->allocate == NULL) != (given->release == NULL))
         TDM_FAIL(TDM_E_USAGE,
                  "host.allocate and host.release: one is a function, the other is NULL; give both or none");
-    if (given->size > TDM_HOST_OLDEST && (given->thread_start == NULL) != (given->thread_join == NULL))
+    if (given->size >= offsetof(tdm_host, now_ns) && (given->thread_start == NULL) != (given->thread_join == NULL))
         TDM_FAIL(TDM_E_USAGE,
                  "host.thread_start and host.thread_join: one is a function, the other is NULL; give both or none");
     if (tdm__host_cpus(given) < 0) TDM_FAIL(TDM_E_USAGE, "host.cpus must be 0 or more, got %d", tdm__host_cpus(given));

@@ -211,8 +211,8 @@ static tdm_status reduce_scatter_in_place(tdm_group *group, const scattering *s)
     for (size_t i = 0; i < s->what->span_count && gets_part(s, group); i++) {
         const tdm_span part = s->what->part[i];
         for (int r = 0; r < group->comm.world && part.count > 0; r++)
-            source[r] =
-                tdm__bytes_at(tdm__group_peer_span_at(group, r, i), (size_t)group->comm.rank * tdm__span_bytes(part));
+            source[r] = tdm__bytes_at(tdm__group_peer_span_at(group, r, i),
+                                      (size_t)group->comm.rank * part.count * tdm_dtype_bytes(s->what->dtype));
         reduce_lane(s, source, &part, 0, part.count);
     }
     tdm__group_untouch(group);

@@ -105,7 +105,9 @@ static tdm_status start_members(tdm_threads *t) {
     if (error == 0) return TDM_OK;
     (void)tdm__thread_why(&t->member[t->started], error, why);
     stop_members(t);
-    TDM_FAIL(TDM_E_MEMORY, "parallel.threads_per_device: %d threads for one device cannot be started: %s; set it lower",
+    TDM_FAIL(TDM_E_MEMORY,
+             "parallel.threads_per_device (of a model: tdm_model_options.threads): %d threads for one device cannot be "
+             "started: %s; set it lower",
              t->members + 1, why);
 }
 

@@ -9,7 +9,8 @@
 
 /* *out: `count` threads, of which the calling one is one; NULL if count is 1, or `begin` is NULL. The others are started
  * when they first have work. device: the number of the device, for the host. begin: called first in each of the others;
- * a module's, whose kernels need it. One thread at a time uses them. */
+ * a module's, whose kernels need it. A thread that finds
+ * them at work does its own work alone. */
 tdm_status tdm__threads_open(tdm_threads **out, const tdm_host *host, int count, int device, void (*begin)(void));
 void tdm__threads_close(tdm_threads *threads); /* NULL is fine */
 

@@ -431,6 +431,28 @@ TEST(the_end_can_be_asked_for) {
     ranks_run(BACKEND, 2, TIMEOUT_MS, asked_after_leaving_rank, NULL);
 }
 
+/* Longer than a rank may be gone before whoever waits for it is told. */
+static void long_nap(void) {
+    for (int i = 0; i < 5; i++) nap(500);
+}
+
+/* Rank 1 has what it gets from a batch and leaves; rank 2 takes its message much later. */
+static void early_leaver(rank_context *c) {
+    float x[4] = {(float)c->rank};
+    const tdm_transfer batch[] = {{1, 1, f32(x, 4)}, {1, 2, f32(x, 4)}};
+    if (c->rank == 2) long_nap();
+    CHECK_OK(c->rank == 0 ? tdm_comm_batch_send_receive(c->comm, batch, 2) : tdm_comm_receive(c->comm, f32(x, 4), 0));
+    CHECK(x[0] == 0.0f);
+    if (c->rank == 1) {
+        tdm_comm_close(c->comm);
+        c->comm = NULL;
+    }
+}
+
+TEST(who_has_its_message_may_leave) {
+    ranks_run(BACKEND, 3, TIMEOUT_MS, early_leaver, NULL);
+}
+
 TEST(arguments_of_opening) {
     tdm_comm *comm[2];
     CHECK_STATUS(tdm_comm_open_threads(comm, 0, tdm_host_default(), 1000), TDM_E_USAGE);
@@ -450,5 +472,6 @@ TEST_MAIN({
     RUN(messages_that_do_not_fit);
     RUN(a_group_that_ends_ends_the_job);
     RUN(the_end_can_be_asked_for);
+    RUN(who_has_its_message_may_leave);
     RUN(arguments_of_opening);
 })

@@ -298,7 +298,7 @@ TEST(threads_that_cannot_be_had_are_a_failure) {
     op_run(&r, find("maxpool2d"), &data, &setting);
     CHECK_INT(pthread_setattr_default_np(&before), 0);
     CHECK_INT(r.status, TDM_E_MEMORY);
-    CHECK_HAS(tdm_error_message(), "parallel.threads_per_device: 5 threads for one device cannot be started: ");
+    CHECK_HAS(tdm_error_message(), ": 5 threads for one device cannot be started: ");
     CHECK_HAS(tdm_error_message(), "; set it lower");
     op_result_close(&r);
     op_run(&r, find("maxpool2d"), &data, &setting);

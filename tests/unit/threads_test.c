@@ -75,7 +75,7 @@ TEST(a_refused_thread_is_told_and_asked_for_again) {
     host.most = 2;
     REQUIRE_OK(tdm__threads_open(&threads, &host.host, 4, 0, begin));
     CHECK_STATUS(tdm__threads_loop(threads, COUNT, count_up, times), TDM_E_MEMORY);
-    CHECK_HAS(tdm_error_message(), "parallel.threads_per_device: 4 threads for one device cannot be started: the "
+    CHECK_HAS(tdm_error_message(), ": 4 threads for one device cannot be started: the "
                                    "program's host refuses it: Resource temporarily unavailable; set it lower");
     CHECK_INT(host.joined, 2);
     host.most = 100;

@@ -22,8 +22,10 @@ static const ssh_fault faults[] = {
 
 bool hosted_notes(hosted *h, const char *line) {
     if (h->host->is_here || h->version) return false;
-    if (strncmp(line, ORDERS_GREETING, strlen(ORDERS_GREETING)) == 0) {
-        h->version = text_copy(line + strlen(ORDERS_GREETING));
+    /* A login's text without a newline may stand in front of it. */
+    const char *greeting = strstr(line, ORDERS_GREETING);
+    if (greeting) {
+        h->version = text_copy(greeting + strlen(ORDERS_GREETING));
         return true;
     }
     for (size_t i = 0; i < sizeof faults / sizeof faults[0] && !h->fault; i++)

@@ -47,7 +47,7 @@ typedef struct fleet {
     double signalled; /* when the first signal came */
     fleet_phase phase;
     double next_phase_at;      /* 0: nothing ends the job */
-    double beat_at, remind_at; /* remind_at: of hosts that have not greeted; 0: done */
+    double beat_at, remind_at; /* remind_at: of hosts that have not greeted; 0: not set, INFINITY: done */
     int signal_fd;
 } fleet;
 

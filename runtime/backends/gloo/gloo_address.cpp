@@ -17,7 +17,8 @@ namespace gloo {
 namespace transport {
 namespace tcp {
 
-__attribute__((visibility("default"))) Address Address::fromPeerName(int fd) {
+/* Weak: a libgloo.a that is linked in has its own. */
+__attribute__((weak, visibility("default"))) Address Address::fromPeerName(int fd) {
     sockaddr_storage name;
     socklen_t bytes = sizeof(name);
     std::memset(&name, 0, sizeof(name));

@@ -78,7 +78,9 @@ mpi_links *tdm__mpi_links_open(const tdm_host *host, MPI_Comm comm, int rank, in
     memset(own, 0, sizeof(own));
     find_own(own);
     int *absent = tdm__module_new(host, (size_t)world * sizeof(*absent));
-    if (l == NULL || all == NULL || absent == NULL ||
+    int lacks = l == NULL || all == NULL || absent == NULL, some_lacks = 1;
+    /* A rank without memory takes part here: the others would wait for it without a deadline. */
+    if (MPI_Allreduce(&lacks, &some_lacks, 1, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS || some_lacks ||
         MPI_Allgather(own, sizeof(own), MPI_BYTE, all, sizeof(own), MPI_BYTE, comm) != MPI_SUCCESS) {
         tdm__module_delete(absent);
         tdm__module_delete(all);
@@ -158,6 +160,7 @@ int tdm__mpi_links_lost(mpi_links *l, const bool *is_waited_for) {
     for (int r = 0; r < l->world; r++) l->absent[r] += l->absent[r] >= 0;
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) look_at(l, atoi(entry->d_name), now, is_lost);
     closedir(folder);
-    for (int r = 0; r < l->world; r++) is_lost[r] = is_lost[r] || l->absent[r] >= ABSENT_LOOKS;
+    /* The connection that is gone may have been the program's own, so this says something of a peer that is late alone. */
+    for (int r = 0; r < l->world; r++) is_lost[r] = is_lost[r] || (l->absent[r] >= ABSENT_LOOKS && is_waited_for[r]);
     return choose(l, is_lost, is_waited_for);
 }

@@ -8,7 +8,8 @@
 
 #include "runtime/base/call/host.h"
 
-/* CLOCK_MONOTONIC, for waits and for what other processes compare: the kernel and they know no other clock. Inline, because modules have no symbols of the library. */
+/* CLOCK_MONOTONIC, for waits and for what other processes compare: the kernel and they know no other clock. Inline,
+ * because modules have no symbols of the library. */
 static inline int64_t tdm__now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -21,14 +21,14 @@ typedef struct mail {
 
 /* ---- what is sent: all at once ---- */
 
-static int add_sends(const mail *m) {
+static int add_sends(const mail *m, int to) {
     tdm_hosts_comm *c = m->c;
     int count = 0;
     for (size_t i = 0; i < m->count; i++) {
         const int peer = m->transfers[i].peer;
         const tdm_span span = m->transfers[i].span;
         letter *own = &m->letters[i];
-        if (!m->transfers[i].sends) continue;
+        if (!m->transfers[i].sends || (to >= 0 && peer != to)) continue;
         c->message[count++] = tdm__hosts_send(c, peer, TDM_USE_HEAD, &own->head, sizeof(own->head));
         if (span.count > 0)
             c->message[count++] = tdm__hosts_send(c, peer, TDM_USE_BODY, span.data, tdm__span_bytes(span));
@@ -70,12 +70,12 @@ static tdm_status receive_rest(tdm_hosts_comm *c, const tdm_call *head, int send
     return tdm__hosts_exchange(c, 1);
 }
 
-/* The members that must still send (or, with `sends`, receive) something. Returns how many. */
-static int note_peers(const mail *m, bool sends, bool *is_peer, int *members) {
+/* The members that must still send something. Returns how many. */
+static int note_senders(const mail *m, bool *is_peer, int *members) {
     int count = 0;
     for (int r = 0; r < m->c->comm.world; r++) is_peer[r] = false;
     for (size_t i = 0; i < m->count; i++)
-        if (!m->letters[i].is_done && (m->transfers[i].sends != 0) == sends) is_peer[m->transfers[i].peer] = true;
+        if (!m->letters[i].is_done && !m->transfers[i].sends) is_peer[m->transfers[i].peer] = true;
     for (int r = 0; r < m->c->comm.world; r++)
         if (is_peer[r]) members[count++] = r;
     return count;
@@ -93,19 +93,31 @@ static tdm_status receive_next(const mail *m, const int *members, int count) {
 
 /* ---- the calls ---- */
 
+/* Waits for what member r takes, and for no other one: who has taken all may leave. */
+static tdm_status finish_sends(const mail *m, int r) {
+    tdm_hosts_comm *c = m->c;
+    bool is_peer[TDM_COMM_WORLD_MAX] = {false};
+    const int count = add_sends(m, r);
+    if (count == 0) return TDM_OK;
+    is_peer[r] = true;
+    c->peers = is_peer;
+    const tdm_status status = tdm__hosts_exchange(c, count);
+    c->peers = NULL;
+    return status;
+}
+
 /* What is sent is on its way before anything is waited for: so no message of the batch waits for another one. */
 static tdm_status exchange_mail(mail *m) {
     bool is_peer[TDM_COMM_WORLD_MAX];
     int members[TDM_COMM_WORLD_MAX];
     tdm_hosts_comm *c = m->c;
     tdm_status status = tdm__hosts_message_room(c, 3 * m->sends);
-    if (status == TDM_OK && m->sends < m->count) tdm__hosts_begin(c, add_sends(m), TDM_SENDS | TDM_RECEIVES);
+    if (status == TDM_OK && m->count > 1) tdm__hosts_begin(c, add_sends(m, -1), TDM_SENDS | TDM_RECEIVES);
     c->peers = is_peer;
-    for (int count; status == TDM_OK && (count = note_peers(m, false, is_peer, members)) > 0;)
+    for (int count; status == TDM_OK && (count = note_senders(m, is_peer, members)) > 0;)
         status = receive_next(m, members, count);
-    (void)note_peers(m, true, is_peer, members);
-    if (status == TDM_OK && m->sends > 0) status = tdm__hosts_exchange(c, add_sends(m));
     c->peers = NULL;
+    for (int r = 0; r < c->comm.world && status == TDM_OK; r++) status = finish_sends(m, r);
     if (status != TDM_OK) tdm__hosts_forget(c); /* the letters are gone after this */
     return status;
 }
@@ -128,6 +140,7 @@ tdm_status tdm__hosts_batch(tdm_comm *comm, const tdm_transfer *transfers, size_
 tdm_status tdm__hosts_receive_any(tdm_comm *comm, tdm_span out, int *from) {
     tdm_hosts_comm *c = (tdm_hosts_comm *)comm;
     int others[TDM_COMM_WORLD_MAX], count = 0, sender;
+    bool is_peer[TDM_COMM_WORLD_MAX] = {false};
     tdm_call head;
     for (int r = 0; r < comm->world; r++)
         if (r != comm->rank) others[count++] = r;
@@ -135,5 +148,9 @@ tdm_status tdm__hosts_receive_any(tdm_comm *comm, tdm_span out, int *from) {
     TDM_TRY(receive_head(c, others, count, &head, &sender));
     c->call.root = sender;
     if (from != NULL) *from = sender;
-    return receive_rest(c, &head, sender, out);
+    is_peer[sender] = true;
+    c->peers = is_peer;
+    const tdm_status status = receive_rest(c, &head, sender, out);
+    c->peers = NULL;
+    return status;
 }

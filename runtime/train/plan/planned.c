@@ -73,7 +73,7 @@ tdm_status tdm__planned_open(tdm_planned *out, const tdm_job *job, const tdm_gra
         out->note = compute->report.text;
     if (out->rows == TDM_INT_NULL) out->rows = job->train.global_batch / tdm__job_replicas(job);
     tdm_plan_options options =
-        tdm__plan_options(job, compute, out->rows, devices, tdm__threads_of(job, compute, tdm_host_default(), devices));
+        tdm__plan_options(job, compute, out->rows, devices, tdm__threads_of(job, compute, host, devices));
     options.after = look->after;
     options.training = look->predicts == 0;
     TDM_TRY_ELSE(tdm__plan_build(&out->plan, host, graph, &options), tdm__compute_close(compute, host));

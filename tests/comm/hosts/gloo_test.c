@@ -84,7 +84,8 @@ TEST(a_peer_that_dies_as_soon_as_it_is_connected_is_a_failure_not_an_end) {
         const pid_t pid = fork();
         REQUIRE(pid >= 0);
         if (pid == 0) wait_for_peer(t, of_peer);
-        while (t->is_open == 0) usleep(1000);
+        while (t->is_open == 0 && waitpid(pid, &wait_status, WNOHANG) == 0) usleep(1000);
+        REQUIRE(t->is_open != 0);
         const struct sockaddr_in to = address_of(t->addresses);
         connect_and_die(pid, &to);
         CHECK(waitpid(pid, &wait_status, 0) == pid);

@@ -55,8 +55,8 @@ typedef struct tdm_image_decode {
     void *user; /* passed to `room` and `window` */
 } tdm_image_decode;
 
-/* All may be called from several threads at once, and take memory from the host (libjpeg takes its own). What is wrong with a file is TDM_E_DATA, with a clause without the
- * file's name: "a JPEG that is cut off". */
+/* All may be called from several threads at once, and take memory from the host (libjpeg takes its own). What is wrong
+ * with a file is TDM_E_DATA, with a clause without the file's name: "a JPEG that is cut off". */
 typedef struct tdm_image_ops {
     /* Reads the header alone. */
     tdm_status (*probe)(const tdm_host *host, const void *bytes, size_t count, tdm_image_info *out);
