@@ -33,14 +33,8 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
 }
 
 static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
-    const bool counts = from->calls->integer(from, node, "count_include_pad", 0) != 0;
-    if (!tdm__onnx_is(node, output, "AveragePool", 1) || tdm__onnx_is_even(from, node, 2) ||
-        !tdm__onnx_from_pool(from, node, out, 2, counts))
-        return false;
-    int64_t pads[4] = {0, 0, 0, 0};
-    (void)from->calls->list(from, node, "pads", 4, pads);
-    if (!counts && (pads[0] > 0 || pads[1] > 0)) from->calls->set_word(from, "count_include_pad", "false");
-    return true;
+    return tdm__onnx_is(node, output, "AveragePool", 1) && !tdm__onnx_is_even(from, node, 2) &&
+           tdm__onnx_from_pool(from, node, out, 2, TDM_ONNX_MEAN);
 }
 
 const tdm_op_def tdm__avgpool2d_op = {

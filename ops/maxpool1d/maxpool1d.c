@@ -37,7 +37,7 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
 }
 
 static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
-    return tdm__onnx_is(node, output, "MaxPool", 1) && tdm__onnx_from_pool(from, node, out, 1, false);
+    return tdm__onnx_is(node, output, "MaxPool", 1) && tdm__onnx_from_pool(from, node, out, 1, TDM_ONNX_LARGEST);
 }
 
 const tdm_op_def tdm__maxpool1d_op = {

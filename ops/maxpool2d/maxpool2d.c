@@ -28,7 +28,7 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
 
 static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
     return tdm__onnx_is(node, output, "MaxPool", 1) && !tdm__onnx_is_even(from, node, 2) &&
-           tdm__onnx_from_pool(from, node, out, 2, false);
+           tdm__onnx_from_pool(from, node, out, 2, TDM_ONNX_LARGEST);
 }
 
 const tdm_op_def tdm__maxpool2d_op = {

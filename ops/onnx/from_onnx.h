@@ -55,8 +55,10 @@ void tdm__onnx_set_sizes(tdm_onnx_reader *from, const char *key, int axes, const
 /* The padding of a node in front of its input and behind, by its attributes pads or auto_pad; false: they are none. */
 bool tdm__onnx_pads(tdm_onnx_reader *from, const tdm_onnx_node *node, int axes, const int64_t *in,
                     const tdm_window *window, int64_t before[2], int64_t after[2]);
-/* A pooling layer with windows of one size. `counts`: the padding counts in the mean. */
-bool tdm__onnx_from_pool(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out, int axes, bool counts);
+/* A pooling layer with windows of one size. Of a mean it is read, too, whether padding counts. */
+typedef enum tdm_onnx_pooled { TDM_ONNX_LARGEST, TDM_ONNX_MEAN } tdm_onnx_pooled;
+bool tdm__onnx_from_pool(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out, int axes,
+                         tdm_onnx_pooled what);
 /* Is the node what adaptive pooling is exported as: windows side by side, and no word of what pooling may do beside? */
 bool tdm__onnx_is_even(tdm_onnx_reader *from, const tdm_onnx_node *node, int axes);
 /* An adaptive pooling layer: over all points, by nodes `all` or `reduce`, or windows of node `pool`. */

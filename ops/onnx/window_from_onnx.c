@@ -63,16 +63,19 @@ static bool gives(const tdm_window *window, int axes, const int64_t *in, const i
     return true;
 }
 
-static bool set_pool(tdm_onnx_reader *from, const tdm_window *window, int axes, const int64_t before[2], bool ceil) {
+static bool set_pool(tdm_onnx_reader *from, const tdm_window *window, int axes, const int64_t before[2], bool ceil,
+                     bool leaves_out) {
     const bool strides = memcmp(window->stride, window->kernel, (size_t)axes * sizeof(*window->stride)) != 0;
     tdm__onnx_set_sizes(from, "kernel", axes, window->kernel);
     if (strides) tdm__onnx_set_sizes(from, "stride", axes, window->stride);
     tdm__onnx_set_sizes(from, "padding", axes, before);
     if (ceil) from->calls->set_word(from, "ceil_mode", "true");
+    if (leaves_out) from->calls->set_word(from, "count_include_pad", "false");
     return true;
 }
 
-bool tdm__onnx_from_pool(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out, int axes, bool counts) {
+bool tdm__onnx_from_pool(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out, int axes,
+                         tdm_onnx_pooled what) {
     tdm_window window = {.stride = {1, 1}, .dilation = {1, 1}};
     tdm_shape shape;
     int64_t before[2], after[2];
@@ -88,14 +91,16 @@ bool tdm__onnx_from_pool(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_o
     }
     const size_t bytes = (size_t)axes * sizeof(*before);
     const bool padded = before[0] > 0 || (axes == 2 && before[1] > 0), even = memcmp(before, after, bytes) == 0;
+    const bool counts = what == TDM_ONNX_MEAN && from->calls->integer(from, node, "count_include_pad", 0) != 0;
+    const bool leaves_out = what == TDM_ONNX_MEAN && !counts && padded;
     out->x[out->input_count++] = node->input[0];
     if (window.dilation[0] != 1 || (axes == 2 && window.dilation[1] != 1))
         tdm__onnx_set_sizes(from, "dilation", axes, window.dilation);
-    if (ceil_there && even) return set_pool(from, &window, axes, before, true);
+    if (ceil_there && even) return set_pool(from, &window, axes, before, true, leaves_out);
     for (int ceil = 0; ceil <= 1; ceil++) {
-        if (ceil == 1 && counts && padded) break; /* the mean would divide by another number */
+        if (counts && (ceil == 1 || ceil_there)) break; /* the mean would divide by another number */
         if (gives(&window, axes, shape.dim + 1, before, after, ceil != 0, ceil_there))
-            return set_pool(from, &window, axes, before, ceil != 0);
+            return set_pool(from, &window, axes, before, ceil != 0, leaves_out);
     }
     snprintf(out->why, sizeof(out->why), "its padding differs in front and behind; tandem pads both sides alike");
     return false;
