@@ -70,15 +70,15 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
-/* The scale, if it is one for both; else the size. */
-static bool find_size(tdm_onnx_reader *from, const tdm_onnx_node *node, const tdm_shape *in) {
+/* The scale, if it is one for both; else the size. `size`: that of the output. */
+static bool find_size(tdm_onnx_reader *from, const tdm_onnx_node *node, const tdm_shape *in, int64_t size[2]) {
     const char *sizes = tdm__onnx_input_of(node, 3);
     double scale[4];
     tdm_onnx_dims dims;
-    int64_t size[2];
     if (sizes[0] != '\0') {
         if (!tdm__onnx_dims(from, sizes, &dims) || dims.count != 4 || dims.item[1] != in->dim[0]) return false;
-        tdm__onnx_set_sizes(from, "size", 2, dims.item + 2);
+        memcpy(size, dims.item + 2, 2 * sizeof(*size));
+        tdm__onnx_set_sizes(from, "size", 2, size);
         return true;
     }
     const int at = from->calls->opset(from) < 11 ? 1 : 2;
@@ -90,7 +90,7 @@ static bool find_size(tdm_onnx_reader *from, const tdm_onnx_node *node, const td
         if (!(points >= 1 && points < TDM_MAX_FEATURES)) return false;
         whole = whole && fabs(points - nearest) < 1e-5 * points; /* a ratio of sizes, rounded to a float */
         exact = exact && points == nearest;
-        size[i] = (int64_t)nearest;
+        size[i] = fabs(points - nearest) < 1e-5 * points ? (int64_t)nearest : (int64_t)points;
     }
     if (scale[2] == scale[3] && (exact || !whole))
         from->calls->set_number(from, "scale", scale[2]);
@@ -99,11 +99,34 @@ static bool find_size(tdm_onnx_reader *from, const tdm_onnx_node *node, const td
     return whole || scale[2] == scale[3];
 }
 
+/* What opset 18 added: other axes than all in their order, and sizes that are only bounds. */
+static const char *unknown_sizes(tdm_onnx_reader *from, const tdm_onnx_node *node) {
+    int64_t axes[TDM_ONNX_AXES];
+    const int count = from->calls->list(from, node, "axes", TDM_ONNX_AXES, axes);
+    for (int i = 0; i < count; i++)
+        if (axes[i] != i) return "its `axes` are not all in their order; tandem reads sizes or scales of all axes";
+    if (strcmp(from->calls->word(from, node, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0)
+        return "it keeps the ratio of the sides (keep_aspect_ratio_policy); tandem takes sizes as they are";
+    return NULL;
+}
+
+/* PyTorch takes the middle of the input where the output has one point, ONNX's way of that name takes the first. */
+static bool takes_first(const char *way, const tdm_shape *in, const int64_t size[2]) {
+    return strcmp(way, "pytorch_half_pixel") == 0 &&
+           ((size[0] == 1 && in->dim[1] != 1) || (size[1] == 1 && in->dim[2] != 1));
+}
+
 static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
     tdm_shape shape;
+    int64_t size[2];
     if (!tdm__onnx_is(node, output, "Resize", 2) || !from->calls->plain(from, node->input[0], &shape) ||
         shape.ndim != 3)
         return false;
+    const char *problem = unknown_sizes(from, node);
+    if (problem != NULL) {
+        snprintf(out->why, sizeof(out->why), "%s", problem);
+        return false;
+    }
     const char *mode = from->calls->word(from, node, "mode", "nearest"),
                *way = from->calls->word(from, node, "coordinate_transformation_mode",
                                         from->calls->opset(from) < 11 ? "asymmetric" : "half_pixel"),
@@ -116,7 +139,9 @@ static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int outp
     out->x[out->input_count++] = node->input[0];
     if (linear) from->calls->set_word(from, "mode", "bilinear");
     if (corners) from->calls->set_word(from, "align_corners", "true");
-    if (plain && (steps || (linear && (corners || halves))) && find_size(from, node, &shape)) return true;
+    if (plain && (steps || (linear && (corners || halves))) && find_size(from, node, &shape, size) &&
+        !takes_first(way, &shape, size))
+        return true;
     snprintf(
         out->why, sizeof(out->why),
         "tandem resizes height and width as PyTorch does, nearest or bilinear; mode '%.20s', '%.30s', '%.30s' is another way",
