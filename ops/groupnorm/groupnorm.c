@@ -104,13 +104,14 @@ static bool is_grouped(tdm_onnx_reader *from, const tdm_onnx_node *back, tdm_onn
     return true;
 }
 
-/* Does the constant lie along the channels, with dimensions of 1 behind them? */
-static bool is_per_channel(tdm_onnx_reader *from, const char *value, int points) {
+/* Does the constant have a number for each channel, with a dimension of 1 for each behind them? */
+static bool is_per_channel(tdm_onnx_reader *from, const char *value, const tdm_shape *shape) {
+    const int points = shape->ndim - 1;
     tdm_onnx_constant c;
     if (!from->calls->constant(from, value, &c) || c.shape.ndim < points + 1) return false;
     for (int i = 1; i <= points; i++)
         if (c.shape.dim[c.shape.ndim - i] != 1) return false;
-    return c.count == c.shape.dim[c.shape.ndim - points - 1];
+    return c.count == shape->dim[0] && c.count == c.shape.dim[c.shape.ndim - points - 1];
 }
 
 static bool is_scaled(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out) {
@@ -123,11 +124,13 @@ static bool is_scaled(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx
         !is_grouped(from, tdm__onnx_made_by(from, inner, "Reshape", 2), out))
         return false;
     (void)from->calls->plain(from, out->x[0], &shape);
-    const bool plain = tdm__onnx_is_full_of(from, weight, 1.0) && tdm__onnx_is_full_of(from, bias, 0.0);
-    if (plain) from->calls->set_word(from, "affine", "false");
-    out->param[0] = tdm__onnx_weight_of(weight);
-    out->param[1] = tdm__onnx_weight_of(bias);
-    return plain || (is_per_channel(from, weight, shape.ndim - 1) && is_per_channel(from, bias, shape.ndim - 1));
+    if (is_per_channel(from, weight, &shape) && is_per_channel(from, bias, &shape)) {
+        out->param[0] = (tdm_onnx_weight){.value = weight, .ones_behind = true};
+        out->param[1] = (tdm_onnx_weight){.value = bias, .ones_behind = true};
+        return true;
+    }
+    from->calls->set_word(from, "affine", "false");
+    return tdm__onnx_is_full_of(from, weight, 1.0) && tdm__onnx_is_full_of(from, bias, 0.0);
 }
 
 static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {

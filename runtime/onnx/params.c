@@ -8,6 +8,16 @@ static int64_t runs_of(const tdm_onnx_weight *weight) {
     return weight->runs > 0 ? weight->runs : 1;
 }
 
+/* Dimensions of 1 in front do not matter, as in broadcasting; those behind do, unless the layer has seen to them. */
+static bool has_shape(const tdm_onnx_tensor *tensor, const tdm_shape *shape, bool ones_behind) {
+    int first = 0, end = tensor->ndim, wanted = 0;
+    while (wanted < shape->ndim && shape->dim[wanted] == 1) wanted++;
+    while (first < end && tensor->dim[first] == 1) first++;
+    while (ones_behind && first < end && tensor->dim[end - 1] == 1) end--;
+    return end - first == shape->ndim - wanted &&
+           memcmp(tensor->dim + first, shape->dim + wanted, (size_t)(end - first) * sizeof(*shape->dim)) == 0;
+}
+
 const char *tdm__onnx_param_fault(const tdm_onnx_draft *draft, const tdm_param_def *def,
                                   const tdm_onnx_weight *weight) {
     const int64_t wanted = tdm__shape_count(&def->shape);
@@ -26,7 +36,8 @@ const char *tdm__onnx_param_fault(const tdm_onnx_draft *draft, const tdm_param_d
     }
     const bool turns = !weight->turned || (tensor->ndim == 2 && def->shape.ndim == 2 && weight->runs == 0 &&
                                            tensor->dim[0] == def->shape.dim[1]);
-    return count == wanted && turns ? NULL : "its weights have another shape than its inputs and outputs want";
+    const bool same = weight->turned || weight->runs > 0 || has_shape(tensor, &def->shape, weight->ones_behind);
+    return count == wanted && turns && same ? NULL : "its weights have another shape than its inputs and outputs want";
 }
 
 void tdm__onnx_param_init(const tdm_onnx_draft *draft, tdm_onnx_param *out, const tdm_graph_param *of,

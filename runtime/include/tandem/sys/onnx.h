@@ -79,7 +79,8 @@ typedef struct tdm_onnx_constant {
 typedef struct tdm_onnx_weight {
     const char *value; /* a constant; NULL: each number is `fill` */
     float fill;
-    bool turned; /* the constant is a matrix of which the parameter is the transpose */
+    bool turned;      /* the constant is a matrix of which the parameter is the transpose */
+    bool ones_behind; /* the constant has dimensions of 1 behind those of the parameter */
     /* Not 0: the numbers are so many runs of `each` numbers; run i begins at number first + order[i] * each. */
     int runs, order[4];
     int64_t first, each;
