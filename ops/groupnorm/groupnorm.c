@@ -82,6 +82,16 @@ static bool is_one_node(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_on
     return true;
 }
 
+/* [batch, groups, all the numbers of a group], one of which may be left to the node (-1)? */
+static bool are_groups(tdm_onnx_reader *from, const tdm_onnx_node *reshape, const tdm_shape *shape,
+                       const tdm_onnx_dims *to) {
+    const int64_t batch = from->calls->batch(from), rows = to->item[0], groups = to->item[1], each = to->item[2];
+    const bool open = rows == -1, copies = rows == 0 && from->calls->integer(from, reshape, "allowzero", 0) == 0;
+    return to->count == 3 && groups > 0 && tdm__shape_count(shape) % groups == 0 &&
+           (open || copies || rows == TDM_ONNX_ROWS || (batch > 0 && rows == batch)) &&
+           (each == tdm__shape_count(shape) / groups || (each == -1 && !open));
+}
+
 /* Reshaped so that groups are channels, each normalised, and reshaped back: x, groups and eps. */
 static bool is_grouped(tdm_onnx_reader *from, const tdm_onnx_node *back, tdm_onnx_found *out) {
     tdm_onnx_dims to;
@@ -90,16 +100,16 @@ static bool is_grouped(tdm_onnx_reader *from, const tdm_onnx_node *back, tdm_onn
     const tdm_onnx_node *norm = tdm__onnx_made_by(from, back->input[0], "InstanceNormalization", 3);
     const tdm_onnx_node *there = norm != NULL ? tdm__onnx_made_by(from, norm->input[0], "Reshape", 2) : NULL;
     if (there == NULL || !from->calls->plain(from, there->input[0], &shape) ||
-        !tdm__onnx_dims(from, there->input[1], &to) || to.count != 3 || !tdm__onnx_dims(from, back->input[1], &to) ||
-        to.count != shape.ndim + 1)
+        !tdm__onnx_dims(from, there->input[1], &to) || !are_groups(from, there, &shape, &to))
         return false;
+    const int64_t groups = to.item[1];
+    if (!tdm__onnx_dims(from, back->input[1], &to) || to.count != shape.ndim + 1) return false;
     for (int i = 0; i < shape.ndim; i++)
         if (to.item[1 + i] != shape.dim[i]) return false;
     if (!tdm__onnx_is_full_of(from, norm->input[1], 1.0) || !tdm__onnx_is_full_of(from, norm->input[2], 0.0))
         return false;
-    (void)tdm__onnx_dims(from, there->input[1], &to);
     out->x[out->input_count++] = there->input[0];
-    from->calls->set_integer(from, "groups", to.item[1]);
+    from->calls->set_integer(from, "groups", groups);
     from->calls->set_number(from, "eps", from->calls->number(from, norm, "epsilon", (double)1e-5f));
     return true;
 }
