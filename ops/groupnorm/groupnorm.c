@@ -65,14 +65,21 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
+/* A parameter's constant has a name that PyTorch gives it; one that stands for no parameter does not. */
+static bool is_param(tdm_onnx_reader *from, const char *value, const char *end) {
+    const size_t length = strlen(value), behind = strlen(end);
+    return length >= behind && strcmp(value + length - behind, end) == 0 && tdm__onnx_is_constant(from, value);
+}
+
 /* Every channel by itself, or, from opset 21 on, groups of them: weight and bias are the next two inputs. */
 static bool is_one_node(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out) {
     tdm_shape shape;
     const bool each = tdm__onnx_is(node, 0, "InstanceNormalization", 3);
     const bool grouped = tdm__onnx_is(node, 0, "GroupNormalization", 3) && from->calls->opset(from) >= 21;
     if ((!each && !grouped) || !from->calls->plain(from, node->input[0], &shape)) return false;
+    const bool learned = is_param(from, node->input[1], ".weight") || is_param(from, node->input[2], ".bias");
     const bool affine =
-        !tdm__onnx_is_full_of(from, node->input[1], 1.0) || !tdm__onnx_is_full_of(from, node->input[2], 0.0);
+        learned || !tdm__onnx_is_full_of(from, node->input[1], 1.0) || !tdm__onnx_is_full_of(from, node->input[2], 0.0);
     out->x[out->input_count++] = node->input[0];
     out->param[0] = tdm__onnx_weight_of(node->input[1]);
     out->param[1] = tdm__onnx_weight_of(node->input[2]);
