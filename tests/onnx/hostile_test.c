@@ -234,6 +234,30 @@ TEST(models_of_another_kind_are_told_why) {
     tdm__text_deinit(&out.text);
 }
 
+/* Nodes that look like a layer of tandem and compute something else (make_files.py). */
+TEST(nodes_that_are_almost_a_layer_are_refused) {
+    static const char *const files[][2] = {
+        {"mean_uneven", "its padding differs in front and behind"},
+        {"mean_uneven_ceil", "its padding differs in front and behind"},
+        {"bias_of_steps", "its weights have another shape"},
+        {"bias_of_rows", "its weights have another shape"},
+        {"scale_of_steps", "its weights have another shape"},
+        {"resize_axes", "its `axes` are not all in their order"},
+        {"resize_ratio", "keep_aspect_ratio_policy"},
+        {"resize_first", "'pytorch_half_pixel'"},
+        {"groups_of_rows", "(Reshape)"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char onnx[400];
+        tdm_graph *graph;
+        tdm_value output;
+        snprintf(onnx, sizeof onnx, "%s/refused_%s.onnx", ONNX_FILES, files[i][0]);
+        CHECK_STATUS(tdm_graph_from_onnx(&graph, &output, NULL, onnx), TDM_E_UNSUPPORTED);
+        CHECK(graph == NULL);
+        CHECK_HAS(tdm_error_message(), files[i][1]);
+    }
+}
+
 /* ---- numbers in other files ---- */
 
 static void check_place(const char *location, tdm_status wanted, const char *says) {
@@ -285,4 +309,4 @@ TEST(other_files_lie_beside_it) {
 TEST_MAIN(test_folder_make(folder); snprintf(path, sizeof path, "%s/m.onnx", folder);
           RUN(damaged_files_are_refused_at_a_place); RUN(lies_are_refused); RUN(files_cut_short_are_refused);
           RUN(memory_may_end_anywhere); RUN(nodes_without_a_layer_are_named); RUN(models_of_another_kind_are_told_why);
-          RUN(other_files_lie_beside_it); test_folder_remove(folder);)
+          RUN(nodes_that_are_almost_a_layer_are_refused); RUN(other_files_lie_beside_it); test_folder_remove(folder);)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes files/*.onnx, networks as PyTorch's exporters write them, and outputs.h: what the real onnxruntime computes with
-them. Needs torch, onnx, onnxscript and onnxruntime.
+"""Writes files/*.onnx, networks as PyTorch's exporters write them and some nodes that they do not write, and outputs.h:
+what the real onnxruntime computes with them. Needs torch, onnx, onnxscript and onnxruntime.
 
     python3 tests/onnx/make_files.py
 
@@ -136,6 +136,21 @@ class Views(nn.Module):
         return self.fc(F.adaptive_max_pool2d(x, 1).squeeze(-1).squeeze(-1))
 
 
+class Fresh(nn.Module):
+    """Norms as they are before training."""
+
+    def __init__(self):
+        super().__init__()
+        self.c = nn.Conv2d(1, 4, 3)
+        self.gn = nn.GroupNorm(2, 4)
+        self.each = nn.InstanceNorm2d(4, affine=True)
+        self.each2 = nn.InstanceNorm2d(4)
+        self.fc = nn.Linear(36, 3)
+
+    def forward(self, x):
+        return self.fc(torch.flatten(self.each2(F.relu(self.each(F.relu(self.gn(self.c(x)))))), 1))
+
+
 def plain():
     return nn.Sequential(nn.Conv2d(1, 4, 3, padding="same"), nn.ReLU(), nn.Dropout(0.3), nn.MaxPool2d(2, ceil_mode=True),
                          nn.Flatten(), nn.Linear(80, 4), nn.ReLU(), nn.Linear(4, 3, bias=False))
@@ -159,8 +174,36 @@ FILES = {  # file: network, shape of a sample, exporter, opset, is the batch ope
     "sizes_dynamo": (Sizes, (1, 6, 8), "dynamo", 20, True),
     "views_ts": (Views, (1, 13, 13), "ts", 17, True),
     "views_dynamo": (Views, (1, 13, 13), "dynamo", 20, False),
+    "fresh_ts": (Fresh, (1, 5, 5), "ts", 17, True),
     "plain_ts11": (plain, (1, 9, 8), "ts", 11, True),
     "plain_beside": (plain, (1, 9, 8), "dynamo", 20, True), # its weights are in another file, as by default
+}
+
+
+# Nodes that no exporter of PyTorch writes: from x to y, shape of a sample, rows (None: open), other inputs.
+NODE = onnx.helper.make_node
+MADE = {
+    "pads_same": ([NODE("AveragePool", ["x"], ["p"], kernel_shape=[3, 3], strides=[2, 1], auto_pad="SAME_UPPER"),
+                   NODE("Flatten", ["p"], ["f"]), NODE("Gemm", ["f", "w"], ["y"])], (1, 5, 3), None, {"w": (9, 3)}),
+}
+REFUSED = {
+    "mean_uneven": ([NODE("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1],
+                          count_include_pad=1)], (1, 7, 7), None, {}),
+    "mean_uneven_ceil": ([NODE("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 0, 0],
+                               count_include_pad=1, ceil_mode=1)], (1, 6, 6), None, {}),
+    "bias_of_steps": ([NODE("MatMul", ["x", "w"], ["m"]), NODE("Add", ["m", "b"], ["y"])], (4, 3), None,
+                      {"w": (3, 4), "b": (4, 1)}),
+    "bias_of_rows": ([NODE("Gemm", ["x", "w", "b"], ["y"])], (3,), 4, {"w": (3, 4), "b": (4, 1)}),
+    "scale_of_steps": ([NODE("LayerNormalization", ["x", "w", "b"], ["y"])], (4, 4), None, {"w": (4, 1), "b": (4,)}),
+    "resize_axes": ([NODE("Resize", ["x", "", "", "s"], ["y"], mode="linear", axes=[0, 1, 3, 2])], (3, 7, 7), 2,
+                    {"s": [2, 3, 10, 14]}),
+    "resize_ratio": ([NODE("Resize", ["x", "", "", "s"], ["y"], mode="linear", keep_aspect_ratio_policy="not_larger")],
+                     (3, 7, 7), 2, {"s": [2, 3, 10, 14]}),
+    "resize_first": ([NODE("Resize", ["x", "", "", "s"], ["y"], mode="linear",
+                           coordinate_transformation_mode="pytorch_half_pixel")], (3, 7, 7), 2, {"s": [2, 3, 1, 7]}),
+    "groups_of_rows": ([NODE("Reshape", ["x", "to"], ["r"]), NODE("InstanceNormalization", ["r", "one", "zero"], ["n"]),
+                        NODE("Shape", ["x"], ["s"]), NODE("Reshape", ["n", "s"], ["y"])], (6, 4), None,
+                       {"to": [-1, 2, 6], "one": numpy.ones(2, "f"), "zero": numpy.zeros(2, "f")}),
 }
 
 
@@ -214,11 +257,31 @@ def export(name):
     return session.run(None, {"input": x.reshape(ROWS, *shape)})[0], whole
 
 
+def constant(name, of):
+    """A tuple is the shape of a parameter; a list is whole numbers."""
+    numbers = formula(numpy.prod(of), 7).reshape(of) if isinstance(of, tuple) else of
+    kind = numpy.int64 if isinstance(of, list) else numpy.float32
+    return onnx.numpy_helper.from_array(numpy.array(numbers, kind), name)
+
+
+def put_together(name, nodes, shape, rows, others):
+    path = HERE / "files" / (name + ".onnx")
+    ports = [onnx.helper.make_tensor_value_info(port, onnx.TensorProto.FLOAT, dims)
+             for port, dims in (("x", [rows, *shape]), ("y", None))]
+    graph = onnx.helper.make_graph(nodes, name, ports[:1], ports[1:], [constant(*other) for other in others.items()])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 19)], ir_version=8), path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    x = formula(int(numpy.prod(shape)) * (rows or ROWS), 99)
+    return session.run(None, {"x": x.reshape(-1, *shape)})[0], False
+
+
 def main():
     warnings.filterwarnings("ignore")
     rows = []
-    for name in FILES:
-        y, whole = export(name)
+    for name, of in REFUSED.items():
+        put_together("refused_" + name, *of)
+    for name in [*FILES, *MADE]:
+        y, whole = put_together(name, *MADE[name]) if name in MADE else export(name)
         numbers = ", ".join("%.9gf" % v if "." in "%.9g" % v or "e" in "%.9g" % v else "%.9g.0f" % v for v in y.ravel())
         rows.append('    {"%s", %d, %d, {%s}},\n' % (name, whole, y.size // ROWS, numbers))
     (HERE / "outputs.h").write_text(

@@ -120,6 +120,13 @@ TEST(layers_have_the_names_of_pytorchs_modules) {
                                                        "normalized_shape: [8, 4, 4]", NULL});
 }
 
+/* Their weights are ones and their biases zeros; they are to be trained all the same. */
+TEST(fresh_norms_keep_their_parameters) {
+    check_layers("fresh_ts", (const char *const[]){"- groupnorm: {name: gn, groups: 2, eps: 1.0e-5, affine: true",
+                                                   "- groupnorm: {name: each, groups: 4, eps: 1.0e-5, affine: true",
+                                                   "- groupnorm: {groups: 4, eps: 1.0e-5, affine: false", NULL});
+}
+
 TEST_MAIN(test_folder_make(folder); RUN(what_is_written_is_read_with_the_same_bits); RUN(every_op_finds_itself);
           RUN(networks_of_pytorch_give_what_onnxruntime_gives); RUN(layers_have_the_names_of_pytorchs_modules);
-          test_folder_remove(folder);)
+          RUN(fresh_norms_keep_their_parameters); test_folder_remove(folder);)
