@@ -78,7 +78,8 @@ struct tdm_run {
     const char *note[TDM_NOTES];           /* for checkpoints; NULL: none */
     tdm_property property[TDM_PROPERTIES]; /* the program's own, sorted by key; a key and its text are one block */
     int property_count;
-    char data[160]; /* describes the training samples, see tdm_ckpt_state; on rank 0 */
+    char data[160];                 /* describes the training samples, see tdm_ckpt_state; on rank 0 */
+    char identity[TDM_DATA_CALLED]; /* what the samples were called in the checkpoint that the run goes on from */
     tdm_loader *loader;
     tdm_rows_form form;        /* of the loader's batches */
     tdm_loader **eval_loaders; /* one for each local replica */

@@ -26,7 +26,8 @@ static tdm_status fill_state(tdm_run *run, tdm_ckpt_state *state) {
     strncpy(state->mode, run->mode->ops->name, sizeof(state->mode) - 1);
     strncpy(state->optimizer, run->optim->name, sizeof(state->optimizer) - 1);
     memcpy(state->data, run->data, sizeof(state->data));
-    if (run->train != NULL) snprintf(state->identity, sizeof(state->identity), "%s", run->train->identity);
+    const bool names = run->train != NULL && run->train->identity[0] != '\0';
+    snprintf(state->identity, sizeof(state->identity), "%s", names ? run->train->identity : run->identity);
     tdm__run_best_save(run, state);
     tdm_hash128 hash;
     TDM_TRY(tdm__params_hash(run, &hash));
@@ -344,6 +345,7 @@ static tdm_status set_position(tdm_run *run, const tdm_ckpt_state *state) {
     run->epoch = state->epoch;
     run->samples = state->samples;
     run->skipped = state->skipped;
+    memcpy(run->identity, state->identity, sizeof(run->identity));
     int64_t global = run->per_device * run->replicas;
     int64_t seen = state->step_in_epoch * state->per_device * state->replicas;
     run->step_in_epoch = seen / global;

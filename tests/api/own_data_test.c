@@ -421,6 +421,15 @@ TEST(samples_that_a_program_names_are_recognised) {
     source.count = SAMPLES - 1;
     CHECK_OK(go_on(&source, saved, NULL));
     CHECK_HAS(lines, "was 22 of 4 floats of the program's own, is 21 of 4 floats of the program's own");
+    source.count = SAMPLES;
+    REQUIRE_OK(go_on(&source, saved, folder)); /* a run over samples without a name keeps that of the run before */
+    snprintf(saved, sizeof(saved), "%s/step-00000002", folder);
+    source.identity = "scans of April";
+    CHECK_STATUS(go_on(&source, saved, NULL), TDM_E_CHECKPOINT);
+    CHECK_HAS(tdm_error_message(), "/step-00000002 and is 'scans of April' now");
+    source.identity = "scans of March \xc3\xa9";
+    CHECK_OK(go_on(&source, saved, NULL));
+    CHECK_TEXT(lines, "");
     test_folder_remove(folder);
 }
 
