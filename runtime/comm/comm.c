@@ -126,9 +126,16 @@ static tdm_status check_all_to_all_v(const tdm_comm *comm, const tdm_comm_call *
     return TDM_OK;
 }
 
+/* A call that takes a list of `count` things. */
+static tdm_status check_list(const void *list, size_t count, const char *name, const char *thing) {
+    if (count == 0) TDM_FAIL(TDM_E_USAGE, "%s: needs a list of at least 1 %s, got 0", name, thing);
+    if (list == NULL) TDM_FAIL(TDM_E_USAGE, "%s: the list of %zu %ss is NULL", name, count, thing);
+    return TDM_OK;
+}
+
 /* Sets *whole to all of the spans. */
 static tdm_status check_spans(const tdm_span *spans, size_t count, tdm_span *whole, const char *name) {
-    if (spans == NULL || count == 0) TDM_FAIL(TDM_E_USAGE, "%s: needs a list of at least 1 span, got %zu", name, count);
+    TDM_TRY(check_list(spans, count, name, "span"));
     *whole = (tdm_span){NULL, 0, spans[0].dtype};
     for (size_t i = 0; i < count; i++) {
         const tdm_span span = spans[i];
@@ -166,8 +173,7 @@ static tdm_status check_coalesced(const tdm_comm *comm, tdm_comm_call *call, con
 
 static tdm_status check_batch(const tdm_comm *comm, tdm_comm_call *call, const char *name) {
     char number[48];
-    if (call->transfers == NULL || call->transfer_count == 0)
-        TDM_FAIL(TDM_E_USAGE, "%s: needs a list of at least 1 message, got %zu", name, call->transfer_count);
+    TDM_TRY(check_list(call->transfers, call->transfer_count, name, "message"));
     for (size_t i = 0; i < call->transfer_count; i++) {
         const tdm_transfer *transfer = &call->transfers[i];
         snprintf(number, sizeof(number), "the peer of message %zu", i + 1);
