@@ -86,10 +86,11 @@ static tdm_status open_worker(tdm_worker **out, const tdm_host *host, const tdm_
 
 tdm_status tdm__worker_open(tdm_worker **out, const tdm_host *host, tdm_thread_role role, int index, int device) {
     const tdm_thread_info info = {.role = role, .index = index, .device = device};
-    char why[160];
+    char why[160], name[16];
     int error;
     TDM_TRY(open_worker(out, host, &info, &error, why));
-    if (error != 0) TDM_FAIL(TDM_E_MEMORY, "thread '%s' cannot be started: %s", tdm__thread_name(role), why);
+    tdm__thread_print(name, role, index);
+    if (error != 0) TDM_FAIL(TDM_E_MEMORY, "thread '%s' cannot be started: %s", name, why);
     return TDM_OK;
 }
 

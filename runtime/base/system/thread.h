@@ -45,6 +45,14 @@ static inline bool tdm__thread_is_numbered(tdm_thread_role role) {
     return role == TDM_THREAD_REPLICA || role == TDM_THREAD_STAGE;
 }
 
+/* The name of one thread, as a host is told it: "dp 1", "prepare". */
+static inline void tdm__thread_print(char out[16], tdm_thread_role role, int index) {
+    if (tdm__thread_is_numbered(role))
+        snprintf(out, 16, "%s %d", tdm__thread_name(role), index);
+    else
+        snprintf(out, 16, "%s", tdm__thread_name(role));
+}
+
 static inline void *tdm__thread_run_own(void *argument) {
     const tdm_thread *thread = argument;
     pthread_setname_np(pthread_self(), thread->name);
@@ -65,10 +73,7 @@ static inline void tdm__thread_run_hosted(void *argument) {
 static inline int tdm__thread_start(tdm_thread *thread, const tdm_host *host, tdm_thread_role role, int index,
                                     int device, void (*run)(void *argument), void *argument) {
     *thread = (tdm_thread){.host = host, .run = run, .argument = argument};
-    if (tdm__thread_is_numbered(role))
-        snprintf(thread->name, sizeof(thread->name), "%s %d", tdm__thread_name(role), index);
-    else
-        snprintf(thread->name, sizeof(thread->name), "%s", tdm__thread_name(role));
+    tdm__thread_print(thread->name, role, index);
     const tdm_thread_info info = {sizeof(info), role, index, device, thread->name};
     sigset_t before;
     int error = tdm__signals_hold(&before); /* a new thread has the mask of the one that makes it */
