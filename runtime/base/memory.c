@@ -14,6 +14,9 @@
 
 enum { ZONE_ALIGN = 16, ZONE_BLOCK = 16 * 1024 };
 
+/* What zones hold, in a word that a user knows. */
+#define ZONE_HOLDS "small things of the run"
+
 struct tdm_zone_block {
     _Alignas(ZONE_ALIGN) tdm_zone_block *next;
     size_t used, capacity; /* of the bytes behind this header */
@@ -146,9 +149,9 @@ static tdm_status add_block(tdm_zone *zone, size_t needed, tdm_zone_block **out)
     size_t total;
     *out = NULL;
     if (!tdm__add_fits(capacity, sizeof(tdm_zone_block), &total))
-        TDM_FAIL(TDM_E_MEMORY, "zone: %zu bytes is more than this machine can address", needed);
+        TDM_FAIL(TDM_E_MEMORY, ZONE_HOLDS ": %zu bytes is more than this machine can address", needed);
     void *memory;
-    TDM_TRY(allocate(zone->host, &memory, 1, total, "zone"));
+    TDM_TRY(allocate(zone->host, &memory, 1, total, ZONE_HOLDS));
     tdm_zone_block *block = memory;
     *block = (tdm_zone_block){.capacity = capacity};
     if (capacity == ZONE_BLOCK || zone->blocks == NULL) {
@@ -166,7 +169,7 @@ tdm_status tdm__zone_new(tdm_zone *zone, void *out, size_t count, size_t bytes) 
     size_t total;
     put_pointer(out, NULL);
     if (!tdm__mul_fits(count, bytes, &total) || total > SIZE_MAX - ZONE_ALIGN)
-        TDM_FAIL(TDM_E_MEMORY, "zone: %zu times %zu bytes is more than this machine can address", count, bytes);
+        TDM_FAIL(TDM_E_MEMORY, ZONE_HOLDS ": %zu times %zu bytes is more than this machine can address", count, bytes);
     const size_t needed = tdm__round_up(total == 0 ? 1 : total, ZONE_ALIGN);
     tdm_zone_block *block = zone->blocks;
     if (block == NULL || block->capacity - block->used < needed) TDM_TRY(add_block(zone, needed, &block));
