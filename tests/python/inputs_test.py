@@ -78,6 +78,9 @@ class Inputs(Case):
         self.refuses(tandem.DataError, "an object's samples are all of one kind", trained, train=Samples(IMAGE))
         self.refuses(tandem.UsageError, "train: x has no array for the model's input 'facts'", trained, {"image": IMAGE})
         self.refuses(tandem.UsageError, "y must have the shape (95,)", trained, {name: x[:95] for name, x in X.items()})
+        pair = "x: give a dict; its inputs are image, facts"
+        self.refuses(tandem.UsageError, pair, trained, (IMAGE, FACTS))
+        self.refuses(tandem.UsageError, pair, trained, [IMAGE, FACTS])
         one = {**JOB, "model": {"input": [5], "layers": [{"linear": 4}]}, "data": {}}
         with tandem.Run(one, train=(FACTS, LABEL), run_dir=None) as run:
             self.assertEqual((run.inputs, run.input_shape), ({}, (5,)))

@@ -72,6 +72,12 @@ def input_shapes(count: int, get) -> tuple[dict[str, tuple[int, ...]], tuple[int
     return shapes, shape if count == 1 else (width,)
 
 
+def need_dict(value, shapes: dict[str, tuple[int, ...]], what: str) -> None:
+    """Refuses a list of arrays, one for each of several inputs: nothing says which is which. A row has one dimension."""
+    if len(shapes) > 1 and isinstance(value, (list, tuple)) and any(len(getattr(x, "shape", ())) > 1 for x in value):
+        raise errors.UsageError(f"{what}: give a dict; its inputs are {', '.join(shapes)}")
+
+
 class Inputs:
     """Samples of a model whose inputs have names, a dict of arrays: `array` for C, which borrows them from this."""
 

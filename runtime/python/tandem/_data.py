@@ -45,6 +45,7 @@ class Source:
             self.x = _arrays.Inputs(x, self.inputs, f"{self.what}: x")
             rows, given = self.x.rows, {"inputs": ctypes.addressof(self.x.array), "input_count": len(self.x.array)}
         else:
+            _arrays.need_dict(x, self.inputs, f"{self.what}: x")
             self.x, kind = _arrays.samples(x, self.shape, f"{self.what}: x")
             rows, given = len(self.x), {"x": self.x.ctypes.data, "input": kind, "width": self.width}
         self.y = self._targets(y, f"{self.what}: y")

@@ -100,6 +100,7 @@ class Model:
         if isinstance(x, dict):
             return self._of_inputs(x, ready)
         handle, shape = self._open(), self.info.input_shape
+        _arrays.need_dict(x, self.info.inputs, "x")
         array = _arrays.plain(x, "x")
         is_one = array.shape == shape
         array, kind = _arrays.samples(array[None] if is_one else array, shape, "x", ready)

@@ -226,6 +226,7 @@ class Run(Tensors):
             given = _arrays.Inputs(x, self._config.inputs, "x", ready)
             rows, function, first = given.rows, lib().tdm_run_predict_inputs, (given.array, len(given.array))
         else:
+            _arrays.need_dict(x, self._config.inputs, "x")
             array, kind = _arrays.samples(x, self._config.input_shape, "x", ready)
             rows, function, first = len(array), lib().tdm_run_predict_as, (kind, array.ctypes.data)
         with self._calling("predict"):
