@@ -10,6 +10,7 @@
 #include "config/yaml_words.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text/network.h"
 
 /* ---- creation ---- */
 
@@ -109,6 +110,7 @@ tdm_status tdm_config_open(tdm_config **out, const tdm_host *host, const char *p
     *out = NULL;
     if (path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_open: path is NULL");
     TDM_TRY(tdm__host_take(&host));
+    TDM_TRY(tdm__network_refuse(path, TDM_E_CONFIG, "a job"));
     char *text = NULL;
     size_t bytes = 0;
     TDM_TRY(read_file(host, path, &text, &bytes));

@@ -8,6 +8,7 @@
 #include "config/print/layers_text.h"
 #include "runtime/base/field/field.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text/text.h"
 #include "runtime/graph/loss_use.h"
 
 /* ---- the network ---- */
@@ -39,6 +40,9 @@ tdm_status tdm__starter_net_open(tdm_starter_net *out, const tdm_host *host, con
         status = out->path == NULL ? tdm__fail(errno == ENOMEM ? TDM_E_MEMORY : TDM_E_DATA, __FILE__, __LINE__, NULL,
                                                "'%s' cannot be found: %m", path)
                                    : tdm__starter_check_path(out->path, "file");
+        if (status == TDM_OK && !tdm__text_ends_in(out->path, ".onnx"))
+            status = tdm__fail(TDM_E_DATA, __FILE__, __LINE__, NULL,
+                               "%s: an ONNX file is known by its name, which must end in .onnx; rename it", out->path);
     }
     if (status != TDM_OK) tdm__starter_net_close(out);
     return status;

@@ -7,6 +7,7 @@
 
 #include "runtime/base/call/guard.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text/network.h"
 #include "runtime/base/text/json_write.h"
 #include "runtime/base/writer.h"
 #include "runtime/graph/graph.h"
@@ -55,6 +56,7 @@ static tdm_status choose_file(exporting *e) {
 
 static tdm_status find_text(const char **out, const tdm_tensor_file *file, const char *path) {
     *out = tdm__tensor_file_note(file, TDM_NOTE_MODEL);
+    if (*out == NULL) TDM_TRY(tdm__network_refuse(path, TDM_E_CHECKPOINT, "a model of tandem"));
     if (*out == NULL)
         TDM_FAIL(
             TDM_E_CHECKPOINT,

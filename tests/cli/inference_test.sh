@@ -206,10 +206,15 @@ has "$err" "m.tandem already exists"
 code 0 "$tandem" export --onnx a -o m.onnx
 has "$out" "m.onnx: "
 [ "$(head -c 10 m.onnx | tail -c 8 | tr -d '\022\006')" = tandem ] || fail "m.onnx does not begin as an ONNX file of tandem"
-for verb in show predict train; do
-    code 2 "$tandem" $verb m.onnx
-    has "$err" "m.onnx: tandem writes ONNX but does not read it"
+for verb in show predict train eval plan check; do
+    code 3 "$tandem" $verb m.onnx
+    has "$err" "m.onnx is a network, not a job; \`tandem init --onnx m.onnx -o m.yaml\` makes a job of it"
 done
+code 8 "$tandem" export m.onnx -o m2.tandem
+has "$err" "m.onnx is a network, not a model of tandem; \`tandem init --onnx m.onnx -o m.yaml\` makes a job of it"
+cp m.onnx noend
+code 4 "$tandem" init --onnx noend
+has "$err" "/noend: an ONNX file is known by its name, which must end in .onnx; rename it"
 code 2 "$tandem" export --onnx a
 has "$err" "-o model.onnx"
 code 0 "$tandem" export --onnx m.tandem -o again.onnx

@@ -80,9 +80,6 @@ static tdm_status set_devices(const tool *t, tdm_config *config) {
 /* CONFIG of the command line: another host may have sent its text. */
 static int open_config(const tool *t, tdm_config **out) {
     const launch_orders *orders = t->orders;
-    if (text_ends(t->word[0], ".onnx"))
-        return args_wrong(t, "%s: tandem writes ONNX but does not read it; give the run, or the .tandem file of it",
-                          t->word[0]);
     tdm_status status =
         orders ? tdm_config_parse(out, &t->host, orders->config, strlen(orders->config), t->word[0], orders->folder)
                : tdm_config_open(out, &t->host, t->word[0]);
