@@ -4,6 +4,7 @@
 
 #include "config/config_private.h"
 #include "runtime/base/status.h"
+#include "runtime/data/transforms/transforms.h"
 #include "runtime/graph/graph.h"
 
 static const tdm_shapes *named(const tdm_config *config) {
@@ -163,6 +164,13 @@ static void check_means(tdm_config *config, int64_t channels, tdm_position other
               "normalize must have 1 mean or one for each of the %lld channels, got %d", (long long)channels, means);
 }
 
+/* Is the name among the first i of the list? */
+static bool is_repeated(const tdm_texts *names, int i) {
+    for (int k = 0; k < i; k++)
+        if (strcmp(names->item[k], names->item[i]) == 0) return true;
+    return false;
+}
+
 /* normalize of several inputs says which of them it is for. */
 static void check_named(tdm_config *config) {
     static const char key[] = "data.transform.inputs";
@@ -173,7 +181,10 @@ static void check_named(tdm_config *config) {
                   "normalize must say which of the model's inputs it is for: %s", tdm__inputs_list(config));
     for (int i = 0; i < transform->inputs.count; i++) {
         const int k = named(config)->count > 0 ? tdm__inputs_find(config, transform->inputs.item[i]) : -1;
-        if (k >= 0)
+        if (is_repeated(&transform->inputs, i))
+            TDM_FAULT(config, CONFLICT, tdm__config_position(config, key), key, "keep one",
+                      "normalize: the input '%s' is listed twice", transform->inputs.item[i]);
+        else if (k >= 0)
             check_means(config, named(config)->item[k].ndim > 1 ? named(config)->item[k].dim[0] : 1,
                         position_of(config, k));
         else
@@ -184,8 +195,18 @@ static void check_named(tdm_config *config) {
     }
 }
 
+/* Steps for pictures change a whole sample, which of several inputs is a row of the numbers of all. */
+static void check_pictures(tdm_config *config) {
+    static const char key[] = "data.transform";
+    if (named(config)->count < 2 || tdm__transform_picture_steps(&config->settings.job.data.transform) == 0) return;
+    TDM_FAULT(config, CONFLICT, tdm__config_position(config, key), key,
+              TDM_WORDS(config, "the inputs are %s; save the pictures as they are to be", tdm__inputs_list(config)),
+              "a model with several inputs takes no steps for pictures");
+}
+
 void tdm__inputs_check_transform(tdm_config *config) {
     const tdm_ints *one = &config->settings.model.input;
+    check_pictures(config);
     if (config->settings.job.data.transform.mean.count == 0) return;
     if (named(config)->count > 1 || config->settings.job.data.transform.inputs.count > 0)
         check_named(config);

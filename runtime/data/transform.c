@@ -74,6 +74,10 @@ static tdm_status check_names(const tdm_transform_spec *spec, const tdm_data_inp
         if (tdm__data_input_find(inputs, spec->inputs.item[i]) < 0)
             TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize: the model has no input '%s'%s%s", spec->inputs.item[i],
                      inputs->count > 0 ? "; its inputs are " : "", tdm__data_inputs_print(all, inputs));
+        for (int k = 0; k < i; k++)
+            if (strcmp(spec->inputs.item[k], spec->inputs.item[i]) == 0)
+                TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize: the input '%s' is listed twice",
+                         spec->inputs.item[i]);
     }
     return TDM_OK;
 }
