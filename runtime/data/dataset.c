@@ -73,16 +73,17 @@ bool tdm__shape_fits(const tdm_shape *found, const tdm_shape *wanted) {
 static tdm_status set_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                             const tdm_shape *found, const char *source) {
     char found_text[TDM_DIMS_TEXT], wanted_text[TDM_DIMS_TEXT], names[TDM_INPUTS_TEXT];
+    const bool is_of_file = spec->inputs_at.file != NULL; /* else a program, or the command line, gave the path */
     if (wanted->input.ndim == 0) {
         dataset->x_shape = *found;
         return TDM_OK;
     }
     if (!tdm__shape_fits(found, &wanted->input) && wanted->inputs.count > 1)
         TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA,
-                    "%s: the model has %d inputs (%s), and a sample must be one row of their %lld numbers, found %s; "
-                    "format npy takes a file for each input (`inputs`)",
+                    "%s: the model has %d inputs (%s), and a sample must be one row of their %lld numbers, found %s%s",
                     source, wanted->inputs.count, tdm__data_inputs_print(names, &wanted->inputs),
-                    (long long)wanted->input.dim[0], tdm__dims_print(found_text, found));
+                    (long long)wanted->input.dim[0], tdm__dims_print(found_text, found),
+                    is_of_file ? "; format npy takes a file for each input (`inputs`)" : "");
     if (!tdm__shape_fits(found, &wanted->input))
         TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "%s: the model needs samples of shape %s (model.input), found %s",
                     source, tdm__dims_print(wanted_text, &wanted->input), tdm__dims_print(found_text, found));

@@ -72,6 +72,12 @@ code 4 "$tandem" predict single sign=sign.npy
 has "$err" "there is no file for the model's input 'facts'"
 code 4 "$tandem" predict single $all weight=facts.npy
 has "$err" "the model has no input 'weight'; its inputs are sign, facts, zone"
+code 2 "$tandem" predict single sign=x.md facts=facts.npy zone=zone.npy
+has "$err" "sign 'x.md': must be a .npy file"
+code 2 "$tandem" predict single sing=x.md
+has "$err" "unknown key 'sing'"
+code 4 "$tandem" predict single few.npy
+has "$err" "write sign=FILE facts=FILE zone=FILE"
 code 2 "$tandem" predict single $all zone=facts.npy
 has "$err" "two arrays for the input zone"
 code 2 "$tandem" predict single rows.npy $all
@@ -90,8 +96,10 @@ code 3 "$tandem" train parcels.yaml --run-dir no 'data.transform=[{normalize: {m
 has "$err" "normalize would change the numbers that embedding 'where' looks up"
 code 3 "$tandem" train parcels.yaml --run-dir no 'data.transform=[{mixup: 0.3}]'
 has "$err" "mixup and cutmix would mix the numbers that embedding 'where' looks up"
-code 4 "$tandem" train parcels.yaml --run-dir no 'data.transform=[{random_crop: 8}]'
-has "$err" "data.transform has steps for pictures, and these samples are floats"
+code 3 "$tandem" check parcels.yaml 'data.transform=[{random_crop: 8}]'
+has "$out" "a model with several inputs takes no steps for pictures"
+code 3 "$tandem" check parcels.yaml 'data.transform=[to_float, {normalize: {mean: 0.5, std: 0.5, inputs: [sign, sign]}}]'
+has "$out" "normalize: the input 'sign' is listed twice"
 code 0 "$tandem" train parcels.yaml --run-dir parts --steps 30 'model.inputs={sign: [1, 10, 10], facts: 2, depot: 1}' \
     'model.layers[4].embedding.input=depot' data.train.inputs='{sign: sign.npy, facts: facts.npy, depot: zone.npy}' data.eval=null
 has "$err" "changed since then: model.inputs was sign 1x10x10, facts 2, zone 1, is sign 1x10x10, facts 2, depot 1"

@@ -1,4 +1,5 @@
 /* cmd_predict.c - `tandem predict`: the model's outputs for every sample of a split, as CSV, JSONL or .npy. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,10 +120,19 @@ static int predict_into(prediction *p, tdm_run *run, const char *path) {
     return code;
 }
 
+/* Another file than an array, for what is no key: the model says whether it is an input. */
+static bool is_wrong_file(const char *override, size_t name) {
+    const char *ending = strrchr(override + name, '.');
+    if (!ending || !isalpha((unsigned char)ending[1])) return false;
+    FREED char *key = text_format("%.*s", (int)name, override);
+    TDM_FREED char *page = NULL;
+    return tdm_config_explain(key, TDM_ENGLISH, &page) != TDM_OK;
+}
+
 /* No key of a file is called so, and none has such a value. */
 static bool is_input(const char *override) {
     const size_t name = strcspn(override, "=");
-    return strcspn(override, ".-[") > name && text_ends(override, ".npy");
+    return strcspn(override, ".-[") > name && (text_ends(override, ".npy") || is_wrong_file(override, name));
 }
 
 /* Takes the arrays of inputs out of the overrides. */

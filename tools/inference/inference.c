@@ -138,10 +138,33 @@ static int take_inputs(const tool *t, tdm_data_spec *spec, char *names[TDM_SHAPE
     return TDM_OK;
 }
 
+static bool is_of_model(const inference *in, const char *name) {
+    tdm_input_info info = TDM_INPUT_INFO_INIT;
+    const tdm_graph *graph = tdm_config_graph(in->config);
+    for (int k = 0; k < tdm_graph_input_count(graph); k++)
+        if (tdm_graph_get_input(graph, k, &info) == TDM_OK && info.name && strcmp(info.name, name) == 0) return true;
+    return false;
+}
+
+/* What the command line gives as an input may be another file, or a key that is misspelled. */
+static int check_inputs(const inference *in, const tool *t) {
+    for (int i = 0; i < t->input_count; i++) {
+        if (text_ends(t->input[i], ".npy")) continue;
+        const char *equals = strchr(t->input[i], '=');
+        FREED char *name = text_format("%.*s", (int)(equals - t->input[i]), t->input[i]);
+        if (!is_of_model(in, name))
+            return args_wrong(t, "unknown key '%s', and the model has no input '%s'", name, name);
+        return args_wrong(t, "%s '%s': must be a .npy file", name, equals + 1);
+    }
+    return TDM_OK;
+}
+
 /* Numbers of a table have the scales and categories of its columns, which an array does not name. */
 static int choose_array(inference *in, const tool *t) {
     tdm_data_spec *spec = &in->job.data.train;
     const char *word = t->input_count > 0 ? t->input[0] : t->word[1];
+    int code = check_inputs(in, t);
+    if (code != TDM_OK) return code;
     if (spec->format == TDM_DATA_CSV)
         return args_wrong(t, "%s is an array, and the model was trained on a table; give a .csv file", word);
     if (spec->format == TDM_DATA_IMAGE_FOLDER)
@@ -150,7 +173,7 @@ static int choose_array(inference *in, const tool *t) {
     spec->x = t->input_count > 0 ? NULL : t->word[1];
     spec->y = NULL;
     spec->inputs.count = 0;
-    const int code = take_inputs(t, spec, in->names);
+    code = take_inputs(t, spec, in->names);
     if (code != TDM_OK) return code;
     choose_file(in);
     return TDM_OK;
@@ -170,6 +193,21 @@ static int choose_data(inference *in, const tool *t, inference_data data) {
     return TDM_OK;
 }
 
+/* One array has failed: a model with several inputs takes one for each. */
+static void tell_inputs(const inference *in) {
+    tdm_input_info info = TDM_INPUT_INFO_INIT;
+    const tdm_graph *graph = tdm_config_graph(in->config);
+    const int count = tdm_graph_input_count(graph);
+    FREED char *line = text_copy("");
+    for (int k = 0; k < count && count > 1; k++) {
+        FREED char *before = line;
+        line = NULL;
+        if (tdm_graph_get_input(graph, k, &info) != TDM_OK || !info.name) return;
+        line = text_format("%s %s=FILE", before, info.name);
+    }
+    if (count > 1) term_line("       write%s, an array for each input", line);
+}
+
 int inference_open(inference *in, tool *t, inference_data data) {
     const char *weights;
     int code = inference_job(in, t, &weights);
@@ -185,6 +223,7 @@ int inference_open(inference *in, tool *t, inference_data data) {
     tdm_status status = tdm_run_open(&in->run, &in->job, tdm_config_graph(in->config), &options);
     if (status == TDM_OK) return TDM_OK;
     tell_error(status);
+    if (status == TDM_E_DATA && data == INFERENCE_ARRAY && t->input_count == 0) tell_inputs(in);
     if (weights) runs_hint(weights);
     return (int)status;
 }

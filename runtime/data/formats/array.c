@@ -170,8 +170,8 @@ static tdm_status read_input(tdm_table *table, const tdm_array_format *format, c
 static tdm_status check_names(const tdm_data_spec *spec, const tdm_data_inputs *inputs) {
     char names[TDM_INPUTS_TEXT];
     if (inputs->count == 0)
-        TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA,
-                    "inputs: the model's input has no name (model.input); write `x: FILE`, or model.inputs");
+        TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "inputs: the model's input has no name (model.input); %s",
+                    spec->inputs_at.file != NULL ? "write `x: FILE`, or model.inputs" : "give its array alone");
     for (int i = 0; i < spec->inputs.count; i += 2) {
         if (tdm__data_input_find(inputs, spec->inputs.item[i]) < 0)
             TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "inputs: the model has no input '%s'; its inputs are %s",
