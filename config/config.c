@@ -86,6 +86,7 @@ static tdm_status read_file(const tdm_host *host, const char *path, char **out, 
     *out = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) TDM_FAIL(TDM_E_CONFIG, "%s: cannot be opened: %s", path, strerror(errno));
+    TDM_TRY_ELSE(tdm__network_refuse(path, TDM_E_CONFIG, "a job"), close(fd));
     tdm_status status = tdm__new(host, out, room, 1, "config file");
     while (status == TDM_OK && used < room) {
         ssize_t got = read(fd, *out + used, room - used);
@@ -110,7 +111,6 @@ tdm_status tdm_config_open(tdm_config **out, const tdm_host *host, const char *p
     *out = NULL;
     if (path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_open: path is NULL");
     TDM_TRY(tdm__host_take(&host));
-    TDM_TRY(tdm__network_refuse(path, TDM_E_CONFIG, "a job"));
     char *text = NULL;
     size_t bytes = 0;
     TDM_TRY(read_file(host, path, &text, &bytes));

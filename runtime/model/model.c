@@ -66,9 +66,9 @@ tdm_status tdm_model_open(tdm_model **out, const char *path, const tdm_model_opt
     tdm_model *model;
     if (out == NULL || path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_open: out or path is NULL");
     *out = NULL;
-    TDM_TRY(tdm__network_refuse(path, TDM_E_CHECKPOINT, "a model of tandem"));
     TDM_TRY(new_model(&model, path, options));
     tdm_status status = tdm__map_open(&model->map, path, TDM_E_CHECKPOINT);
+    if (status == TDM_OK) status = tdm__network_refuse(path, TDM_E_CHECKPOINT, "a model of tandem");
     if (status == TDM_OK) status = open_parts(model, model->map.bytes, model->map.count);
     if (status != TDM_OK) return fail_closed(model);
     *out = model;

@@ -210,6 +210,8 @@ for verb in show predict train eval plan check; do
     code 3 "$tandem" $verb m.onnx
     has "$err" "m.onnx is a network, not a job; \`tandem init --onnx m.onnx -o m.yaml\` makes a job of it"
 done
+code 3 "$tandem" check none.onnx
+has "$err" "none.onnx: cannot be opened"
 code 8 "$tandem" export m.onnx -o m2.tandem
 has "$err" "m.onnx is a network, not a model of tandem; \`tandem init --onnx m.onnx -o m.yaml\` makes a job of it"
 cp m.onnx noend

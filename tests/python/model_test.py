@@ -59,6 +59,8 @@ class Models(Case):
         self.refuses(tandem.CheckpointError, "/nowhere", tandem.Model, "/nowhere")
         self.refuses(tandem.CheckpointError, "safetensors", tandem.Model, b"junk")
         self.refuses(tandem.UsageError, "is a folder", tandem.Model, WORK)
+        (WORK / "net.onnx").write_bytes(b"\x08\x08\x12\x06tandem")
+        self.refuses(tandem.CheckpointError, "net.onnx is a network, not a model of tandem", tandem.Model, WORK / "net.onnx")
         self.refuses(tandem.CheckpointError, "nowhere", tandem.export, "/nowhere", WORK / "out.tandem")
 
     def test_an_open_run_is_exported(self):
