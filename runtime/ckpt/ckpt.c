@@ -191,6 +191,15 @@ static tdm_status open_archive(tdm_ckpt *ckpt, const void *bytes, size_t count) 
     return verify_open(ckpt);
 }
 
+/* The length of a safetensors header, of 8 bytes, may begin as an ONNX file does; but its upper half is zeros, and the
+ * header is an object of JSON. */
+static bool is_onnx(const void *bytes, size_t count) {
+    static const char zeros[4];
+    const char *first = bytes;
+    if (!tdm__onnx_begins(bytes, count)) return false;
+    return count < 9 || memcmp(first + 4, zeros, sizeof(zeros)) != 0 || first[8] != '{';
+}
+
 tdm_status tdm__ckpt_open_memory(tdm_ckpt **out, const tdm_host *host, const void *bytes, size_t count) {
     tdm_ckpt *ckpt;
     *out = NULL;
@@ -198,7 +207,7 @@ tdm_status tdm__ckpt_open_memory(tdm_ckpt **out, const tdm_host *host, const voi
     ckpt->path = "memory";
     tdm_tensor_file **model = &ckpt->tensors[TDM_CKPT_MODEL];
     const tdm_status status = tdm__archive_is(bytes, count) ? open_archive(ckpt, bytes, count)
-                              : tdm__onnx_begins(bytes, count)
+                              : is_onnx(bytes, count)
                                   ? tdm__onnx_tensors_open(model, host, ckpt->path, bytes, count)
                                   : tdm__tensor_file_open_memory(model, host, bytes, count, ckpt->path);
     if (status == TDM_OK)

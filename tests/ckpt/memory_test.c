@@ -1,6 +1,8 @@
 /* A file of tensors that is in memory: the same as on the disk, without a copy of what is in it. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "runtime/ckpt/ckpt.h"
 #include "runtime/ckpt/tensor_file.h"
 #include "tests/ckpt/ckpt_support.h"
 #include "tests/support/tdm_test.h"
@@ -59,5 +61,26 @@ TEST(no_part_of_it_is_a_file) {
     free(bytes);
 }
 
+/* Its first bytes, the length of the header, may be those of an ONNX file: other programs write 08 02, which is 520. */
+TEST(a_length_like_the_beginning_of_onnx_is_taken) {
+    enum { HEADER = 0x208 };
+    tdm_ckpt *ckpt;
+    size_t size;
+    uint64_t header, longer = HEADER;
+    char *bytes = write_and_read(&size);
+    memcpy(&header, bytes, 8);
+    REQUIRE(header < HEADER);
+    char *other = malloc(size + HEADER - header);
+    memcpy(other, &longer, 8);
+    memcpy(other + 8, bytes + 8, header);
+    memset(other + 8 + header, ' ', HEADER - header);
+    memcpy(other + 8 + HEADER, bytes + 8 + header, size - 8 - header);
+    CHECK_OK(tdm__ckpt_open_memory(&ckpt, tdm_host_default(), other, size + HEADER - header));
+    tdm__ckpt_close(ckpt);
+    free(other);
+    free(bytes);
+}
+
 TEST_MAIN(char folder[256]; test_folder_make(folder); snprintf(path, sizeof(path), "%s/t", folder);
-          RUN(tensors_lie_in_the_memory); RUN(no_part_of_it_is_a_file); test_folder_remove(folder);)
+          RUN(tensors_lie_in_the_memory); RUN(no_part_of_it_is_a_file);
+          RUN(a_length_like_the_beginning_of_onnx_is_taken); test_folder_remove(folder);)
