@@ -165,6 +165,22 @@ static const char *word(tdm_onnx_reader *from, const tdm_onnx_node *node, const 
     return found != NULL && found->s != NULL ? found->s : initial;
 }
 
+static bool has(tdm_onnx_reader *from, const tdm_onnx_node *node, const char *name) {
+    const tdm_onnx_file_node *of = file_node(node);
+    (void)from;
+    for (int i = 0; i < of->attribute_count; i++)
+        if (strcmp(of->attribute[i].name, name) == 0) return true;
+    return false;
+}
+
+static int words(tdm_onnx_reader *from, const tdm_onnx_node *node, const char *name, int most, const char **out) {
+    (void)from;
+    const tdm_onnx_attribute *found = find(node, name, TYPE_STRINGS);
+    if (found == NULL || found->count > most) return -1;
+    for (int i = 0; i < found->count; i++) out[i] = found->texts[i];
+    return found->count;
+}
+
 /* ---- attributes of the layer ---- */
 
 static void set(tdm_onnx_draft *draft, const char *key, tdm_text *text) {
@@ -228,4 +244,6 @@ const tdm_onnx_reader_calls tdm__onnx_reader_calls = {
     .set_integers = set_integers,
     .set_number = set_number,
     .set_word = set_word,
+    .has = has,
+    .words = words,
 };

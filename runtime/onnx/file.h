@@ -41,6 +41,7 @@ typedef struct tdm_onnx_attribute {
     const char *s;
     int count;
     const int64_t *ints;
+    const char **texts;
     const float *floats;
     tdm_onnx_tensor *t;
 } tdm_onnx_attribute;

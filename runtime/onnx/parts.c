@@ -154,6 +154,22 @@ static bool read_ints(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span messag
     return in->status == TDM_OK;
 }
 
+/* Its texts; one that no layer reads is "", see read_attribute. */
+static bool read_texts(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span message, tdm_onnx_attribute *out) {
+    const size_t room = count_fields(in, message, ATTRIBUTE_STRINGS);
+    tdm_wire_field field;
+    if (!tdm__onnx_count(file, in, message.at, room) || !take(file, in, &out->texts, room, sizeof(*out->texts)))
+        return false;
+    while (tdm__wire_next(in, &message, &field)) {
+        const char *text = "";
+        if (field.number != ATTRIBUTE_STRINGS) continue;
+        if (!tdm__wire_is(in, &field, TDM_WIRE_COUNTED)) return false;
+        if (field.span.end - field.span.at <= TDM_ONNX_NAME && !tdm__onnx_text(file, in, &field, &text)) return false;
+        out->texts[out->count++] = text;
+    }
+    return in->status == TDM_OK;
+}
+
 static float float_of(uint64_t bits) {
     const uint32_t low = (uint32_t)bits;
     float value;
@@ -169,7 +185,7 @@ static bool read_attribute(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span m
     while (tdm__wire_next(in, &message, &field)) {
         bool good = true;
         if (field.number == ATTRIBUTE_NAME) good = tdm__onnx_text(file, in, &field, &out->name);
-        if (field.number == ATTRIBUTE_TYPE) type = field.value <= TYPE_INTS ? (int)field.value : 0;
+        if (field.number == ATTRIBUTE_TYPE) type = field.value <= TYPE_STRINGS ? (int)field.value : 0;
         if (field.number == ATTRIBUTE_F) out->f = float_of(field.value);
         if (field.number == ATTRIBUTE_I) out->i = (int64_t)field.value;
         /* Texts that no layer reads may be of any length, and need not be UTF-8. */
@@ -183,7 +199,8 @@ static bool read_attribute(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span m
         if (!good) return false;
     }
     out->type = type;
-    return in->status == TDM_OK && (type != TYPE_INTS || read_ints(file, in, whole, out));
+    if (in->status != TDM_OK || (type != TYPE_INTS && type != TYPE_STRINGS)) return in->status == TDM_OK;
+    return type == TYPE_INTS ? read_ints(file, in, whole, out) : read_texts(file, in, whole, out);
 }
 
 /* ---- nodes ---- */

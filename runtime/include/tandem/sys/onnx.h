@@ -125,6 +125,10 @@ typedef struct tdm_onnx_reader_calls {
     void (*set_integers)(tdm_onnx_reader *from, const char *key, int count, const int64_t *values);
     void (*set_number)(tdm_onnx_reader *from, const char *key, double value);
     void (*set_word)(tdm_onnx_reader *from, const char *key, const char *value);
+    /* Does a node have the attribute, of whatever type? */
+    bool (*has)(tdm_onnx_reader *from, const tdm_onnx_node *node, const char *name);
+    /* As `list`; a word that is longer than any name is "". They live as long as the reader. */
+    int (*words)(tdm_onnx_reader *from, const tdm_onnx_node *node, const char *name, int most, const char **out);
 } tdm_onnx_reader_calls;
 
 struct tdm_onnx_reader {
