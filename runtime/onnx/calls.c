@@ -120,6 +120,7 @@ static bool all(tdm_onnx_reader *from, const char *value, double number) {
         for (int64_t i = 0; i < count; i++)
             if (draft->status != TDM_OK || !(block[i] == number)) return false;
         part.span.at += (uint64_t)count * (uint64_t)tdm__onnx_bytes_of(part.type);
+        if (part.items != NULL) part.items += count;
     }
     return draft->status == TDM_OK;
 }
