@@ -67,15 +67,23 @@ static bool find_items(tdm_onnx_reader *from, const tdm_onnx_node *node, int64_t
 static bool find_part(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, int64_t items, int64_t *start,
                       int64_t *end) {
     int64_t sizes[TDM_ONNX_FEW];
-    int count = from->calls->list(from, node, "split", TDM_ONNX_FEW, sizes);
+    const int64_t parts = node->output_count;
+    const bool has_attr = from->calls->has(from, node, "split"),
+               is_equal = !has_attr && tdm__onnx_input_of(node, 1)[0] == '\0';
     if (from->calls->integer(from, node, "axis", 0) != 1) return false;
-    if (count < 0) count = from->calls->integers(from, tdm__onnx_input_of(node, 1), TDM_ONNX_FEW, sizes);
-    const int64_t each = (items + node->output_count - 1) / node->output_count;
-    *start = 0;
+    if (is_equal) {
+        const int64_t each = (items + parts - 1) / parts; /* the last may be smaller */
+        *start = output * each;
+        *end = *start + each;
+        return from->calls->integer(from, node, "num_outputs", parts) == parts;
+    }
+    const int count = has_attr ? from->calls->list(from, node, "split", TDM_ONNX_FEW, sizes)
+                               : from->calls->integers(from, tdm__onnx_input_of(node, 1), TDM_ONNX_FEW, sizes);
+    *end = 0;
     for (int i = 0; i <= output; i++) {
-        if (count >= 0 && (i >= count || sizes[i] < 0 || sizes[i] > items)) return false;
-        *end = *start + (count >= 0 ? sizes[i] : each);
-        if (i < output) *start = *end;
+        if (i >= count || sizes[i] < 0 || sizes[i] > items - *end) return false;
+        *start = *end;
+        *end += sizes[i];
     }
     return true;
 }
