@@ -37,11 +37,13 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     return TDM_OK;
 }
 
-/* Is the value `number` times x? */
+/* Is the value `number` times x, or x by it? */
 static bool is_times(tdm_onnx_reader *from, const char *value, const char *op, double number, const char **x) {
     const tdm_onnx_node *node = tdm__onnx_made_by(from, value, op, 2);
     const char *constant;
-    return node != NULL && tdm__onnx_split(from, node, x, &constant) && tdm__onnx_is_scalar(from, constant, number);
+    if (node == NULL || !tdm__onnx_split(from, node, x, &constant)) return false;
+    if (strcmp(op, "Div") == 0 && constant != node->input[1]) return false; /* by x */
+    return tdm__onnx_is_scalar(from, constant, number);
 }
 
 /* How often x is a factor of a product, and what its constants give; -1: it has other factors. */
