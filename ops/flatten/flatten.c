@@ -60,15 +60,17 @@ static bool find_sizes(tdm_onnx_reader *from, const tdm_onnx_node *node, const t
 /* Squeeze takes dimensions of 1 away, Unsqueeze adds them. */
 static bool squeezes(tdm_onnx_reader *from, const tdm_onnx_node *node, const tdm_onnx_view *x, tdm_onnx_view *out) {
     int64_t axes[TDM_ONNX_AXES];
-    bool chosen[2 * TDM_ONNX_AXES] = {false};
+    bool chosen[TDM_ONNX_AXES] = {false};
     const bool adds = strcmp(node->op, "Unsqueeze") == 0;
-    const bool all = !adds && node->input_count < 2 && from->calls->list(from, node, "axes", TDM_ONNX_AXES, axes) < 0;
-    int count = all ? 0 : tdm__onnx_axes(from, node, 1, x->ndim, axes);
-    if (adds) /* its axes are those of the output */
-        for (int more = 1; more <= TDM_ONNX_AXES && count != more; more++)
-            count = tdm__onnx_axes(from, node, 1, x->ndim + more, axes) == more ? more : -1;
-    if (count < 0 || (adds && x->ndim + count > TDM_ONNX_AXES)) return false;
-    for (int i = 0; i < count; i++) chosen[axes[i]] = true;
+    const bool all = !adds && tdm__onnx_input_of(node, 1)[0] == '\0' && !from->calls->has(from, node, "axes");
+    int count = all ? 0 : tdm__onnx_axes(from, node, 1, adds ? TDM_ONNX_AXES : x->ndim, axes);
+    if (adds && count >= 0) /* its axes are those of the output, which has as many dimensions more as there are axes */
+        count = x->ndim + count > TDM_ONNX_AXES ? -1 : tdm__onnx_axes(from, node, 1, x->ndim + count, axes);
+    if (count < 0) return false;
+    for (int i = 0; i < count; i++) {
+        if (chosen[axes[i]]) return false;
+        chosen[axes[i]] = true;
+    }
     *out = (tdm_onnx_view){.ndim = 0};
     for (int i = 0, at = 0; i < (adds ? x->ndim + count : x->ndim); i++) {
         const int axis = adds && chosen[i] ? TDM_ONNX_ONE : x->axis[at++];
