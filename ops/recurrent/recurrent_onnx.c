@@ -1,10 +1,12 @@
 /* lstm and gru in ONNX and back: one node for each layer, over [steps, batch, features], with its gates in ONNX's order. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "ops/onnx/from_onnx.h"
 #include "ops/onnx/onnx.h"
 #include "ops/recurrent/recurrent.h"
+#include "ops/ops.h"
 #include "runtime/base/memory.h"
 
 /* PyTorch's gate at each place of ONNX: input, output, forget, cell; update, reset, new. */
@@ -76,6 +78,20 @@ tdm_status tdm__recurrent_onnx(tdm_onnx *to, const tdm_onnx_layer *layer, bool i
 
 /* ---- back ---- */
 
+/* Are the functions of the gates those that ONNX has where none are given? */
+static bool has_usual_functions(tdm_onnx_reader *from, const tdm_onnx_node *node, bool is_gru) {
+    static const char *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
+    const char *word[3];
+    const int wanted = is_gru ? 2 : 3;
+    if (from->calls->has(from, node, "activation_alpha") || from->calls->has(from, node, "activation_beta"))
+        return false;
+    if (!from->calls->has(from, node, "activations")) return true;
+    if (from->calls->words(from, node, "activations", wanted, word) != wanted) return false;
+    for (int i = 0; i < wanted; i++)
+        if (strcasecmp(word[i], usual[i]) != 0) return false;
+    return true;
+}
+
 /* One node: x with the steps in front, weights, and what tandem has no key for as its defaults. */
 static bool is_known(tdm_onnx_reader *from, const tdm_onnx_node *node, bool is_gru, char why[TDM_ONNX_WHY]) {
     const char *problem = NULL;
@@ -91,6 +107,10 @@ static bool is_known(tdm_onnx_reader *from, const tdm_onnx_node *node, bool is_g
     if (from->calls->number(from, node, "clip", 0.0) != 0.0 || from->calls->integer(from, node, "layout", 0) != 0 ||
         from->calls->integer(from, node, "input_forget", 0) != 0)
         problem = "tandem's has no clip, layout or input_forget";
+    if (!has_usual_functions(from, node, is_gru))
+        problem = "tandem's has the functions that PyTorch's has: Sigmoid for the gates, Tanh for the rest";
+    const int64_t hidden = from->calls->integer(from, node, "hidden_size", 0);
+    if (hidden < 1 || hidden > TDM_MAX_FEATURES) problem = "tandem's has a hidden_size of 1 to 16777216";
     if (problem != NULL) snprintf(why, TDM_ONNX_WHY, "%s", problem);
     return problem == NULL;
 }
@@ -146,9 +166,13 @@ static bool set_layer(tdm_onnx_reader *from, const tdm_onnx_node *node, bool is_
                       tdm_onnx_found *out) {
     stack found;
     tdm_onnx_view view;
-    if (!find_stack(from, node, is_gru, &found, out->why) || found.hidden < 1) return false;
+    if (!find_stack(from, node, is_gru, &found, out->why)) return false;
     const tdm_onnx_node *first = found.node[found.count - 1];
     (void)is_series(from, first->input[0], &view);
+    if (view.shape.dim[1] > TDM_MAX_FEATURES) {
+        snprintf(out->why, sizeof(out->why), "tandem's has 16777216 features of a step at most");
+        return false;
+    }
     out->x[out->input_count++] = first->input[0];
     out->named = first;
     for (int i = 0; i < found.count; i++)
@@ -179,6 +203,15 @@ static bool takes_last(tdm_onnx_reader *from, const tdm_onnx_node *gather, tdm_o
     return true;
 }
 
+/* Is the last part of a Concat the one that an index counted from the first takes? Each is one state then. */
+static bool are_states(tdm_onnx_reader *from, const tdm_onnx_node *joined) {
+    tdm_onnx_view x;
+    if (joined->input_count > TDM_ONNX_FEW) return false;
+    for (int i = 0; i < joined->input_count; i++)
+        if (!from->calls->view(from, joined->input[i], &x) || x.axis[0] != TDM_ONNX_ONE) return false;
+    return true;
+}
+
 /* One of the states that nodes give beside all steps: of several layers the last, which a Concat has last. */
 static bool picks_state(tdm_onnx_reader *from, const tdm_onnx_node *gather, tdm_onnx_found *out) {
     const tdm_onnx_node *joined = tdm__onnx_made_by(from, gather->input[0], "Concat", 1);
@@ -190,7 +223,8 @@ static bool picks_state(tdm_onnx_reader *from, const tdm_onnx_node *gather, tdm_
     if (from->calls->integer(from, gather, "axis", 0) != 0 || !from->calls->view(from, state, &x) || x.ndim != 3 ||
         x.axis[0] != TDM_ONNX_ONE || !from->calls->constant(from, gather->input[1], &index) || index.shape.ndim != 0 ||
         from->calls->integers(from, gather->input[1], 1, &at) != 1 || (at != -1 && at != count - 1) ||
-        (joined != NULL && from->calls->integer(from, joined, "axis", -1) != 0))
+        (joined != NULL &&
+         (from->calls->integer(from, joined, "axis", -1) != 0 || (at != -1 && !are_states(from, joined)))))
         return false;
     out->x[out->input_count++] = state;
     out->is_view = true;
