@@ -71,12 +71,21 @@ static bool is_param(tdm_onnx_reader *from, const char *value, const char *end) 
     return length >= behind && strcmp(value + length - behind, end) == 0 && tdm__onnx_is_constant(from, value);
 }
 
+/* False: the value is a constant, and not one with a number for each channel. */
+static bool may_be_per_channel(tdm_onnx_reader *from, const char *value, int64_t channels) {
+    tdm_onnx_constant c;
+    return !from->calls->constant(from, value, &c) || c.count == channels;
+}
+
 /* Every channel by itself, or, from opset 21 on, groups of them: weight and bias are the next two inputs. */
 static bool is_one_node(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out) {
     tdm_shape shape;
     const bool each = tdm__onnx_is(node, 0, "InstanceNormalization", 3);
     const bool grouped = tdm__onnx_is(node, 0, "GroupNormalization", 3) && from->calls->opset(from) >= 21;
-    if ((!each && !grouped) || !from->calls->plain(from, node->input[0], &shape)) return false;
+    if ((!each && !grouped) || !from->calls->plain(from, node->input[0], &shape) ||
+        !may_be_per_channel(from, node->input[1], shape.dim[0]) ||
+        !may_be_per_channel(from, node->input[2], shape.dim[0]))
+        return false;
     const bool learned = is_param(from, node->input[1], ".weight") || is_param(from, node->input[2], ".bias");
     const bool affine =
         learned || !tdm__onnx_is_full_of(from, node->input[1], 1.0) || !tdm__onnx_is_full_of(from, node->input[2], 0.0);

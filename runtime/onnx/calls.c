@@ -61,7 +61,7 @@ static int opset(tdm_onnx_reader *from) {
 
 /* ---- constants ---- */
 
-const tdm_onnx_tensor *tdm__onnx_constant_of(const tdm_onnx_draft *draft, const char *name) {
+tdm_onnx_tensor *tdm__onnx_constant_of(const tdm_onnx_draft *draft, const char *name) {
     enum { MOST_PASSED = 8 };
     const tdm_onnx_file *file = draft->file;
     for (int i = 0; i < MOST_PASSED; i++) {
@@ -106,23 +106,33 @@ static int numbers(tdm_onnx_reader *from, const char *value, int most, double *o
     return draft_of(from)->status == TDM_OK ? (int)tensor->count : -1;
 }
 
-static bool all(tdm_onnx_reader *from, const char *value, double number) {
-    tdm_onnx_draft *draft = draft_of(from);
-    const tdm_onnx_tensor *tensor = tdm__onnx_constant_of(draft, value);
+static tdm_status look_at(tdm_onnx_tensor *tensor) {
     const int64_t most = 1 << 20; /* a longer one is no constant that a node needs beside its parameters */
     double block[TDM_ONNX_FEW];
-    if (tensor == NULL || tensor->count > most || tensor->is_varints || tdm__onnx_bytes_of(tensor->type) == 0)
-        return false;
     tdm_onnx_tensor part = *tensor;
-    for (int64_t left = tensor->count; left > 0 && draft->status == TDM_OK; left -= TDM_ONNX_FEW) {
+    tensor->look = TDM_ONNX_MIXED;
+    if (tensor->count < 1 || tensor->count > most || tdm__onnx_bytes_of(tensor->type) == 0 || tensor->is_varints ||
+        (tensor->items != NULL && tensor->count > TDM_ONNX_FEW))
+        return TDM_OK;
+    for (int64_t left = tensor->count; left > 0; left -= TDM_ONNX_FEW) {
         const int64_t count = left < TDM_ONNX_FEW ? left : TDM_ONNX_FEW;
-        draft->status = tdm__onnx_numbers(&part, count, block);
+        TDM_TRY(tdm__onnx_numbers(&part, count, block));
+        if (left == tensor->count) tensor->same = block[0];
         for (int64_t i = 0; i < count; i++)
-            if (draft->status != TDM_OK || !(block[i] == number)) return false;
+            if (!(block[i] == tensor->same)) return TDM_OK;
         part.span.at += (uint64_t)count * (uint64_t)tdm__onnx_bytes_of(part.type);
         if (part.items != NULL) part.items += count;
     }
-    return draft->status == TDM_OK;
+    tensor->look = TDM_ONNX_SAME;
+    return TDM_OK;
+}
+
+static bool all(tdm_onnx_reader *from, const char *value, double number) {
+    tdm_onnx_draft *draft = draft_of(from);
+    tdm_onnx_tensor *tensor = tdm__onnx_constant_of(draft, value);
+    if (tensor == NULL || draft->status != TDM_OK) return false;
+    if (tensor->look == TDM_ONNX_UNSEEN) draft->status = look_at(tensor);
+    return draft->status == TDM_OK && tensor->look == TDM_ONNX_SAME && tensor->same == number;
 }
 
 /* ---- attributes of nodes ---- */

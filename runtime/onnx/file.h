@@ -14,8 +14,11 @@ enum {
     TDM_ONNX_CONSTANTS = 50 * 1000,
     TDM_ONNX_PARTS = 1000 * 1000, /* names, attributes and small numbers, together */
     TDM_ONNX_NAME = 1024,         /* bytes of a text */
-    TDM_ONNX_PLACES = 16,         /* other files that hold numbers */
-    TDM_ONNX_NEWEST = 30          /* opset; what later ones change nobody knows yet */
+    TDM_ONNX_NODE_INPUTS = 1024,  /* of one node; each op looks at all of them */
+    TDM_ONNX_NODE_OUTPUTS = 64,
+    TDM_ONNX_NODE_ATTRIBUTES = 64,
+    TDM_ONNX_PLACES = 16, /* other files that hold numbers */
+    TDM_ONNX_NEWEST = 30  /* opset; what later ones change nobody knows yet */
 };
 
 /* Types of TensorProto. */
@@ -31,6 +34,8 @@ typedef struct tdm_onnx_tensor {
     bool is_varints;      /* one number behind the other, as the wire has them; else as in memory */
     double number;        /* source NULL: the one number */
     const int64_t *items; /* source NULL: integers; NULL: it is that one number */
+    enum { TDM_ONNX_UNSEEN, TDM_ONNX_SAME, TDM_ONNX_MIXED } look; /* are all numbers `same`? Looked at once */
+    double same;
 } tdm_onnx_tensor;
 
 typedef struct tdm_onnx_attribute {

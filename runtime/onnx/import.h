@@ -65,15 +65,15 @@ typedef struct tdm_onnx_draft {
     tdm_names values;
     tdm_onnx_value *value;
     size_t value_count, value_room;
-    const tdm_onnx_tensor **constant; /* by node: what a Constant node holds; NULL: it is no such node */
-    const char **why;                 /* by node: why it is no layer; NULL: not said */
-    tdm_attr attr[TDM_ONNX_ATTRS];    /* of the layer that is being found */
+    tdm_onnx_tensor **constant;    /* by node: what a Constant node holds; NULL: it is no such node */
+    const char **why;              /* by node: why it is no layer; NULL: not said */
+    tdm_attr attr[TDM_ONNX_ATTRS]; /* of the layer that is being found */
     int attr_count;
 } tdm_onnx_draft;
 
 extern const tdm_onnx_reader_calls tdm__onnx_reader_calls;
 /* The numbers behind a name; NULL: none. Nodes that only pass constants on are passed by. */
-const tdm_onnx_tensor *tdm__onnx_constant_of(const tdm_onnx_draft *draft, const char *name);
+tdm_onnx_tensor *tdm__onnx_constant_of(const tdm_onnx_draft *draft, const char *name);
 const tdm_onnx_value *tdm__onnx_value_of(const tdm_onnx_draft *draft, const char *name);
 bool tdm__onnx_view_is_plain(const tdm_onnx_view *view);
 /* Finds the layers; then fails if the model's output is not the output of one. */

@@ -98,14 +98,11 @@ tdm_status tdm__onnx_integers(const tdm_onnx_tensor *tensor, int64_t most, int64
         return TDM_OK;
     }
     if (tensor->is_varints) return read_varints(tensor, most, out);
-    const int each = tdm__onnx_bytes_of(tensor->type);
-    for (int64_t k = 0; k < most; k++) {
-        int64_t wide = 0;
-        int32_t narrow = 0;
-        TDM_TRY(tdm__wire_take(tensor->source, each == 8 ? (void *)&wide : (void *)&narrow, (size_t)each,
-                               tensor->span.at + (uint64_t)k * (uint64_t)each));
-        out[k] = each == 8 ? wide : narrow;
-    }
+    int32_t narrow[TDM_ONNX_FEW];
+    const bool is_wide = tdm__onnx_bytes_of(tensor->type) == sizeof(*out);
+    TDM_TRY(tdm__wire_take(tensor->source, is_wide ? (void *)out : (void *)narrow,
+                           (size_t)most * (is_wide ? sizeof(*out) : sizeof(*narrow)), tensor->span.at));
+    for (int64_t k = 0; k < most && !is_wide; k++) out[k] = narrow[k];
     return TDM_OK;
 }
 
@@ -118,14 +115,11 @@ static tdm_status numbers_of_integers(const tdm_onnx_tensor *tensor, int64_t mos
 }
 
 tdm_status tdm__onnx_numbers(const tdm_onnx_tensor *tensor, int64_t most, double *out) {
-    unsigned char bytes[8];
-    const int each = tdm__onnx_bytes_of(tensor->type);
+    unsigned char bytes[8 * TDM_ONNX_FEW];
+    const size_t each = (size_t)tdm__onnx_bytes_of(tensor->type);
     if (tensor->is_varints || tensor->items != NULL) return numbers_of_integers(tensor, most, out);
-    for (int64_t k = 0; k < most; k++) {
-        out[k] = tensor->number;
-        if (tensor->source == NULL) continue;
-        TDM_TRY(tdm__wire_take(tensor->source, bytes, (size_t)each, tensor->span.at + (uint64_t)k * (uint64_t)each));
-        out[k] = number_of(tensor->type, bytes);
-    }
+    if (tensor->source != NULL) TDM_TRY(tdm__wire_take(tensor->source, bytes, (size_t)most * each, tensor->span.at));
+    for (int64_t k = 0; k < most; k++)
+        out[k] = tensor->source != NULL ? number_of(tensor->type, bytes + (size_t)k * each) : tensor->number;
     return TDM_OK;
 }

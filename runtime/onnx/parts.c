@@ -224,10 +224,24 @@ typedef struct node_lists {
     tdm_onnx_attribute *attribute;
 } node_lists;
 
+/* Each op looks through all of them, so there are limits. */
+static bool check_lists(tdm_wire_in *in, uint64_t at, size_t inputs, size_t outputs, size_t attributes) {
+    const bool fits =
+        inputs <= TDM_ONNX_NODE_INPUTS && outputs <= TDM_ONNX_NODE_OUTPUTS && attributes <= TDM_ONNX_NODE_ATTRIBUTES;
+    if (in->status != TDM_OK || fits) return in->status == TDM_OK;
+    in->status = tdm__fail(TDM_E_UNSUPPORTED, __FILE__, __LINE__, NULL,
+                           "%s: at byte %llu a node has %zu inputs, %zu outputs and %zu attributes, and tandem reads "
+                           "nodes of at most %d, %d and %d",
+                           in->source->path, (unsigned long long)at, inputs, outputs, attributes, TDM_ONNX_NODE_INPUTS,
+                           TDM_ONNX_NODE_OUTPUTS, TDM_ONNX_NODE_ATTRIBUTES);
+    return false;
+}
+
 static bool take_lists(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span message, node_lists *out) {
     const size_t inputs = count_fields(in, message, NODE_INPUT), outputs = count_fields(in, message, NODE_OUTPUT),
                  attributes = count_fields(in, message, NODE_ATTRIBUTE);
-    return in->status == TDM_OK && tdm__onnx_count(file, in, message.at, inputs + outputs + attributes) &&
+    return check_lists(in, message.at, inputs, outputs, attributes) &&
+           tdm__onnx_count(file, in, message.at, inputs + outputs + attributes) &&
            take(file, in, &out->input, inputs, sizeof(*out->input)) &&
            take(file, in, &out->output, outputs, sizeof(*out->output)) &&
            take(file, in, &out->attribute, attributes, sizeof(*out->attribute));

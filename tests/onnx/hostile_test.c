@@ -183,6 +183,45 @@ TEST(memory_may_end_anywhere) {
         }
 }
 
+/* What many ops look at has limits, and they say so. */
+TEST(nodes_with_too_much_are_refused) {
+    static const char *const says[] = {"a node has 1025 inputs, 1 outputs and 0 attributes, and tandem reads nodes of",
+                                       "1 inputs, 65 outputs and 0 attributes",
+                                       "1 inputs, 1 outputs and 65 attributes"};
+    static const int field[] = {NODE_INPUT, NODE_OUTPUT, NODE_ATTRIBUTE}, more[] = {1024, 64, 65};
+    for (int i = 0; i < 3; i++) {
+        message parts = start(), part = node("Relu", "x", NULL, "y");
+        for (int k = 0; k < more[i]; k++) tdm__wire_text(&part.text, field[i], "");
+        nest(&parts, GRAPH_NODE, &part);
+        check(&parts, TDM_E_UNSUPPORTED, says[i]);
+    }
+}
+
+/* Layers of one name get their places behind it, which no other has. */
+TEST(many_layers_of_one_name_differ) {
+    enum { LAYERS = 40 };
+    tdm_graph *graph = NULL;
+    tdm_value output;
+    message parts = start(), part = numbers("w", 4, 4, 64), whole;
+    nest(&parts, GRAPH_NUMBERS, &part);
+    for (int i = 0; i < LAYERS; i++) {
+        char x[16], y[16];
+        snprintf(x, sizeof x, i > 0 ? "v%d" : "x", i - 1);
+        snprintf(y, sizeof y, i < LAYERS - 1 ? "v%d" : "y", i);
+        part = node("MatMul", x, "w", y);
+        tdm__wire_text(&part.text, NODE_NAME, "/a/b");
+        nest(&parts, GRAPH_NODE, &part);
+    }
+    whole = model(&parts, 17);
+    CHECK_OK(tdm_graph_from_onnx_memory(&graph, &output, NULL, whole.text.data, whole.text.length));
+    REQUIRE(graph != NULL && graph->node_count == LAYERS);
+    CHECK_TEXT(graph->nodes[0].name, "a");
+    CHECK_TEXT(graph->nodes[1].name, "a_2");
+    CHECK_TEXT(graph->nodes[20].name, "a_28");
+    tdm_graph_free(graph);
+    tdm__text_deinit(&whole.text);
+}
+
 /* ---- good files that tandem cannot take ---- */
 
 TEST(nodes_without_a_layer_are_named) {
@@ -308,5 +347,6 @@ TEST(other_files_lie_beside_it) {
 
 TEST_MAIN(test_folder_make(folder); snprintf(path, sizeof path, "%s/m.onnx", folder);
           RUN(damaged_files_are_refused_at_a_place); RUN(lies_are_refused); RUN(files_cut_short_are_refused);
-          RUN(memory_may_end_anywhere); RUN(nodes_without_a_layer_are_named); RUN(models_of_another_kind_are_told_why);
+          RUN(memory_may_end_anywhere); RUN(nodes_with_too_much_are_refused); RUN(many_layers_of_one_name_differ);
+          RUN(nodes_without_a_layer_are_named); RUN(models_of_another_kind_are_told_why);
           RUN(nodes_that_are_almost_a_layer_are_refused); RUN(other_files_lie_beside_it); test_folder_remove(folder);)
