@@ -212,7 +212,6 @@ static tdm_status add_input(tdm_onnx_draft *draft, const tdm_onnx_port *input, b
     const char *path = draft->file->source.path;
     tdm_onnx_value value = {.maker = NULL};
     TDM_TRY(check_input(draft->file, input));
-    draft->batch = input->dim[0] > 0 ? input->dim[0] : 0;
     const tdm_status status =
         has_name ? tdm_graph_add_input(draft->graph, input->name, input->ndim - 1, input->dim + 1, &value.value)
                  : tdm_graph_input(draft->graph, input->ndim - 1, input->dim + 1, &value.value);
@@ -223,11 +222,36 @@ static tdm_status add_input(tdm_onnx_draft *draft, const tdm_onnx_port *input, b
     return add_value(draft, input->name, &value);
 }
 
+/* The rows that an input has; 0: any number. */
+static int64_t batch_of(const tdm_onnx_port *input) {
+    return input->ndim > 0 && input->dim[0] > 0 ? input->dim[0] : 0;
+}
+
+/* An input with rows of its own is no part of a sample. */
+static tdm_status set_batch(tdm_onnx_draft *draft) {
+    const tdm_onnx_file *file = draft->file;
+    const tdm_onnx_port *first = NULL;
+    for (size_t i = 0; i < file->input_count; i++) {
+        const tdm_onnx_port *input = &file->input[i];
+        if (!is_input(file, input)) continue;
+        if (first == NULL) first = input;
+        if (batch_of(input) != batch_of(first))
+            TDM_FAIL(TDM_E_UNSUPPORTED,
+                     "%s: dimension 0, the batch, is %lld of the input '%s' and %lld of '%s' (0: open), and tandem "
+                     "needs the same; export the model so",
+                     file->source.path, (long long)batch_of(first), first->name, (long long)batch_of(input),
+                     input->name);
+    }
+    draft->batch = batch_of(first);
+    return TDM_OK;
+}
+
 static tdm_status add_inputs(tdm_onnx_draft *draft) {
     const tdm_onnx_file *file = draft->file;
     int count = 0;
     for (size_t i = 0; i < file->input_count; i++) count += is_input(file, &file->input[i]);
     if (count == 0) TDM_FAIL(TDM_E_UNSUPPORTED, "%s: the model has no input", file->source.path);
+    TDM_TRY(set_batch(draft));
     for (size_t i = 0; i < file->input_count; i++)
         if (is_input(file, &file->input[i])) TDM_TRY(add_input(draft, &file->input[i], count > 1));
     return TDM_OK;
