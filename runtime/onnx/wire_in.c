@@ -66,7 +66,7 @@ bool tdm__wire_next(tdm_wire_in *in, tdm_wire_span *message, tdm_wire_field *out
     uint64_t key;
     if (in->status != TDM_OK || message->at >= message->end || !tdm__wire_varint(in, message, &key)) return false;
     if (key >> 3 == 0 || key >> 3 > INT32_MAX) return tdm__wire_fail(in, begin, "a field has no valid number");
-    *out = (tdm_wire_field){.number = (int)(key >> 3), .how = (int)(key & 7)};
+    *out = (tdm_wire_field){.number = (int)(key >> 3), .how = (int)(key & 7), .begin = begin};
     if (out->how == TDM_WIRE_VARINT) return tdm__wire_varint(in, message, &out->value);
     if (out->how == TDM_WIRE_8_BYTES) return fixed(in, message, 8, &out->value);
     if (out->how == TDM_WIRE_4_BYTES) return fixed(in, message, 4, &out->value);
@@ -80,7 +80,7 @@ bool tdm__wire_next(tdm_wire_in *in, tdm_wire_span *message, tdm_wire_field *out
 }
 
 bool tdm__wire_is(tdm_wire_in *in, const tdm_wire_field *field, int how) {
-    return field->how == how || tdm__wire_fail(in, field->span.at, "a field is written in the way of another");
+    return field->how == how || tdm__wire_fail(in, field->begin, "a field is written in the way of another");
 }
 
 bool tdm__wire_text_of(tdm_wire_in *in, const tdm_wire_field *field, tdm_zone *zone, size_t most, const char **out) {

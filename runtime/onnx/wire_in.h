@@ -34,6 +34,7 @@ typedef struct tdm_wire_span {
 enum { TDM_WIRE_VARINT = 0, TDM_WIRE_8_BYTES = 1, TDM_WIRE_COUNTED = 2, TDM_WIRE_4_BYTES = 5 }; /* how it is written */
 typedef struct tdm_wire_field {
     int number, how;
+    uint64_t begin;     /* where it is in the source */
     uint64_t value;     /* but for counted fields */
     tdm_wire_span span; /* of a counted field: its bytes */
 } tdm_wire_field;
