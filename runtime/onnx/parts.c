@@ -12,8 +12,7 @@ bool tdm__onnx_count(tdm_onnx_file *file, tdm_wire_in *in, uint64_t at, size_t m
 }
 
 bool tdm__onnx_text(tdm_onnx_file *file, tdm_wire_in *in, const tdm_wire_field *field, const char **out) {
-    return tdm__onnx_count(file, in, field->span.at, 1) &&
-           tdm__wire_text_of(in, field, &file->zone, TDM_ONNX_NAME, out);
+    return tdm__onnx_count(file, in, field->begin, 1) && tdm__wire_text_of(in, field, &file->zone, TDM_ONNX_NAME, out);
 }
 
 static bool take(tdm_onnx_file *file, tdm_wire_in *in, void *out, size_t count, size_t bytes) {
@@ -40,7 +39,7 @@ static bool add_dim(tdm_wire_in *in, const tdm_wire_field *field, tdm_onnx_tenso
     for (bool more = packed ? span.at < span.end : true; more; more = packed && span.at < span.end) {
         if (packed && !tdm__wire_varint(in, &span, &dim)) return false;
         if (out->ndim == TDM_ONNX_AXES || dim > (uint64_t)1 << 48)
-            return tdm__wire_fail(in, field->span.at, "numbers have too many dimensions, or too long ones");
+            return tdm__wire_fail(in, field->begin, "numbers have too many dimensions, or too long ones");
         out->dim[out->ndim++] = (int64_t)dim;
     }
     return true;
@@ -67,9 +66,10 @@ static bool add_place(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span messag
 /* The numbers themselves, in one of the ways that a file may have them. */
 static bool set_span(tdm_wire_in *in, const tdm_wire_field *field, tdm_onnx_tensor *out) {
     if (!tdm__wire_is(in, field, TDM_WIRE_COUNTED)) return false;
-    if (out->span.end > out->span.at && field->span.end > field->span.at)
-        return tdm__wire_fail(in, field->span.at, "numbers are given twice");
-    if (field->span.end > field->span.at) out->span = field->span;
+    if (field->span.end == field->span.at)
+        return true; /* some writers leave an empty field beside the one that counts */
+    if (out->span.end > out->span.at) return tdm__wire_fail(in, field->begin, "numbers are given twice");
+    out->span = field->span;
     out->is_varints = field->number == NUMBERS_INT32S || field->number == NUMBERS_INT64S;
     return true;
 }
@@ -177,15 +177,42 @@ static float float_of(uint64_t bits) {
     return value;
 }
 
+enum { SEVERAL_TYPES = -1, OTHER_TYPE = TYPE_INTS + 1 };
+
+/* The type that goes with a field of an attribute; 0: it is none with a value. */
+static int type_of_field(int number) {
+    static const int known[] = {[ATTRIBUTE_F] = TYPE_FLOAT,          [ATTRIBUTE_I] = TYPE_INT,
+                                [ATTRIBUTE_S] = TYPE_STRING,         [ATTRIBUTE_T] = TYPE_TENSOR_OF,
+                                [ATTRIBUTE_FLOATS] = TYPE_FLOATS,    [ATTRIBUTE_INTS] = TYPE_INTS,
+                                [ATTRIBUTE_GRAPH] = OTHER_TYPE,      [ATTRIBUTE_STRINGS] = OTHER_TYPE,
+                                [ATTRIBUTE_TENSORS] = OTHER_TYPE,    [ATTRIBUTE_GRAPHS] = OTHER_TYPE,
+                                [ATTRIBUTE_SPARSE] = OTHER_TYPE,     [ATTRIBUTE_SPARSES] = OTHER_TYPE,
+                                [ATTRIBUTE_TYPE_PROTO] = OTHER_TYPE, [ATTRIBUTE_TYPE_PROTOS] = OTHER_TYPE};
+    return number < (int)(sizeof(known) / sizeof(known[0])) ? known[number] : 0;
+}
+
+/* Old writers do not say the type: it is that of the only field. */
+static bool set_type(tdm_wire_in *in, uint64_t at, uint64_t told, int seen, tdm_onnx_attribute *out) {
+    const uint64_t type = told != 0 ? told : seen > 0 ? (uint64_t)seen : 0;
+    if (in->status == TDM_OK && type == 0) return tdm__wire_fail(in, at, "an attribute has no type");
+    if (in->status == TDM_OK && type <= TYPE_INTS && seen > 0 && type != (uint64_t)seen)
+        return tdm__wire_fail(in, at, "an attribute has another value than its type says");
+    out->type = type <= TYPE_INTS ? (int)type : 0;
+    return in->status == TDM_OK;
+}
+
 static bool read_attribute(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span message, tdm_onnx_attribute *out) {
     const tdm_wire_span whole = message;
     tdm_wire_field field;
-    int type = 0;
+    uint64_t told = 0;
+    int seen = 0;
     *out = (tdm_onnx_attribute){.name = ""};
     while (tdm__wire_next(in, &message, &field)) {
+        const int type = type_of_field(field.number);
         bool good = true;
+        if (type != 0) seen = seen == 0 || seen == type ? type : SEVERAL_TYPES;
         if (field.number == ATTRIBUTE_NAME) good = tdm__onnx_text(file, in, &field, &out->name);
-        if (field.number == ATTRIBUTE_TYPE) type = field.value <= TYPE_STRINGS ? (int)field.value : 0;
+        if (field.number == ATTRIBUTE_TYPE) told = field.value;
         if (field.number == ATTRIBUTE_F) out->f = float_of(field.value);
         if (field.number == ATTRIBUTE_I) out->i = (int64_t)field.value;
         /* Texts that no layer reads may be of any length, and need not be UTF-8. */
@@ -198,9 +225,9 @@ static bool read_attribute(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span m
         }
         if (!good) return false;
     }
-    out->type = type;
-    if (in->status != TDM_OK || (type != TYPE_INTS && type != TYPE_STRINGS)) return in->status == TDM_OK;
-    return type == TYPE_INTS ? read_ints(file, in, whole, out) : read_texts(file, in, whole, out);
+    if (!set_type(in, whole.at, told, seen, out)) return false;
+    if (out->type == TYPE_INTS) return read_ints(file, in, whole, out);
+    return out->type != TYPE_STRINGS || read_texts(file, in, whole, out);
 }
 
 /* ---- nodes ---- */

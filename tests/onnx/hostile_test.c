@@ -5,6 +5,7 @@
 
 #include <tandem/config.h>
 
+#include "runtime/base/field/field.h"
 #include "runtime/onnx/import.h"
 #include "runtime/onnx/fields.h"
 #include "runtime/onnx/wire.h"
@@ -119,7 +120,7 @@ TEST(damaged_files_are_refused_at_a_place) {
     check_bytes("\x3a", 1, TDM_E_CHECKPOINT, "at byte 1 a number is cut short");
     check_bytes("\x03\x00", 2, TDM_E_CHECKPOINT, "no valid number");
     check_bytes("\x0b\x00", 2, TDM_E_CHECKPOINT, "an unknown way");
-    check_bytes("\x38\x01", 2, TDM_E_CHECKPOINT, "in the way of another");
+    check_bytes("\x08\x08\x38\x01", 4, TDM_E_CHECKPOINT, "at byte 2 a field is written in the way of another");
     check_bytes("\x3a\x00\x3a\x00", 4, TDM_E_CHECKPOINT, "at byte 4 a second graph begins");
 }
 
@@ -139,6 +140,29 @@ TEST(lies_are_refused) {
         nest(&parts, GRAPH_NODE, &part);
     }
     check(&parts, TDM_E_CHECKPOINT, "two parts of the model are called 'y'");
+    parts = start(), part = numbers("w", 4, 4, 64);
+    tdm__wire_head(&part.text, NUMBERS_FLOATS, 4);
+    tdm__text_add(&part.text, "abcd", 4);
+    nest(&parts, GRAPH_NUMBERS, &part);
+    check(&parts, TDM_E_CHECKPOINT, "numbers are given twice");
+    for (int i = 0; i < 2; i++) { /* none, and two of which it may be either */
+        message attribute = start();
+        parts = start(), part = node("LeakyRelu", "x", NULL, "y");
+        tdm__wire_text(&attribute.text, ATTRIBUTE_NAME, "alpha");
+        if (i > 0) tdm__wire_integer(&attribute.text, ATTRIBUTE_I, 1);
+        if (i > 0) tdm__wire_float(&attribute.text, ATTRIBUTE_F, 0.5f);
+        nest(&part, NODE_ATTRIBUTE, &attribute);
+        nest(&parts, GRAPH_NODE, &part);
+        check(&parts, TDM_E_CHECKPOINT, "an attribute has no type");
+    }
+    message attribute = start();
+    parts = start(), part = node("LeakyRelu", "x", NULL, "y");
+    tdm__wire_text(&attribute.text, ATTRIBUTE_NAME, "alpha");
+    tdm__wire_integer(&attribute.text, ATTRIBUTE_I, 1);
+    tdm__wire_integer(&attribute.text, ATTRIBUTE_TYPE, TYPE_FLOAT);
+    nest(&part, NODE_ATTRIBUTE, &attribute);
+    nest(&parts, GRAPH_NODE, &part);
+    check(&parts, TDM_E_CHECKPOINT, "an attribute has another value than its type says");
     parts = start(), part = node("Relu", "\xff\xfe", NULL, "y");
     nest(&parts, GRAPH_NODE, &part);
     check(&parts, TDM_E_CHECKPOINT, "a text is no UTF-8");
@@ -197,6 +221,48 @@ TEST(nodes_with_too_much_are_refused) {
     }
 }
 
+/* Its type is that of its only field. */
+TEST(an_attribute_without_type_is_not_lost) {
+    tdm_graph *graph = NULL;
+    tdm_value output;
+    message parts = start(), part = node("LeakyRelu", "x", NULL, "y"), attribute = start(), whole;
+    tdm__wire_text(&attribute.text, ATTRIBUTE_NAME, "alpha");
+    tdm__wire_float(&attribute.text, ATTRIBUTE_F, 0.5f);
+    nest(&part, NODE_ATTRIBUTE, &attribute);
+    nest(&parts, GRAPH_NODE, &part);
+    whole = model(&parts, 17);
+    CHECK_OK(tdm_graph_from_onnx_memory(&graph, &output, NULL, whole.text.data, whole.text.length));
+    REQUIRE(graph != NULL && graph->node_count == 1);
+    const tdm_field *slope = tdm__field_main(graph->nodes[0].op->attrs);
+    REQUIRE(slope != NULL && slope->kind == TDM_FIELD_FLOAT);
+    CHECK(*(const double *)(const void *)((const char *)graph->nodes[0].attrs + slope->offset) == 0.5);
+    tdm_graph_free(graph);
+    tdm__text_deinit(&whole.text);
+}
+
+/* Integers in raw bytes, and no others in an empty field. */
+TEST(an_empty_field_beside_numbers_is_none) {
+    static const int64_t shape[] = {-1, 4};
+    tdm_graph *graph = NULL;
+    tdm_value output;
+    message parts = start(), part = start(), whole;
+    tdm__wire_integer(&part.text, NUMBERS_DIM, 2);
+    tdm__wire_integer(&part.text, NUMBERS_TYPE, TDM_ONNX_INT64);
+    tdm__wire_text(&part.text, NUMBERS_NAME, "shape");
+    tdm__wire_head(&part.text, NUMBERS_RAW, sizeof shape);
+    tdm__text_add(&part.text, (const char *)shape, sizeof shape);
+    tdm__wire_head(&part.text, NUMBERS_INT64S, 0);
+    nest(&parts, GRAPH_NUMBERS, &part);
+    part = node("Relu", "x", NULL, "v");
+    nest(&parts, GRAPH_NODE, &part);
+    part = node("Reshape", "v", "shape", "y");
+    nest(&parts, GRAPH_NODE, &part);
+    whole = model(&parts, 17);
+    CHECK_OK(tdm_graph_from_onnx_memory(&graph, &output, NULL, whole.text.data, whole.text.length));
+    tdm_graph_free(graph);
+    tdm__text_deinit(&whole.text);
+}
+
 /* Layers of one name get their places behind it, which no other has. */
 TEST(many_layers_of_one_name_differ) {
     enum { LAYERS = 40 };
@@ -253,6 +319,10 @@ TEST(models_of_another_kind_are_told_why) {
     nest(&parts, GRAPH_NODE, &part);
     nest(&parts, GRAPH_INPUT, &more);
     check(&parts, TDM_E_UNSUPPORTED, "the output does not depend on the input 'z'");
+    parts = start(), part = node("Add", "x", "z", "y"), more = port("z", 2, (const int64_t[]){1, 4});
+    nest(&parts, GRAPH_NODE, &part);
+    nest(&parts, GRAPH_INPUT, &more);
+    check(&parts, TDM_E_UNSUPPORTED, "is 1 of the input 'z' and 0 of 'x' (0: open), and tandem needs the same");
     parts = start(), part = node("Relu", "x", NULL, "y"), more = port("z", 2, (const int64_t[]){0, 4});
     nest(&parts, GRAPH_NODE, &part);
     nest(&parts, GRAPH_OUTPUT, &more);
@@ -347,6 +417,7 @@ TEST(other_files_lie_beside_it) {
 
 TEST_MAIN(test_folder_make(folder); snprintf(path, sizeof path, "%s/m.onnx", folder);
           RUN(damaged_files_are_refused_at_a_place); RUN(lies_are_refused); RUN(files_cut_short_are_refused);
-          RUN(memory_may_end_anywhere); RUN(nodes_with_too_much_are_refused); RUN(many_layers_of_one_name_differ);
-          RUN(nodes_without_a_layer_are_named); RUN(models_of_another_kind_are_told_why);
-          RUN(nodes_that_are_almost_a_layer_are_refused); RUN(other_files_lie_beside_it); test_folder_remove(folder);)
+          RUN(memory_may_end_anywhere); RUN(nodes_with_too_much_are_refused);
+          RUN(an_attribute_without_type_is_not_lost); RUN(an_empty_field_beside_numbers_is_none);
+          RUN(many_layers_of_one_name_differ); RUN(nodes_without_a_layer_are_named);
+          RUN(models_of_another_kind_are_told_why); RUN(nodes_that_are_almost_a_layer_are_refused); RUN(other_files_lie_beside_it); test_folder_remove(folder);)
