@@ -21,8 +21,10 @@ typedef struct starter {
 
 static tdm_status choose_net(starter *s) {
     const tdm_shape *input = &s->common.net->graph->sample;
-    s->height = input->dim[1];
-    s->width = input->dim[2];
+    if (input->ndim == 3) {
+        s->height = input->dim[1];
+        s->width = input->dim[2];
+    }
     return tdm__starter_net_check(s->common.net, 3, (const int64_t[]){3, s->height, s->width}, s->seen->classes);
 }
 

@@ -23,7 +23,7 @@ static int find_head(const tdm_graph *graph) {
     const tdm_field *row = tdm__field_main(node->op->attrs);
     const tdm_shape *shape = &graph->values[node->output].shape;
     const bool counts = row != NULL && row->kind == TDM_FIELD_INT && (row->flags & TDM_FIELD_REQUIRED) != 0;
-    return counts && shape->ndim == 1 &&
+    return counts && shape->ndim == 1 && shape->dim[0] == tdm_graph_output_width(graph) &&
                    *(const int64_t *)(const void *)((const char *)node->attrs + row->offset) == shape->dim[0]
                ? index
                : -1;
@@ -66,6 +66,8 @@ tdm_status tdm__starter_net_check(const tdm_starter_net *net, int ndim, const in
         TDM_FAIL(TDM_E_DATA,
                  "%s has several inputs; without a task the file gets a job for them, in which you name the data",
                  net->path);
+    if (ndim == 3 && input->ndim != ndim)
+        TDM_FAIL(TDM_E_DATA, "%s takes %s numbers, no pictures", net->path, tdm__shape_text(input).text);
     if (!tdm__shape_equal(input, &wanted))
         TDM_FAIL(TDM_E_DATA, "%s takes samples of %s, and those of the data are %s", net->path,
                  tdm__shape_text(input).text, tdm__shape_text(&wanted).text);

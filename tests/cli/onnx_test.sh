@@ -64,6 +64,8 @@ if "$tandem" init --task images --data photos -o small.yaml 2>/dev/null; then # 
     code 0 "$tandem" check photos.yaml
     code 4 "$tandem" init --onnx "$files/sizes_ts.onnx" --task images --data photos -o none.yaml
     has "$err" "sizes_ts.onnx takes samples of 1x6x8, and those of the data are 3x6x8"
+    code 4 "$tandem" init --onnx "$files/activations_ts.onnx" --task images --data photos -o none.yaml
+    has "$err" "activations_ts.onnx takes 6 numbers, no pictures"
 fi
 {
     echo "a,b,c,d,e,f,kind"
@@ -76,6 +78,14 @@ code 0 "$tandem" train table.yaml --run-dir table train.epochs=1
 has "$err" "tensors loaded"
 code 4 "$tandem" init --onnx "$files/resnet_ts.onnx" --task table --data table.csv -o none.yaml
 has "$err" "takes samples of 3x12x12, and those of the data are 6"
+
+# the last layer's outputs are not the model's: they cannot be chosen
+sed -e 's/input: .*/input: 6/' -e '/weights:/d' -e '/strict:/d' -e '/layers:/s/\[.*/[{linear: 9}, {slice: {start: 2, end: 7}}]/' \
+    head.yaml >slice.yaml
+code 0 "$tandem" train slice.yaml --run-dir slice
+code 0 "$tandem" export --onnx slice -o slice.onnx
+code 4 "$tandem" init --onnx slice.onnx --task table --data table.csv -o none.yaml
+has "$err" "gives 5 numbers, and the data need 2"
 
 # what tandem exports comes back, and a file that it wrote goes on
 code 0 "$tandem" export --onnx single -o single.onnx
