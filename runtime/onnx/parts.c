@@ -177,14 +177,14 @@ static float float_of(uint64_t bits) {
     return value;
 }
 
-enum { SEVERAL_TYPES = -1, OTHER_TYPE = TYPE_INTS + 1 };
+enum { SEVERAL_TYPES = -1, OTHER_TYPE = TYPE_STRINGS + 1 };
 
 /* The type that goes with a field of an attribute; 0: it is none with a value. */
 static int type_of_field(int number) {
     static const int known[] = {[ATTRIBUTE_F] = TYPE_FLOAT,          [ATTRIBUTE_I] = TYPE_INT,
                                 [ATTRIBUTE_S] = TYPE_STRING,         [ATTRIBUTE_T] = TYPE_TENSOR_OF,
                                 [ATTRIBUTE_FLOATS] = TYPE_FLOATS,    [ATTRIBUTE_INTS] = TYPE_INTS,
-                                [ATTRIBUTE_GRAPH] = OTHER_TYPE,      [ATTRIBUTE_STRINGS] = OTHER_TYPE,
+                                [ATTRIBUTE_GRAPH] = OTHER_TYPE,      [ATTRIBUTE_STRINGS] = TYPE_STRINGS,
                                 [ATTRIBUTE_TENSORS] = OTHER_TYPE,    [ATTRIBUTE_GRAPHS] = OTHER_TYPE,
                                 [ATTRIBUTE_SPARSE] = OTHER_TYPE,     [ATTRIBUTE_SPARSES] = OTHER_TYPE,
                                 [ATTRIBUTE_TYPE_PROTO] = OTHER_TYPE, [ATTRIBUTE_TYPE_PROTOS] = OTHER_TYPE};
@@ -195,9 +195,9 @@ static int type_of_field(int number) {
 static bool set_type(tdm_wire_in *in, uint64_t at, uint64_t told, int seen, tdm_onnx_attribute *out) {
     const uint64_t type = told != 0 ? told : seen > 0 ? (uint64_t)seen : 0;
     if (in->status == TDM_OK && type == 0) return tdm__wire_fail(in, at, "an attribute has no type");
-    if (in->status == TDM_OK && type <= TYPE_INTS && seen > 0 && type != (uint64_t)seen)
+    if (in->status == TDM_OK && type <= TYPE_STRINGS && seen > 0 && type != (uint64_t)seen)
         return tdm__wire_fail(in, at, "an attribute has another value than its type says");
-    out->type = type <= TYPE_INTS ? (int)type : 0;
+    out->type = type <= TYPE_STRINGS ? (int)type : 0;
     return in->status == TDM_OK;
 }
 

@@ -420,4 +420,5 @@ TEST_MAIN(test_folder_make(folder); snprintf(path, sizeof path, "%s/m.onnx", fol
           RUN(memory_may_end_anywhere); RUN(nodes_with_too_much_are_refused);
           RUN(an_attribute_without_type_is_not_lost); RUN(an_empty_field_beside_numbers_is_none);
           RUN(many_layers_of_one_name_differ); RUN(nodes_without_a_layer_are_named);
-          RUN(models_of_another_kind_are_told_why); RUN(nodes_that_are_almost_a_layer_are_refused); RUN(other_files_lie_beside_it); test_folder_remove(folder);)
+          RUN(models_of_another_kind_are_told_why); RUN(nodes_that_are_almost_a_layer_are_refused);
+          RUN(other_files_lie_beside_it); test_folder_remove(folder);)
