@@ -106,6 +106,12 @@ static void put_weights(const tdm_starter *s, bool changes) {
                           "最后一层的输出个数与文件不同，从头训练");
         tdm__text_printf(s->out, "  skip: [\"%s.*\"]\n", net->graph->nodes[net->head].name);
     }
+    if (net->graph->shared[0] != NULL)
+        tdm__text_printf(s->out,
+                         s->chinese
+                             ? "  # 文件中 %s 与 %s 共用同一权重；tandem 为每层各训练一份\n"
+                             : "  # %s and %s are one constant in the file; tandem trains a copy for each layer\n",
+                         net->graph->shared[0], net->graph->shared[1]);
     if (first == NULL) return;
     tdm__starter_note(s, 2, "layers that keep the weights of the file as they are:", "权重保持不变的层：");
     tdm__text_printf(s->out, "  # freeze: [\"%s.*\"]\n", first);

@@ -75,6 +75,7 @@ struct tdm_graph {
     tdm_shape sample; /* that of the only input; of several: a row of the numbers of all, one input after the other */
     tdm_value output;
     bool finished;
+    const char *shared[2]; /* parameters that were one constant in the file of the graph: the first two; NULL: none */
 };
 
 /* ---- inputs (inputs.c) ---- */

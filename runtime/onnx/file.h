@@ -36,6 +36,8 @@ typedef struct tdm_onnx_tensor {
     const int64_t *items; /* source NULL: integers; NULL: it is that one number */
     enum { TDM_ONNX_UNSEEN, TDM_ONNX_SAME, TDM_ONNX_MIXED } look; /* are all numbers `same`? Looked at once */
     double same;
+    const char *trained; /* the first parameter that has these numbers; NULL: none yet */
+    int trained_by;      /* its layer, by index */
 } tdm_onnx_tensor;
 
 typedef struct tdm_onnx_attribute {

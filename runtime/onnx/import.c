@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 
@@ -53,6 +54,18 @@ static tdm_status copy_layers(copying *c, tdm_value output) {
     return TDM_OK;
 }
 
+/* Two layers with one constant have one parameter in the program that wrote the file, or two that happened to be equal. */
+static void note_use(tdm_onnx_import *import, const tdm_onnx_param *param) {
+    tdm_onnx_tensor *tensor = param->tensor;
+    if (tensor == NULL) return;
+    if (tensor->trained == NULL) {
+        tensor->trained = param->of->name;
+        tensor->trained_by = param->of->node;
+    } else if (tensor->trained_by != param->of->node && import->shared.constant == NULL) {
+        import->shared = (tdm_onnx_shared){tensor->name, { tensor->trained, param->of->name }};
+    }
+}
+
 static tdm_status list_params(tdm_onnx_import *import, const copying *c) {
     const tdm_graph *graph = c->graph;
     TDM_TRY(tdm__zone_new(&import->file->zone, &import->param, graph->param_count + graph->buffer_count,
@@ -62,6 +75,7 @@ static tdm_status list_params(tdm_onnx_import *import, const copying *c) {
         const tdm_onnx_found *found = &c->draft->made[c->index[param->node]].found;
         tdm__onnx_param_init(c->draft, &import->param[import->param_count++], param,
                              &found->param[k - (size_t)graph->nodes[param->node].first_param]);
+        note_use(import, &import->param[import->param_count - 1]);
     }
     for (size_t k = 0; k < graph->buffer_count; k++) {
         const tdm_graph_param *buffer = &graph->buffers[k];
@@ -120,6 +134,14 @@ tdm_status tdm__onnx_import_open(tdm_onnx_import **out, const tdm_host *host, co
 
 tdm_graph *tdm__onnx_import_take(tdm_onnx_import *import) {
     tdm_graph *graph = import->graph;
+    const tdm_onnx_shared *shared = &import->shared;
+    if (shared->constant != NULL)
+        TDM_WARN(
+            import->file->host, "onnx",
+            "%s: '%s' and '%s' are one constant, '%s'; tandem trains a copy for each layer that shares one, and the "
+            "copies go apart",
+            import->file->source.path, shared->param[0], shared->param[1], shared->constant);
+    memcpy(graph->shared, shared->param, sizeof(graph->shared));
     import->graph = NULL;
     return graph;
 }

@@ -10,10 +10,15 @@
 typedef struct tdm_onnx_param {
     const tdm_graph_param *of;
     tdm_onnx_weight weight;
-    const tdm_onnx_tensor *tensor; /* NULL: all numbers are weight.fill */
-    const char *dtype;             /* safetensors' name of the type that tdm__onnx_param_read gives */
-    size_t element;                /* bytes of a number */
+    tdm_onnx_tensor *tensor; /* NULL: all numbers are weight.fill */
+    const char *dtype;       /* safetensors' name of the type that tdm__onnx_param_read gives */
+    size_t element;          /* bytes of a number */
 } tdm_onnx_param;
+
+/* One constant of the file that two layers train, the first of its kind. The names are the graph's. */
+typedef struct tdm_onnx_shared {
+    const char *constant, *param[2]; /* NULL: none is shared */
+} tdm_onnx_shared;
 
 typedef struct tdm_onnx_import {
     tdm_onnx_file *file;
@@ -21,13 +26,14 @@ typedef struct tdm_onnx_import {
     tdm_value output;
     tdm_onnx_param *param; /* parameters, then buffers, in the order of the graph's */
     int param_count;
+    tdm_onnx_shared shared;
 } tdm_onnx_import;
 
 /* Reads a file (tdm__onnx_file_open) and makes the graph of it, which is not finished. TDM_E_UNSUPPORTED names the first
  * node that is no layer. */
 tdm_status tdm__onnx_import_open(tdm_onnx_import **out, const tdm_host *host, const char *path, const void *memory,
                                  size_t count);
-/* The graph becomes the caller's. */
+/* The graph becomes the caller's. A warning says if layers of it share constants: each trains a copy. */
 tdm_graph *tdm__onnx_import_take(tdm_onnx_import *import);
 void tdm__onnx_import_close(tdm_onnx_import *import); /* NULL is fine */
 /* Reads the numbers of a parameter. */

@@ -263,6 +263,13 @@ TEST(an_empty_field_beside_numbers_is_none) {
     tdm__text_deinit(&whole.text);
 }
 
+static char said[500];
+
+static void keep_log(void *user, tdm_log_level level, const char *subsystem, const char *line) {
+    (void)user, (void)subsystem;
+    if (level == TDM_LOG_WARNING) snprintf(said, sizeof said, "%s", line);
+}
+
 /* Layers of one name get their places behind it, which no other has. */
 TEST(many_layers_of_one_name_differ) {
     enum { LAYERS = 40 };
@@ -285,6 +292,18 @@ TEST(many_layers_of_one_name_differ) {
     CHECK_TEXT(graph->nodes[1].name, "a_2");
     CHECK_TEXT(graph->nodes[20].name, "a_28");
     tdm_graph_free(graph);
+    /* They share the constant, too, which is told. */
+    tdm_host host = *tdm_host_default();
+    char *text = NULL;
+    FILE *file = fopen(path, "wb");
+    host.log = keep_log;
+    host.log_level = TDM_LOG_WARNING;
+    REQUIRE(file != NULL && fwrite(whole.text.data, 1, whole.text.length, file) == whole.text.length &&
+            fclose(file) == 0);
+    CHECK_OK(tdm_config_starter_onnx(&host, path, NULL, NULL, NULL, TDM_ENGLISH, &text));
+    CHECK_HAS(said, "'a.weight' and 'a_2.weight' are one constant, 'w'; tandem trains a copy for each layer");
+    CHECK_HAS(text, "  # a.weight and a_2.weight are one constant in the file; tandem trains a copy for each layer\n");
+    tdm_free(text);
     tdm__text_deinit(&whole.text);
 }
 
