@@ -129,7 +129,7 @@ static tdm_status check_all_to_all_v(const tdm_comm *comm, const tdm_comm_call *
 /* A call that takes a list of `count` things. */
 static tdm_status check_list(const void *list, size_t count, const char *name, const char *thing) {
     if (count == 0) TDM_FAIL(TDM_E_USAGE, "%s: needs a list of at least 1 %s, got 0", name, thing);
-    if (list == NULL) TDM_FAIL(TDM_E_USAGE, "%s: the list of %zu %ss is NULL", name, count, thing);
+    if (list == NULL) TDM_FAIL(TDM_E_USAGE, "%s: the list of %ss is NULL", name, thing);
     return TDM_OK;
 }
 

@@ -144,6 +144,29 @@ static int never_start(void *user, const tdm_thread_info *thread, void (*run)(vo
     return EPERM;
 }
 
+static void never_join(void *user, void *handle) {
+    (void)user, (void)handle;
+}
+
+TEST(a_refused_thread_is_called_as_the_host_was_asked) {
+    tdm_job job;
+    tdm_run *run = NULL;
+    tdm_host host = TDM_HOST_INIT;
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    tdm_graph *graph = api_graph(NULL);
+    api_job(&job);
+    job.parallel.mode = TDM_MODE_DP;
+    job.parallel.device_ids = (tdm_ints){.count = 2, .item = {0, 1}};
+    job.parallel.threads_per_device = 1;
+    host.thread_start = never_start;
+    host.thread_join = never_join;
+    options.host = &host;
+    CHECK_STATUS(tdm_run_open(&run, &job, graph, &options), TDM_E_MEMORY);
+    CHECK_HAS(tdm_error_message(), "thread 'dp 0' cannot be started");
+    tdm_run_close(run);
+    tdm_graph_free(graph);
+}
+
 TEST(halves_are_refused) {
     tdm_host host = TDM_HOST_INIT;
     tdm_graph *graph = NULL;
@@ -193,6 +216,7 @@ TEST_MAIN({
     RUN(a_clock_may_stand_still);
     RUN(start_time_is_of_the_hosts_clock);
     RUN(devices_share_the_cpus_that_the_host_grants);
+    RUN(a_refused_thread_is_called_as_the_host_was_asked);
     RUN(halves_are_refused);
     RUN(an_older_host_is_not_read_beyond_its_size);
 })

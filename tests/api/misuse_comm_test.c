@@ -51,9 +51,11 @@ TEST(communicators) {
     MISUSE(tdm_comm_all_gather(two[0], span, wide));
     MISUSE(tdm_comm_all_to_all_v(two[0], span, NULL, span, one));
     MISUSE(tdm_comm_all_reduce_coalesced(two[0], NULL, 1, TDM_REDUCE_SUM));
+    CHECK_HAS(tdm_error_message(), "the list of spans is NULL");
     MISUSE(tdm_comm_all_gather_coalesced(two[0], &span, NULL, 1));
     MISUSE(tdm_comm_reduce_scatter_coalesced(two[0], &span, &wide, 1, TDM_REDUCE_SUM));
     MISUSE(tdm_comm_batch_send_receive(two[0], NULL, 1));
+    CHECK_HAS(tdm_error_message(), "the list of messages is NULL");
     MISUSE(tdm_comm_batch_send_receive(two[0], &(tdm_transfer){1, 0, span}, 1));
     MISUSE(tdm_comm_send(two[0], span, 5));
     MISUSE(tdm_comm_allocate(two[0], 64, NULL));
