@@ -118,7 +118,7 @@ FILES = {
     "state_second": state("(Concat), output 'states'", 1),
     "state_last": state(None, -1),
     "split_computed": computed(),
-    "split_many": split("neighbouring items", 130, 65, 1, 13, sizes=[1] * 64 + [66]),
+    "split_many": split("65 outputs", 130, 65, 1, 13, sizes=[1] * 64 + [66]),
     "split_even": split(None, 6, 3, 2, 13),
     "split_uneven": split(None, 7, 3, 2, 18, num_outputs=3),
     "split_sizes": split(None, 7, 3, 1, 13, sizes=[1, 4, 2]),

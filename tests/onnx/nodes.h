@@ -16,7 +16,7 @@ static const struct {
     {"state_second", "(Concat), output 'states'", 0, {0}},
     {"state_last", "", 3, {-0.0177544858f, 0.100460425f, -0.118242718f, 0.00893728249f, 0.12027359f, -0.145678133f}},
     {"split_computed", "neighbouring items", 0, {0}},
-    {"split_many", "neighbouring items", 0, {0}},
+    {"split_many", "65 outputs", 0, {0}},
     {"split_even", "", 2, {0.0259233415f, 0.16531989f, 0.103132695f, -0.183783859f}},
     {"split_uneven", "", 1, {0.0274134856f, 0.0737441033f}},
     {"split_sizes",
