@@ -444,7 +444,7 @@ TEST(files_that_are_not_the_inputs) {
     wanted.inputs.item[0].shape = (tdm_shape){1, {1}};
     inputs_refused(&spec, &wanted, "holds 8 samples, facts");
     wanted.inputs.count = 0;
-    inputs_refused(&spec, &wanted, "the model's input has no name (model.input); write `x: FILE`");
+    inputs_refused(&spec, &wanted, "the model's input has no name (model.input); give its array alone");
     spec = spec_now(); /* one file, whose samples are not rows of both */
     wanted = wanted_inputs();
     inputs_refused(&spec, &wanted, "the model has 2 inputs (picture, facts), and a sample must be one row of their 8");
