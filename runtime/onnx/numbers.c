@@ -1,6 +1,7 @@
 /* Numbers of an ONNX file: what types there are, and reading some of them. */
 #include <string.h>
 
+#include "runtime/base/f16.h"
 #include "runtime/base/status.h"
 #include "runtime/onnx/file.h"
 
@@ -31,18 +32,6 @@ const char *tdm__onnx_dtype(int type) {
     return row != NULL ? row->dtype : NULL;
 }
 
-static float half_of(uint16_t bits) {
-    const uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 0x1F, fraction = bits & 0x3FF;
-    if (exponent == 0) { /* zero, or below the smallest normal number: a multiple of 2^-24 */
-        const float small = (float)fraction * 0x1p-24f;
-        return sign != 0 ? -small : small;
-    }
-    const uint32_t wide = sign | (exponent == 31 ? UINT32_C(0xFF) : exponent + 112) << 23 | fraction << 13;
-    float value;
-    memcpy(&value, &wide, sizeof(value));
-    return value;
-}
-
 static double number_of(int type, const unsigned char *bytes) {
     union {
         float f;
@@ -59,7 +48,7 @@ static double number_of(int type, const unsigned char *bytes) {
     case TDM_ONNX_DOUBLE:
         return as.d;
     case TDM_ONNX_FLOAT16:
-        return (double)half_of(as.h);
+        return (double)tdm__f16_float(as.h);
     case TDM_ONNX_BFLOAT16:
         as.w = (uint32_t)as.h << 16;
         return (double)as.f;
@@ -110,7 +99,7 @@ static tdm_status numbers_of_integers(const tdm_onnx_tensor *tensor, int64_t mos
     int64_t value[TDM_ONNX_FEW];
     TDM_TRY(tdm__onnx_integers(tensor, most, value));
     for (int64_t k = 0; k < most; k++)
-        out[k] = tensor->type == TDM_ONNX_FLOAT16 ? (double)half_of((uint16_t)value[k]) : (double)value[k];
+        out[k] = tensor->type == TDM_ONNX_FLOAT16 ? (double)tdm__f16_float((uint16_t)value[k]) : (double)value[k];
     return TDM_OK;
 }
 
