@@ -198,8 +198,8 @@ const tdm_field tdm__train_rows[] = {
      HELP("largest absolute value of each number of a gradient, after clip_grad_norm; null: no clipping",
           "梯度每个元素的最大绝对值，在 clip_grad_norm 之后；null 表示不裁剪")},
     {FIELD(ENUM, tdm_train_section, precision, "f32"), .names = precision_names,
-     HELP("precision of the arithmetic; tf32 needs CUDA, bf16 CUDA or a CPU with AMX",
-          "运算精度；tf32 需要 CUDA，bf16 需要 CUDA 或带 AMX 的 CPU")},
+     HELP("precision of the arithmetic; tf32 needs CUDA, bf16 CUDA or a CPU with fast bf16",
+          "运算精度；tf32 需要 CUDA，bf16 需要 CUDA 或能快速计算 bf16 的 CPU")},
     {FIELD(ENUM, tdm_train_section, recompute, "auto"), .names = recompute_names, FLAGS(LOCAL),
      HELP("make layers' outputs again for the backward pass instead of keeping them: less memory, the same bits; auto: "
           "on the CPU, those of at least 1 MiB",

@@ -185,7 +185,7 @@ static tdm_layout blocked(int64_t channels, tdm_layout otherwise) {
 /* Tries layouts in this order and takes the first for which oneDNN has code: channels in blocks where they divide
  * evenly (the input of a first layer may be planes), neighbouring channels, planes. Planes come last because they use
  * the slow way over im2col, which PyTorch does not use: it blocks the channels, as the other layouts do, and adds in
- * the same order. In bf16 only neighbouring channels: AMX reads no other layout. A series is always in planes. */
+ * the same order. In bf16 only neighbouring channels: oneDNN has no other for AMX. A series is always in planes. */
 static dnnl_status_t fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_context *context, tdm_kernel_fit *fit) {
     const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
     const tdm_layout candidate[][2] = {

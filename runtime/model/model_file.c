@@ -35,7 +35,7 @@ static tdm_status read_text(tdm_model *model) {
 static tdm_status take_job(tdm_model *model) {
     const tdm_job *from = tdm_config_job(model->config);
     const int precision = from->train.precision;
-    const bool lacks_bf16 = from->parallel.kernels != TDM_KERNELS_REF && !tdm__has_amx_bf16();
+    const bool lacks_bf16 = from->parallel.kernels != TDM_KERNELS_REF && !tdm__has_fast_bf16();
     TDM_TRY(tdm_job_init(&model->job));
     model->job.name = from->name;
     model->job.data.transform = from->data.transform;

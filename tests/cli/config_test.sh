@@ -64,10 +64,10 @@ for wish in "parallel.device cuda" "train.precision tf32" "parallel.ddp.backend 
         hasnt "$err" "warning: $wish"
     fi
 done
-# bf16 on a CPU: with AMX, or with the reference kernels
+# bf16 on a CPU: with AMX, with AVX512-BF16 of AMD, or with the reference kernels
 bf16="train.precision=bf16 parallel.device=cpu train.steps=1 train.epochs=null"
 code 0 "$tandem" train toy.yaml $bf16 parallel.kernels=ref --run-dir bf16-ref
-if grep -qw amx_bf16 /proc/cpuinfo; then
+if grep -qw amx_bf16 /proc/cpuinfo || { grep -qw avx512_bf16 /proc/cpuinfo && grep -q AuthenticAMD /proc/cpuinfo; }; then
     code 0 "$tandem" train toy.yaml $bf16 --run-dir bf16
 else
     code 11 "$tandem" train toy.yaml $bf16 --run-dir bf16

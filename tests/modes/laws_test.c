@@ -242,7 +242,7 @@ TEST(recomputing_changes_nothing) {
         job.train.per_device = 16;
         job.train.accumulate = 3;
         job.train.precision = precision;
-        if (precision == TDM_BF16 && !tdm__has_amx_bf16()) continue;
+        if (precision == TDM_BF16 && !tdm__has_fast_bf16()) continue;
         tdm_graph *graph = wide_graph();
         job.train.recompute = TDM_RECOMPUTE_NEVER;
         law_result kept = run_as(&job, graph, TDM_MODE_SINGLE, 2);
@@ -257,7 +257,7 @@ TEST(recomputing_changes_nothing) {
     }
 }
 
-/* With the kernels that run on every processor, and with AMX where there is one. */
+/* With the kernels that run on every processor, and with those of processors with fast bf16. */
 TEST(bf16_is_equal_in_all_modes) {
     for (int kernels = TDM_KERNELS_AUTO; kernels <= TDM_KERNELS_REF; kernels++) {
         tdm_job job;
@@ -265,7 +265,7 @@ TEST(bf16_is_equal_in_all_modes) {
         job.train.steps = 8 / TDM_EVERY(2);
         job.parallel.kernels = kernels;
         tdm_graph *graph = law_graph(1, 1);
-        if (kernels == TDM_KERNELS_REF || tdm__has_amx_bf16()) {
+        if (kernels == TDM_KERNELS_REF || tdm__has_fast_bf16()) {
             law_result f32 = run_as(&job, graph, TDM_MODE_SINGLE, 1);
             job.train.precision = TDM_BF16;
             for (int n = 1; n <= 3; n++) {

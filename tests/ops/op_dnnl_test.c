@@ -247,8 +247,8 @@ enum { WIDE_COMPARED = WIDE_COUNT };
 #endif
 
 static bool can_bf16(void) {
-    if (!tdm__has_amx_bf16()) printf("       no AMX-BF16 here\n");
-    return tdm__has_amx_bf16();
+    if (!tdm__has_fast_bf16()) printf("       no fast bf16 here\n");
+    return tdm__has_fast_bf16();
 }
 
 /* The reference gets the same rounded data, and its results are rounded. */

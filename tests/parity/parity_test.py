@@ -142,8 +142,8 @@ def main():
     p.add_argument("--self-test", action="store_true")
     p.add_argument("names", nargs="*")
     args = p.parse_args()
-    if args.bf16 and args.device == "cpu" and args.kernels != "ref" and not tandem_side.has_amx():
-        print("skipped: no AMX-BF16 here")
+    if args.bf16 and args.device == "cpu" and args.kernels != "ref" and not tandem_side.has_fast_bf16():
+        print("skipped: no fast bf16 here")
         return 77
     if args.device == "cuda" and not tandem_side.has_cuda(args.tandem):
         print("skipped: no CUDA device here")

@@ -28,11 +28,12 @@ def has_cuda(tandem):
     return json.loads(done.stdout)["modules"]["cuda"].startswith("usable")
 
 
-def has_amx():
-    """Does the processor multiply matrices of bf16?"""
+def has_fast_bf16():
+    """Does the processor multiply bf16 faster than floats? As tdm__has_fast_bf16 says."""
     with open("/proc/cpuinfo") as f:
-        flags = next((line.split() for line in f if line.startswith("flags")), [])
-    return "amx_bf16" in flags and "amx_tile" in flags
+        text = f.read()
+    flags = next((line.split() for line in text.splitlines() if line.startswith("flags")), [])
+    return {"amx_bf16", "amx_tile"} <= set(flags) or "avx512_bf16" in flags and "AuthenticAMD" in text
 
 
 def metrics(run_dir):

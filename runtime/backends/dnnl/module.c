@@ -17,8 +17,7 @@ static int probe(char *text, size_t bytes) {
         return 0;
     }
     snprintf(text, bytes, "oneDNN %d.%d.%d, %s passes, channels in blocks of %d%s", version->major, version->minor,
-             version->patch, isas[tdm__isa()], (int)tdm__dnnl_channel_block(),
-             tdm__has_amx_bf16() ? ", bf16 with AMX" : "");
+             version->patch, isas[tdm__isa()], (int)tdm__dnnl_channel_block(), tdm__has_fast_bf16() ? ", bf16" : "");
     return 1;
 }
 
