@@ -69,7 +69,7 @@ static tdm_status allocate(const tdm_host *host, void **out, size_t count, size_
     return *out != NULL ? TDM_OK : out_of_memory(what, total);
 }
 
-tdm_status tdm__new(const tdm_host *host, void *out, size_t count, size_t bytes, const char *what) {
+tdm_status tdm__new_at(const tdm_host *host, void *out, size_t count, size_t bytes, const char *what) {
     void *pointer;
     put_pointer(out, NULL);
     TDM_TRY(allocate(host, &pointer, count, bytes, what));
@@ -104,7 +104,7 @@ static tdm_status map_pages(page_head **out, size_t bytes, const char *what) {
     return TDM_OK;
 }
 
-tdm_status tdm__new_pages(const tdm_host *host, void *out, size_t bytes, const char *what) {
+tdm_status tdm__new_pages_at(const tdm_host *host, void *out, size_t bytes, const char *what) {
     page_head *head = NULL;
     size_t total = 0;
     put_pointer(out, NULL);
@@ -165,7 +165,7 @@ static tdm_status add_block(tdm_zone *zone, size_t needed, tdm_zone_block **out)
     return TDM_OK;
 }
 
-tdm_status tdm__zone_new(tdm_zone *zone, void *out, size_t count, size_t bytes) {
+tdm_status tdm__zone_new_at(tdm_zone *zone, void *out, size_t count, size_t bytes) {
     size_t total;
     put_pointer(out, NULL);
     if (!tdm__mul_fits(count, bytes, &total) || total > SIZE_MAX - ZONE_ALIGN)
@@ -209,8 +209,8 @@ tdm_status tdm__zone_printf(tdm_zone *zone, const char **out, const char *format
     return status;
 }
 
-tdm_status tdm__grow(const tdm_host *host, void *items_pointer, size_t *capacity, size_t needed, size_t bytes,
-                     const char *what) {
+tdm_status tdm__grow_at(const tdm_host *host, void *items_pointer, size_t *capacity, size_t needed, size_t bytes,
+                        const char *what) {
     if (needed <= *capacity) return TDM_OK;
     size_t larger = *capacity > SIZE_MAX / 2 ? needed : *capacity * 2;
     if (larger < 8) larger = 8;

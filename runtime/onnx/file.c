@@ -11,7 +11,7 @@
 /* ---- the model ---- */
 
 static bool grow(tdm_onnx_file *file, tdm_wire_in *in, void *items, size_t *room, size_t needed, size_t bytes) {
-    in->status = tdm__grow(file->host, items, room, needed, bytes, "an ONNX file");
+    in->status = tdm__grow_at(file->host, items, room, needed, bytes, "an ONNX file");
     return in->status == TDM_OK;
 }
 

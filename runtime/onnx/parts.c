@@ -16,7 +16,7 @@ bool tdm__onnx_text(tdm_onnx_file *file, tdm_wire_in *in, const tdm_wire_field *
 }
 
 static bool take(tdm_onnx_file *file, tdm_wire_in *in, void *out, size_t count, size_t bytes) {
-    if (in->status == TDM_OK) in->status = tdm__zone_new(&file->zone, out, count, bytes);
+    if (in->status == TDM_OK) in->status = tdm__zone_new_at(&file->zone, out, count, bytes);
     return in->status == TDM_OK;
 }
 
