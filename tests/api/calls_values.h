@@ -220,25 +220,25 @@ TAKE_SIZED(tdm_burnin_total, tdm_burnin_total_p, TDM_BURNIN_TOTAL_INIT)
 TAKE_SIZED(tdm_burnin_device, tdm_burnin_device_p, TDM_BURNIN_DEVICE_INIT)
 TAKE_SIZED(tdm_scale_point, tdm_scale_point_p, SIZED_ONLY(tdm_scale_point))
 TAKE_SIZED(tdm_launch_facts, tdm_launch_facts_p, TDM_LAUNCH_FACTS_INIT)
-TAKE_SIZED(const tdm_launch_facts, c_tdm_launch_facts_p, TDM_LAUNCH_FACTS_INIT)
-TAKE_SIZED(const tdm_cluster, c_tdm_cluster_p, {.size = sizeof(tdm_cluster), .devices_per_host = 1})
-TAKE_SIZED(const tdm_scale_work, c_tdm_scale_work_p, SIZED_ONLY(tdm_scale_work))
-TAKE_SIZED(const tdm_run_options, c_tdm_run_options_p, TDM_RUN_OPTIONS_INIT)
-TAKE_SIZED(const tdm_model_options, c_tdm_model_options_p, TDM_MODEL_OPTIONS_INIT)
-TAKE_SIZED(const tdm_burnin_options, c_tdm_burnin_options_p, TDM_BURNIN_OPTIONS_INIT)
-TAKE_SIZED(const tdm_hosts_options, c_tdm_hosts_options_p, TDM_HOSTS_OPTIONS_INIT)
-TAKE_SIZED(const tdm_plan_print_options, c_tdm_plan_print_options_p, TDM_PLAN_PRINT_OPTIONS_INIT)
-TAKE_SIZED(const tdm_plan_scale_options, c_tdm_plan_scale_options_p,
+TAKE_SIZED(tdm_launch_facts, c_tdm_launch_facts_p, TDM_LAUNCH_FACTS_INIT)
+TAKE_SIZED(tdm_cluster, c_tdm_cluster_p, {.size = sizeof(tdm_cluster), .devices_per_host = 1})
+TAKE_SIZED(tdm_scale_work, c_tdm_scale_work_p, SIZED_ONLY(tdm_scale_work))
+TAKE_SIZED(tdm_run_options, c_tdm_run_options_p, TDM_RUN_OPTIONS_INIT)
+TAKE_SIZED(tdm_model_options, c_tdm_model_options_p, TDM_MODEL_OPTIONS_INIT)
+TAKE_SIZED(tdm_burnin_options, c_tdm_burnin_options_p, TDM_BURNIN_OPTIONS_INIT)
+TAKE_SIZED(tdm_hosts_options, c_tdm_hosts_options_p, TDM_HOSTS_OPTIONS_INIT)
+TAKE_SIZED(tdm_plan_print_options, c_tdm_plan_print_options_p, TDM_PLAN_PRINT_OPTIONS_INIT)
+TAKE_SIZED(tdm_plan_scale_options, c_tdm_plan_scale_options_p,
            {.size = sizeof(tdm_plan_scale_options), .hosts = 1, .forward = 1, .backward = 1, .update = 1})
-TAKE_SIZED(const tdm_data_use, c_tdm_data_use_p, SIZED_ONLY(tdm_data_use))
-TAKE_SIZED(const tdm_job, c_tdm_job_p, b->job)
+TAKE_SIZED(tdm_data_use, c_tdm_data_use_p, SIZED_ONLY(tdm_data_use))
+TAKE_SIZED(tdm_job, c_tdm_job_p, b->job)
 TAKE_SIZED(tdm_job, tdm_job_p, b->job)
 
 static int write_nowhere(void *user, const void *bytes, size_t count) {
     (void)user, (void)bytes, (void)count;
     return 0;
 }
-TAKE_SIZED(const tdm_writer, c_tdm_writer_p, {sizeof(tdm_writer), write_nowhere, NULL})
+TAKE_SIZED(tdm_writer, c_tdm_writer_p, {sizeof(tdm_writer), write_nowhere, NULL})
 
 static const tdm_host *take_c_tdm_host_p(bent *b, int i, const char *name) {
     const tdm_host *good = tdm_host_default();

@@ -56,10 +56,9 @@ static void check_good(const char *name, int channels, int width, int height, un
     CHECK_INT(pixels.width, width);
     CHECK_INT(pixels.height, height);
     CHECK_INT(pixels.channels, channels);
-    if (pixels.data != NULL && fnv(&pixels) != hash) {
-        CHECK(!"the pixels are Pillow's");
-        fprintf(stderr, "  %s, %d channels\n", name, channels);
-    }
+    const bool is_pillows = pixels.data == NULL || fnv(&pixels) == hash;
+    CHECK(is_pillows);
+    if (!is_pillows) fprintf(stderr, "  %s, %d channels\n", name, channels);
     CHECK_OK(codec->probe(tdm_host_default(), bytes, count, &info));
     CHECK_INT(info.orientation >= 5 ? info.height : info.width, width);
     free(pixels.data);
@@ -188,8 +187,9 @@ static void check_windows(const char *name, int channels, int reduce, int tries)
         asked a = {.window = {reduce, part[2] % (whole.width - width + 1), part[3] % (whole.height - height + 1), width,
                               height}};
         tdm_pixels pixels = decode_window(bytes, count, channels, &a);
-        if (!is_part(&pixels, &whole, &a.window)) {
-            CHECK(!"a window has the pixels of the whole picture");
+        const bool is_same = is_part(&pixels, &whole, &a.window);
+        CHECK(is_same);
+        if (!is_same) {
             fprintf(stderr, "  %s at 1/%d, %d channels: %d,%d %dx%d\n", name, reduce, channels, a.window.x, a.window.y,
                     width, height);
             i = tries;

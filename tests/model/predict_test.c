@@ -378,7 +378,8 @@ TEST(some_models_have_no_text) {
     tdm_job job;
     tdm_graph *graph = NULL;
     tdm_value v;
-    must(tdm_graph_new(&graph, NULL) == TDM_OK && tdm_graph_input(graph, 1, (const int64_t[]){4}, &v) == TDM_OK);
+    must(tdm_graph_new(&graph, NULL) == TDM_OK);
+    must(tdm_graph_input(graph, 1, (const int64_t[]){4}, &v) == TDM_OK);
     must(tdm_graph_finish(graph, add(graph, "linear", "one two", v, "out", "3")) == TDM_OK);
     api_job(&job);
     CHECK_STATUS(tdm_config_print_model(&job, graph, &text), TDM_E_UNSUPPORTED);

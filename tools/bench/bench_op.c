@@ -136,7 +136,7 @@ static tdm_status measure_rounds(op_case *c, side *before, side *with, samples *
 }
 
 static tdm_status measure(op_case *c, double *forward, double *backward) {
-    side before = {NULL}, with = {NULL};
+    side before = {0}, with = {0};
     samples forwards = {NULL, 0, 0}, backwards = {NULL, 0, 0};
     tdm_status status = side_open(&before, c, false);
     if (status == TDM_OK) status = side_open(&with, c, true);
