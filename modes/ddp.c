@@ -40,8 +40,7 @@ typedef struct ddp {
     tdm_replica *replica;
     tdm_pipeline *pipeline;
     tdm_reducer *reducer;
-    float *minus_zeros;  /* the gradients of a rank without rows, for a device to copy; NULL: not needed */
-    bool has_two_pieces; /* between backward and update the host reduces or checks gradients: a step is two captures */
+    bool is_split; /* between backward and update the host reduces or checks gradients: a step is two captures */
 } ddp;
 
 /* A step while it is submitted. */
@@ -71,24 +70,6 @@ static tdm_status open_reducer(ddp *d) {
     return d->reducer != NULL ? TDM_OK : tdm__reducer_open_host(&d->reducer, d->replica, params);
 }
 
-/* A rank without rows must not change the sums. Adding -0 changes no number; adding +0 would turn -0 into +0. */
-static void fill_with_minus_zero(float *grad, size_t count) {
-    for (size_t i = 0; i < count; i++) grad[i] = -0.0f;
-}
-
-/* With parallel.ddp.join a rank may have no rows. */
-static tdm_status open_minus_zeros(ddp *d) {
-    const tdm_mode_params *params = &d->base.params;
-    const size_t count = params->plan->trained_floats;
-    void *memory = NULL;
-    if (d->world == 1 || !params->job->parallel.ddp.join || tdm__device_on_host(params->device)) return TDM_OK;
-    TDM_TRY(params->device->allocate_host(d->replica->device, &memory, count * sizeof(float),
-                                          "the zero gradient of a rank without rows"));
-    d->minus_zeros = memory;
-    fill_with_minus_zero(d->minus_zeros, count);
-    return TDM_OK;
-}
-
 static tdm_status ddp_open(tdm_mode *mode) {
     ddp *d = (ddp *)mode;
     d->world = mode->params.replicas;
@@ -96,9 +77,8 @@ static tdm_status ddp_open(tdm_mode *mode) {
     mode->replica_count = 1;
     TDM_TRY(open_reducer(d));
     TDM_TRY(tdm__pipeline_open(&d->pipeline, &mode->params, d->replica, 1));
-    TDM_TRY(open_minus_zeros(d));
-    d->has_two_pieces = wants_check(d) || d->reducer->ops->is_after_backward;
-    if (!d->has_two_pieces) mode->depth = tdm__pipeline_depth(d->pipeline);
+    d->is_split = wants_check(d) || d->reducer->ops->is_after_backward;
+    if (!d->is_split) mode->depth = tdm__pipeline_depth(d->pipeline);
     mode->gradient_backend = d->reducer->backend;
     mode->powersgd = d->reducer->powersgd;
     mode->phases = tdm__pipeline_phases(d->pipeline) | 1u << TDM_PHASE_COMM_EXPOSED;
@@ -112,7 +92,6 @@ static void ddp_close(tdm_mode *mode) {
     ddp *d = (ddp *)mode;
     tdm__pipeline_close(d->pipeline);
     tdm__reducer_close(d->reducer);
-    if (d->minus_zeros != NULL) mode->params.device->release_host(d->replica->device, d->minus_zeros);
     tdm__close_replica(d->replica);
 }
 
@@ -146,27 +125,12 @@ static void stage_failed(void *user) {
     tdm_comm_abort(reducer->params->comm, tdm_error_message());
 }
 
-static tdm_status clear_stage(const ddp *d, const tdm_replica *stage) {
-    tdm_device *device = stage->device;
-    const size_t floats = tdm__replica_trained(stage);
-    if (d->minus_zeros != NULL)
-        return device->ops->queues->copy(device, NULL, stage->arena.grad, d->minus_zeros, floats * sizeof(float));
-    fill_with_minus_zero(stage->arena.grad, floats);
-    return TDM_OK;
-}
-
-/* What a rank without rows adds to the sums. */
-static tdm_status clear_gradients(const ddp *d) {
-    for (int k = 0; k < d->base.params.plan->stage_count; k++) TDM_TRY(clear_stage(d, d->replica->stages[k]));
-    return TDM_OK;
-}
-
 static tdm_status forward_backward(void *user) {
     const ddp_step *s = user;
     ddp *d = s->ddp;
     const tdm_exec_hooks hooks = {bucket_ready, exchange, stage_failed, d->reducer};
     TDM_TRY(broadcast_queued(d));
-    if (!s->has_rows) TDM_TRY(clear_gradients(d));
+    if (!s->has_rows) TDM_TRY(tdm__reducer_add_nothing(d->reducer));
     TDM_TRY(tdm__pipeline_pass(d->pipeline, 0, s->all_rows, &hooks));
     TDM_TRY(d->reducer->ops->finish(d->reducer));
     if (s->is_uneven && d->reducer->ops->is_queued) TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
@@ -193,7 +157,7 @@ static tdm_status whole_step(void *user) {
     return update(user);
 }
 
-/* ---- a step in two pieces ---- */
+/* ---- a step in two captures ---- */
 
 static tdm_status check_reduction(ddp *d) {
     if (!wants_check(d)) return TDM_OK;
@@ -336,7 +300,7 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
     TDM_TRY(denominator_of(d, batch, &result->times, &result->denominator));
     tdm_values values = tdm__optim_all_values(update, result->denominator);
     TDM_TRY(tdm__pipeline_begin(d->pipeline, batch->shard, 1, &values));
-    if (d->has_two_pieces)
+    if (d->is_split)
         TDM_TRY(run_split(&step, key, &result->times));
     else
         TDM_TRY(tdm__replica_run(d->replica, key, whole_step, &step));

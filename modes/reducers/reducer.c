@@ -37,6 +37,39 @@ tdm_status tdm__rank_open_replica(const tdm_mode_params *params, float *grad, td
     return tdm__open_replica(params, options, out);
 }
 
+/* ---- a rank without rows ---- */
+
+/* Adding -0 changes no number; adding +0 would turn -0 into +0. */
+static void fill_with_minus_zero(float *grad, size_t count) {
+    for (size_t i = 0; i < count; i++) grad[i] = -0.0f;
+}
+
+/* Only with parallel.ddp.join a rank may have no rows. */
+tdm_status tdm__reducer_open_minus_zeros(tdm_reducer *reducer) {
+    const tdm_mode_params *params = reducer->params;
+    const size_t count = params->plan->trained_floats;
+    void *memory = NULL;
+    if (!params->job->parallel.ddp.join) return TDM_OK;
+    TDM_TRY(params->device->allocate_host(reducer->replica->device, &memory, count * sizeof(float),
+                                          "the zero gradient of a rank without rows"));
+    reducer->minus_zeros = memory;
+    fill_with_minus_zero(reducer->minus_zeros, count);
+    return TDM_OK;
+}
+
+tdm_status tdm__reducer_add_nothing(const tdm_reducer *reducer) {
+    for (int k = 0; k < reducer->params->plan->stage_count; k++) {
+        const tdm_replica *stage = reducer->replica->stages[k];
+        const size_t floats = tdm__replica_trained(stage);
+        if (reducer->minus_zeros == NULL)
+            fill_with_minus_zero(stage->arena.grad, floats);
+        else
+            TDM_TRY(stage->device->ops->queues->copy(stage->device, NULL, stage->arena.grad, reducer->minus_zeros,
+                                                     floats * sizeof(float)));
+    }
+    return TDM_OK;
+}
+
 void tdm__reducer_close(tdm_reducer *reducer) {
     if (reducer != NULL) reducer->ops->close(reducer);
 }

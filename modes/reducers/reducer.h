@@ -51,6 +51,7 @@ struct tdm_reducer {
     int64_t step;     /* that is submitted, from 1 */
     uint16_t *narrow; /* gradients of 16 bits, with the arena's offsets, in the memory that is reduced; NULL: none */
     tdm_powersgd *powersgd; /* NULL: none */
+    float *minus_zeros;     /* for devices to copy, where this rank has no rows; NULL: the host writes them */
 };
 
 tdm_status tdm__reducer_open_alone(tdm_reducer **out, const tdm_mode_params *params);
@@ -62,6 +63,8 @@ tdm_status tdm__reducer_open_cpu(tdm_reducer **out, tdm_replica **replica, const
 tdm_status tdm__reducer_open_device(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params);
 tdm_status tdm__reducer_open_host(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params);
 void tdm__reducer_close(tdm_reducer *reducer); /* NULL is fine */
+/* Within the work of a step in which this rank has no rows: its gradients become numbers that change no sum. */
+tdm_status tdm__reducer_add_nothing(const tdm_reducer *reducer);
 
 /* ---- for these files ---- */
 
@@ -90,6 +93,8 @@ tdm_status tdm__compression_open(tdm_reducer *reducer);
 void tdm__compression_close(tdm_reducer *reducer);
 /* Sums a bucket's span, in host memory, over ranks, in the job's way. */
 tdm_status tdm__reduce_in_host(tdm_reducer *reducer, tdm_span span, int bucket);
+/* What tdm__reducer_add_nothing needs where gradients are not in host memory; the caller's close releases it. */
+tdm_status tdm__reducer_open_minus_zeros(tdm_reducer *reducer);
 /* Broadcasts through host memory. */
 tdm_status tdm__reducer_broadcast_host(tdm_reducer *reducer, tdm_arena_kind kind);
 

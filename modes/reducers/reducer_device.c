@@ -96,6 +96,7 @@ static void close(tdm_reducer *reducer) {
         tdm_comm_close(part->comm);
         part->replica->device->ops->release(part->replica->device, part->narrow);
     }
+    reducer->params->device->release_host(reducer->replica->device, reducer->minus_zeros);
     tdm__delete(reducer->params->host, r);
 }
 
@@ -151,5 +152,5 @@ tdm_status tdm__reducer_open_device(tdm_reducer **out, tdm_replica *replica, con
     }
     r->base.backend = r->part[0].comm->ops->name;
     tdm__replica_set_captures(replica, TDM_CAPTURES_TOGETHER);
-    return TDM_OK;
+    return tdm__reducer_open_minus_zeros(&r->base);
 }

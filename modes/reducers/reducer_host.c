@@ -45,6 +45,7 @@ static void close(tdm_reducer *reducer) {
     tdm_device *device = reducer->replica->device;
     (void)device->ops->queues->finish(device, NULL); /* copies may still use the memory */
     tdm__compression_close(reducer);
+    device->ops->release_host(device, reducer->minus_zeros);
     if (r->is_pinned) device->ops->unpin(device, r->grad);
     tdm__reduced_memory_release(reducer->params, r->grad);
     tdm__exchange_close(r->exchange, reducer->params);
@@ -85,6 +86,7 @@ tdm_status tdm__reducer_open_host(tdm_reducer **out, tdm_replica *replica, const
         tdm__reduced_memory(params, params->plan->trained_floats * sizeof(float), "gradients in host memory", &grad));
     r->grad = grad;
     TDM_TRY(tdm__compression_open(&r->base));
+    TDM_TRY(tdm__reducer_open_minus_zeros(&r->base));
     pin_memory(r);
     if (params->plan->statistics_bytes == 0) return TDM_OK;
     tdm__replica_set_captures(replica, TDM_CAPTURES_NEVER);
