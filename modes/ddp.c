@@ -143,17 +143,12 @@ static tdm_status update(void *user) {
     return tdm__replica_lap(s->ddp->replica, TDM_PHASE_OPTIMIZER);
 }
 
-/* Called before the host waits for the device, because that wait has no deadline. `until` NULL: for all queued work. */
-static tdm_status wait_for_peers(ddp *d, tdm_device_event *until) {
-    return d->reducer->ops->wait(d->reducer, until);
-}
-
 /* The norm of gradients in several stages is put together by the host. */
 static tdm_status whole_step(void *user) {
     ddp *d = ((const ddp_step *)user)->ddp;
     TDM_TRY(forward_backward(user));
     if (((const ddp_step *)user)->update->is_later) return TDM_OK;
-    if (d->base.params.plan->stage_count > 1) TDM_TRY(wait_for_peers(d, NULL));
+    if (d->base.params.plan->stage_count > 1) TDM_TRY(d->reducer->ops->wait(d->reducer, NULL));
     return update(user);
 }
 
@@ -170,7 +165,7 @@ static tdm_status check_reduction(ddp *d) {
 static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
     ddp *d = s->ddp;
     TDM_TRY(tdm__replica_run(d->replica, key, forward_backward, s));
-    TDM_TRY(wait_for_peers(d, NULL));
+    TDM_TRY(d->reducer->ops->wait(d->reducer, NULL));
     TDM_TRY(tdm__replica_wait_work(d->replica));
     int64_t at = tdm__steady_ns(d->base.params.host);
     TDM_TRY(d->reducer->ops->reduce_all(d->reducer));
@@ -314,7 +309,7 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
 static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     ddp *d = (ddp *)mode;
     const tdm_outcome *outcome = NULL;
-    TDM_TRY(wait_for_peers(d, tdm__replica_awaited(d->replica)));
+    TDM_TRY(d->reducer->ops->wait(d->reducer, tdm__replica_awaited(d->replica)));
     TDM_TRY(tdm__pipeline_wait(d->pipeline, &result->times, &outcome));
     if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm; /* NaN: the job does not clip */
     int64_t at = tdm__steady_ns(d->base.params.host);
@@ -352,7 +347,7 @@ static tdm_status ddp_sync(tdm_mode *mode, bool with_state) {
     TDM_TRY(tdm__replica_params_changed(d->replica));
     TDM_TRY(broadcast_arena(d, TDM_ARENA_BUFFER));
     if (with_state) TDM_TRY(broadcast_arena(d, TDM_ARENA_STATE));
-    return wait_for_peers(d, NULL);
+    return d->reducer->ops->wait(d->reducer, NULL);
 }
 
 const tdm_mode_ops tdm_mode_ddp = {
