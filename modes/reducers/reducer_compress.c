@@ -2,7 +2,6 @@
 #include "modes/compress/compress.h"
 #include "modes/reducers/reducer.h"
 #include "runtime/base/status.h"
-#include "runtime/device/device.h"
 
 static tdm_status open_narrow(tdm_reducer *reducer) {
     const size_t bytes = reducer->params->plan->trained_floats * sizeof(uint16_t);
@@ -14,9 +13,6 @@ static tdm_status open_narrow(tdm_reducer *reducer) {
 
 tdm_status tdm__compression_open(tdm_reducer *reducer) {
     const tdm_mode_params *params = reducer->params;
-    for (int k = 0; tdm__device_on_host(params->device) && k < params->plan->stage_count; k++)
-        tdm__replica_lend(reducer->replica->stages[k],
-                          tdm__compression_memory(params->plan, params->job, params->replicas, k));
     if (params->job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD)
         return tdm__powersgd_open(&reducer->powersgd, params);
     return tdm__compressed_type(params->job, params->replicas) == TDM_DTYPE_F32 ? TDM_OK : open_narrow(reducer);

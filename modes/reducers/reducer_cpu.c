@@ -1,5 +1,6 @@
 /* Reduces in host memory, in place: a thread reduces buckets while backward runs. If the communicator has memory that the
  * ranks share (shm), the gradient arena lies there; otherwise the communicator copies. */
+#include "modes/compress/compress.h"
 #include "modes/reducers/reducer.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
@@ -104,6 +105,8 @@ tdm_status tdm__reducer_open_cpu(tdm_reducer **out, tdm_replica **replica, const
     r->base.replica = *replica;
     TDM_TRY(tdm__new(params->host, &r->bucket, (size_t)plan->bucket_count, sizeof(*r->bucket), "buckets"));
     TDM_TRY(tdm__compression_open(&r->base));
+    for (int k = 0; k < plan->stage_count; k++)
+        tdm__replica_lend((*replica)->stages[k], tdm__compression_memory(plan, params->job, params->replicas, k));
     for (int i = 0; i < plan->bucket_count; i++) r->bucket[i] = (cpu_bucket){.reducer = r, .index = i};
     TDM_TRY(tdm__exchange_open(&r->exchange, params));
     return tdm__worker_open(&r->worker, params->host, TDM_THREAD_REDUCE, 0, (*replica)->device->index);
