@@ -118,7 +118,7 @@ static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, const 
         arena += tdm__replica_trained(r);
     }
     if (update->own != NULL) return own_step(update, run, &args);
-    if (!tdm__device_on_host(r->device->ops)) return update->optim_run(&args);
+    if (r->device->threads == NULL) return update->optim_run(&args);
     shared_step shared = {&args, update->optim_run};
     return tdm__threads_loop(r->device->threads, args.count, step_part, &shared);
 }
