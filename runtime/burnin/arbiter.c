@@ -2,6 +2,7 @@
  * reference kernels. */
 #include "runtime/base/status.h"
 #include "runtime/burnin/burnin.h"
+#include "runtime/train/run.h"
 
 tdm_status tdm__burnin_arbitrate(const tdm_burnin *burnin, int64_t sample, float *y) {
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
@@ -11,7 +12,7 @@ tdm_status tdm__burnin_arbitrate(const tdm_burnin *burnin, int64_t sample, float
     options.module_path = burnin->options.module_path;
     options.predicts = 1;
     job.parallel.device = TDM_DEVICE_CPU;
-    job.parallel.kernels = burnin->is_on_host ? TDM_KERNELS_REF : TDM_KERNELS_AUTO;
+    job.parallel.kernels = tdm__device_on_host(burnin->reader->compute.device) ? TDM_KERNELS_REF : TDM_KERNELS_AUTO;
     job.parallel.device_ids = (tdm_ints){.count = 1};
     job.parallel.threads_per_device = TDM_INT_NULL;
     job.train.precision = TDM_F32;

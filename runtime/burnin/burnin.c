@@ -62,7 +62,6 @@ static tdm_status open_device(tdm_burnin *b, int index) {
     if (b->reader == NULL) b->reader = w->run;
     const tdm_device *device = w->run->mode->replica[0]->device;
     snprintf(w->seen.name, sizeof(w->seen.name), "%.60s", device->name);
-    b->is_on_host = tdm__device_on_host(w->run->compute.device);
     return TDM_OK;
 }
 

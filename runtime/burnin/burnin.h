@@ -48,7 +48,6 @@ struct tdm_burnin {
     atomic_bool stops;
     bool was_stopped;
     bool has_lock, has_run, equal_bits;
-    bool is_on_host; /* the devices are the processor */
     double seconds, tolerance;
 };
 
