@@ -150,18 +150,18 @@ static void draw(tdm_powersgd *power, const tdm_power_matrix *m, int64_t step) {
     }
 }
 
-typedef struct span {
+typedef struct matrices {
     const tdm_power_matrix *first, *end;
-} span;
+} matrices;
 
-static span matrices_of(const tdm_powersgd *power, int bucket) {
+static matrices matrices_of(const tdm_powersgd *power, int bucket) {
     const tdm_plan_bucket *range = &power->params->plan->buckets[bucket];
     const tdm_power_matrix *first = &power->matrix[range->first_param];
-    return (span){first, first + range->param_count};
+    return (matrices){first, first + range->param_count};
 }
 
 void tdm__power_draw(tdm_powersgd *power, int bucket, int64_t step) {
-    const span all = matrices_of(power, bucket);
+    const matrices all = matrices_of(power, bucket);
     for (const tdm_power_matrix *m = all.first; m < all.end; m++) {
         if (m->rank == 0) continue;
         if (!power->is_warm || !power->settings->warm_start) draw(power, m, step);
@@ -178,7 +178,7 @@ static void add_or_copy(float *to, const float *grad, size_t count, bool adds) {
 }
 
 void tdm__power_take(tdm_powersgd *power, tdm_power_member *member, int bucket, const float *grad) {
-    const span all = matrices_of(power, bucket);
+    const matrices all = matrices_of(power, bucket);
     for (const tdm_power_matrix *m = all.first; m < all.end; m++) {
         const tdm_plan_param *param = &power->params->plan->params[m->param];
         const float *g = grad != NULL ? grad + m->at : NULL;
@@ -193,13 +193,13 @@ void tdm__power_take(tdm_powersgd *power, tdm_power_member *member, int bucket, 
 }
 
 void tdm__power_turn(tdm_powersgd *power, int bucket) {
-    const span all = matrices_of(power, bucket);
+    const matrices all = matrices_of(power, bucket);
     for (const tdm_power_matrix *m = all.first; m < all.end; m++)
         if (m->rank > 0) tdm__power_orthogonalize(power->member->wire + m->p, m->rows, m->rank);
 }
 
 void tdm__power_approximate(tdm_powersgd *power, tdm_power_member *member, int bucket) {
-    const span all = matrices_of(power, bucket);
+    const matrices all = matrices_of(power, bucket);
     for (const tdm_power_matrix *m = all.first; m < all.end; m++) {
         const float *kept = member->kept + power->params->plan->params[m->param].offset;
         if (m->rank == 0) continue;
@@ -209,7 +209,7 @@ void tdm__power_approximate(tdm_powersgd *power, tdm_power_member *member, int b
 
 void tdm__power_give(tdm_powersgd *power, tdm_power_member *member, int bucket, float *grad) {
     const float share = 1.0f / (float)power->params->replicas, *wire = power->member->wire;
-    const span all = matrices_of(power, bucket);
+    const matrices all = matrices_of(power, bucket);
     for (const tdm_power_matrix *m = all.first; m < all.end; m++) {
         const tdm_plan_param *param = &power->params->plan->params[m->param];
         float *g = grad + m->at, *kept = member->kept + param->offset;

@@ -32,15 +32,15 @@ static tdm_named named_buffer(const tdm_plan_buffer *buffer) {
                        .bytes = (size_t)buffer->count * (buffer->def.is_counter ? sizeof(int64_t) : sizeof(float))};
 }
 
-/* One of the optimizer's arenas, the `slot`-th that the replicas have: a tensor for each trained parameter. */
-static tdm_status list_state(tdm_run *run, const char *name, int slot, tdm_named **to) {
+/* The `index`-th of the optimizer's arenas that the replicas have: a tensor for each trained parameter. */
+static tdm_status list_state(tdm_run *run, const char *name, int index, tdm_named **to) {
     const tdm_plan *plan = run->plan;
     for (int i = 0; i < plan->param_count; i++) {
         if (plan->frozen[i]) continue;
         tdm_named *named = (*to)++;
         *named = run->tensors[i];
         named->arena = TDM_ARENA_STATE;
-        named->offset += (size_t)slot * plan->trained_floats * sizeof(float);
+        named->offset += (size_t)index * plan->trained_floats * sizeof(float);
         TDM_TRY(tdm__zone_printf(&run->zone, &named->name, "%s.%s", name, run->tensors[i].name));
     }
     return TDM_OK;
@@ -62,8 +62,8 @@ tdm_status tdm__run_list_tensors(tdm_run *run) {
         run->params_by_name[i] = to;
     }
     for (int i = 0; i < plan->buffer_count; i++) *to++ = named_buffer(&plan->buffers[i]);
-    for (int k = 0, slot = 0; k < TDM_MAX_STATES; k++) {
-        if ((states >> k & 1) != 0) TDM_TRY(list_state(run, run->optim->state[k], slot++, &to));
+    for (int k = 0, index = 0; k < TDM_MAX_STATES; k++) {
+        if ((states >> k & 1) != 0) TDM_TRY(list_state(run, run->optim->state[k], index++, &to));
     }
     for (int i = 0; i < run->average_count; i++, to++) {
         *to = run->tensors[i];
