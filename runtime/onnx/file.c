@@ -151,7 +151,7 @@ tdm_status tdm__onnx_file_open(tdm_onnx_file **out, const tdm_host *host, const 
 void tdm__onnx_file_close(tdm_onnx_file *file) {
     if (file == NULL) return;
     if (file->source.fd >= 0) (void)close(file->source.fd);
-    for (int i = 0; i < file->places; i++) (void)close(file->place[i].fd);
+    for (int i = 0; i < file->external_count; i++) (void)close(file->external[i].fd);
     tdm__zone_deinit(&file->zone);
     tdm__delete(file->host, file->node);
     tdm__delete(file->host, file->tensor);

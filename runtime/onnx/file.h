@@ -17,8 +17,8 @@ enum {
     TDM_ONNX_NODE_INPUTS = 1024,  /* of one node; each op looks at all of them */
     TDM_ONNX_NODE_OUTPUTS = 64,
     TDM_ONNX_NODE_ATTRIBUTES = 64,
-    TDM_ONNX_PLACES = 16, /* other files that hold numbers */
-    TDM_ONNX_NEWEST = 30  /* opset; what later ones change nobody knows yet */
+    TDM_ONNX_EXTERNAL = 16, /* other files that hold numbers */
+    TDM_ONNX_NEWEST = 30    /* opset; what later ones change nobody knows yet */
 };
 
 /* Types of TensorProto. */
@@ -72,9 +72,9 @@ typedef struct tdm_onnx_file {
     const tdm_host *host;
     tdm_zone zone;
     tdm_wire_source source;
-    tdm_wire_source place[TDM_ONNX_PLACES]; /* other files; their paths are whole */
-    const char *place_name[TDM_ONNX_PLACES];
-    int places;
+    tdm_wire_source external[TDM_ONNX_EXTERNAL]; /* other files that hold numbers; their paths are whole */
+    const char *external_name[TDM_ONNX_EXTERNAL];
+    int external_count;
     const char *producer;
     int64_t opset;
     tdm_onnx_file_node *node;
@@ -93,7 +93,7 @@ tdm_status tdm__onnx_file_open(tdm_onnx_file **out, const tdm_host *host, const 
                                size_t count);
 void tdm__onnx_file_close(tdm_onnx_file *file); /* NULL is fine */
 
-/* ---- parts.c, place.c, numbers.c: for the files of this folder ---- */
+/* ---- parts.c, external.c, numbers.c: for the files of this folder ---- */
 
 /* A message of the file; they fill in *out, and fail as tdm__wire_fail does. */
 bool tdm__onnx_read_node(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span message, tdm_onnx_file_node *out);
@@ -102,9 +102,10 @@ bool tdm__onnx_read_port(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span mes
 /* Counts parts against the limit. */
 bool tdm__onnx_count(tdm_onnx_file *file, tdm_wire_in *in, uint64_t at, size_t more);
 bool tdm__onnx_text(tdm_onnx_file *file, tdm_wire_in *in, const tdm_wire_field *field, const char **out);
-/* Where numbers of another file lie: opens that, in the folder of the file. */
-tdm_status tdm__onnx_place(tdm_onnx_file *file, tdm_onnx_tensor *tensor, const char *name, const char *offset,
-                           const char *length);
+/* The tensor's numbers are in another file of the same folder (ONNX's external data): opens it, and says where they are.
+ */
+tdm_status tdm__onnx_external(tdm_onnx_file *file, tdm_onnx_tensor *tensor, const char *name, const char *offset,
+                              const char *length);
 
 /* Bytes of a number of this type; 0: of a type that tandem does not read. */
 int tdm__onnx_bytes_of(int type);

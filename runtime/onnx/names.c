@@ -80,13 +80,13 @@ static bool is_name(const char *name) {
            name[0] != '-' && strstr(name, "..") == NULL && (number == 0 || number == length || name[number] == '.');
 }
 
-/* A number is the name of the layer at that place alone; elsewhere it gets a word in front. A name that is taken gets a
- * number behind it: after a few tries multiples of the layer's place, so that of many layers with one name each does not
+/* A number is the name of the layer with that index alone; another layer gets a word in front of it. A name that is taken gets a
+ * number behind it: after a few tries multiples of the layer's index, so that of many layers with one name each does not
  * try those of all others. */
-static void settle(const tdm_graph *graph, int place, tdm_text *name) {
+static void settle(const tdm_graph *graph, int index, tdm_text *name) {
     enum { TRIES = 8 };
     char number[24], whole[MOST_NAME + 32];
-    snprintf(number, sizeof(number), "%d", place);
+    snprintf(number, sizeof(number), "%d", index);
     if (strspn(name->data, "0123456789") == name->length && strcmp(name->data, number) != 0)
         snprintf(whole, sizeof(whole), "layer%s", name->data);
     else
@@ -94,7 +94,7 @@ static void settle(const tdm_graph *graph, int place, tdm_text *name) {
     const size_t length = strlen(whole);
     for (int i = 2; tdm__names_find(&graph->names, whole) >= 0 || tdm__graph_find_input(graph, whole) >= 0; i++)
         snprintf(whole + length, sizeof(whole) - length, "_%lld",
-                 i <= TRIES ? (long long)i : (long long)(i - TRIES) * (place + TRIES));
+                 i <= TRIES ? (long long)i : (long long)(i - TRIES) * (index + TRIES));
     name->length = 0;
     tdm__text_puts(name, whole);
 }

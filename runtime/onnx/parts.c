@@ -45,12 +45,12 @@ static bool add_dim(tdm_wire_in *in, const tdm_wire_field *field, tdm_onnx_tenso
     return true;
 }
 
-typedef struct elsewhere {
+typedef struct external {
     bool is;
     const char *name, *offset, *length;
-} elsewhere;
+} external;
 
-static bool add_place(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span message, elsewhere *out) {
+static bool add_external(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span message, external *out) {
     const char *key = "", *value = "";
     tdm_wire_field field;
     while (tdm__wire_next(in, &message, &field)) {
@@ -75,7 +75,7 @@ static bool set_span(tdm_wire_in *in, const tdm_wire_field *field, tdm_onnx_tens
 }
 
 static bool add_numbers_field(tdm_onnx_file *file, tdm_wire_in *in, const tdm_wire_field *field, tdm_onnx_tensor *out,
-                              elsewhere *other) {
+                              external *other) {
     switch (field->number) {
     case NUMBERS_DIM:
         return add_dim(in, field, out);
@@ -91,7 +91,7 @@ static bool add_numbers_field(tdm_onnx_file *file, tdm_wire_in *in, const tdm_wi
     case NUMBERS_DOUBLES:
         return set_span(in, field, out);
     case NUMBERS_ELSEWHERE:
-        return tdm__wire_is(in, field, TDM_WIRE_COUNTED) && add_place(file, in, field->span, other);
+        return tdm__wire_is(in, field, TDM_WIRE_COUNTED) && add_external(file, in, field->span, other);
     case NUMBERS_PLACE:
         other->is = field->value == 1;
         return tdm__wire_is(in, field, TDM_WIRE_VARINT);
@@ -119,13 +119,13 @@ static bool check_count(tdm_wire_in *in, uint64_t at, tdm_onnx_tensor *out) {
 
 bool tdm__onnx_read_tensor(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span message, tdm_onnx_tensor *out) {
     const uint64_t at = message.at;
-    elsewhere other = {.is = false};
+    external other = {.is = false};
     tdm_wire_field field;
     *out = (tdm_onnx_tensor){.name = "", .source = &file->source};
     while (tdm__wire_next(in, &message, &field))
         if (!add_numbers_field(file, in, &field, out, &other)) return false;
     if (in->status == TDM_OK && other.is)
-        in->status = tdm__onnx_place(file, out, other.name, other.offset, other.length);
+        in->status = tdm__onnx_external(file, out, other.name, other.offset, other.length);
     return in->status == TDM_OK && check_count(in, at, out);
 }
 

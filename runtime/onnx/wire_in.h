@@ -45,7 +45,7 @@ tdm_status tdm__wire_take(const tdm_wire_source *source, void *to, size_t count,
 bool tdm__wire_next(tdm_wire_in *in, tdm_wire_span *message, tdm_wire_field *out);
 /* The next number of a counted field that holds one behind the other. */
 bool tdm__wire_varint(tdm_wire_in *in, tdm_wire_span *span, uint64_t *out);
-/* Fails for the place `at`: "model.onnx: at byte 17 ...". Returns false. */
+/* Fails for the byte `at`: "model.onnx: at byte 17 ...". Returns false. */
 bool tdm__wire_fail(tdm_wire_in *in, uint64_t at, const char *what);
 /* Is the field written so? Else it fails. */
 bool tdm__wire_is(tdm_wire_in *in, const tdm_wire_field *field, int how);

@@ -12,7 +12,7 @@ static bool is_beside(const char *name) {
            strcmp(name, "..") != 0;
 }
 
-static tdm_status open_place(tdm_onnx_file *file, const char *name, tdm_wire_source *out) {
+static tdm_status open_external(tdm_onnx_file *file, const char *name, tdm_wire_source *out) {
     const char *path = file->source.path, *slash = strrchr(path, '/'), *parent;
     tdm_folder folder;
     TDM_TRY(tdm__zone_printf(&file->zone, &parent, "%.*s", slash != NULL ? (int)(slash - path) + 1 : 1,
@@ -26,19 +26,19 @@ static tdm_status open_place(tdm_onnx_file *file, const char *name, tdm_wire_sou
     return status;
 }
 
-static tdm_status find_place(tdm_onnx_file *file, const char *name, tdm_wire_source **out) {
+static tdm_status find_external(tdm_onnx_file *file, const char *name, tdm_wire_source **out) {
     int i = 0;
-    while (i < file->places && strcmp(file->place_name[i], name) != 0) i++;
-    *out = &file->place[i < TDM_ONNX_PLACES ? i : 0];
-    if (i < file->places) return TDM_OK;
-    if (i == TDM_ONNX_PLACES)
+    while (i < file->external_count && strcmp(file->external_name[i], name) != 0) i++;
+    *out = &file->external[i < TDM_ONNX_EXTERNAL ? i : 0];
+    if (i < file->external_count) return TDM_OK;
+    if (i == TDM_ONNX_EXTERNAL)
         TDM_FAIL(TDM_E_UNSUPPORTED, "%s: its numbers are in more than %d other files; save it as one file",
-                 file->source.path, TDM_ONNX_PLACES);
-    tdm_wire_source place = {.fd = -1};
-    TDM_TRY(open_place(file, name, &place));
-    file->place_name[i] = name;
-    file->place[i] = place;
-    file->places++;
+                 file->source.path, TDM_ONNX_EXTERNAL);
+    tdm_wire_source source = {.fd = -1};
+    TDM_TRY(open_external(file, name, &source));
+    file->external_name[i] = name;
+    file->external[i] = source;
+    file->external_count++;
     return TDM_OK;
 }
 
@@ -51,9 +51,9 @@ static bool natural(const char *text, uint64_t initial, uint64_t *out) {
     return true;
 }
 
-tdm_status tdm__onnx_place(tdm_onnx_file *file, tdm_onnx_tensor *tensor, const char *name, const char *offset,
-                           const char *length) {
-    tdm_wire_source *place;
+tdm_status tdm__onnx_external(tdm_onnx_file *file, tdm_onnx_tensor *tensor, const char *name, const char *offset,
+                              const char *length) {
+    tdm_wire_source *source;
     uint64_t at, count;
     if (file->source.memory != NULL || !is_beside(name))
         TDM_FAIL(TDM_E_UNSUPPORTED,
@@ -61,12 +61,12 @@ tdm_status tdm__onnx_place(tdm_onnx_file *file, tdm_onnx_tensor *tensor, const c
                  "onnx.save(onnx.load('%s'), 'whole.onnx')",
                  file->source.path, tensor->name, file->source.memory != NULL ? "" : ", and not one beside it",
                  file->source.path);
-    TDM_TRY(find_place(file, name, &place));
-    if (!natural(offset, 0, &at) || at > place->bytes || !natural(length, place->bytes - at, &count) ||
-        count > place->bytes - at)
+    TDM_TRY(find_external(file, name, &source));
+    if (!natural(offset, 0, &at) || at > source->bytes || !natural(length, source->bytes - at, &count) ||
+        count > source->bytes - at)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: the numbers of '%s' lie beyond the end of %s, which is damaged or another's",
-                 file->source.path, tensor->name, place->path);
-    tensor->source = place;
+                 file->source.path, tensor->name, source->path);
+    tensor->source = source;
     tensor->span = (tdm_wire_span){at, at + count};
     tensor->is_varints = false;
     return TDM_OK;
