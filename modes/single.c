@@ -85,8 +85,8 @@ static void single_close(tdm_mode *mode) {
     tdm__close_replica(s->replica);
 }
 
-/* Adds this part's gradients to the sums of subtrees that they complete, and keeps the result in the place of the last
- * one. The last part's go to the replica's own gradients. */
+/* Adds this part's gradients to the sums of subtrees that they complete, and keeps the result where the last of these
+ * was. The last part's go to the replica's own gradients. */
 static tdm_status add_gradients(const tdm_replica *stage, single_kept *to, int part, int parts) {
     tdm_device *device = stage->device;
     const size_t floats = tdm__replica_trained(stage);

@@ -7,7 +7,7 @@
 #include "modes/pipeline.h"
 #include "runtime/base/tree.h"
 
-/* What a part has of its own while other parts run: it takes the place of the replica's members of the same names. */
+/* What a part has of its own. While it runs, the replica's members of the same names point to it. */
 typedef struct single_part {
     char *activation, *buffer;
     float *grad;

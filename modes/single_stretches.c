@@ -98,7 +98,7 @@ static tdm_status go_on(const micro_batch *m, tdm_replica *stage, int part, bool
                    : tdm__exec_backward(stage, &m->rows[part], m->index, NULL, plan_step);
 }
 
-/* All parts stop at the same places. */
+/* All parts stop at the same plan steps. */
 static tdm_status in_stretches(const micro_batch *m, tdm_replica *stage, bool forward) {
     const tdm_plan_stage *of = &stage->plan->stages[stage->stage];
     int reached = forward ? of->forward : of->backward;

@@ -161,7 +161,7 @@ static bool is_wanted(expansion *e, const scope *s, const tdm_yaml_node *keys) {
     return true;
 }
 
-static tdm_status place_layer(expansion *e, const scope *s, const tdm_yaml_node *item) {
+static tdm_status expand_layer(expansion *e, const scope *s, const tdm_yaml_node *item) {
     tdm_config *config = e->config;
     const tdm_yaml_node *keys = keys_of(item), *id = tdm__yaml_find(keys, "id");
     tdm_yaml_node *made;
@@ -303,9 +303,9 @@ static const char *read_name(expansion *e, const scope *s, const tdm_yaml_node *
     return NULL;
 }
 
-static tdm_status place_items(expansion *e, const scope *s, const tdm_yaml_node *list);
+static tdm_status expand_items(expansion *e, const scope *s, const tdm_yaml_node *list);
 
-static tdm_status place_repeats(expansion *e, const scope *outer, const tdm_yaml_node *keys, scope *s) {
+static tdm_status expand_repeats(expansion *e, const scope *outer, const tdm_yaml_node *keys, scope *s) {
     tdm_config *config = e->config;
     const tdm_yaml_node *first = tdm__yaml_find(keys, "first"), *repeat = tdm__yaml_find(keys, "repeat");
     const char *prefix = read_name(e, outer, keys, s->use_at);
@@ -323,14 +323,14 @@ static tdm_status place_repeats(expansion *e, const scope *outer, const tdm_yaml
         s->prefix = repeat != NULL ? TDM_WORDS(config, "%s%d.", prefix, (int)k) : prefix;
         s->input = e->current;
         if (!check_arguments(e, s)) break;
-        TDM_TRY(place_items(e, s, s->block->layers));
+        TDM_TRY(expand_items(e, s, s->block->layers));
         if (e->current >= 0 && config->expanded[e->current].ends == NULL)
             config->expanded[e->current].ends = TDM_WORDS(config, "%.*s", (int)strlen(s->prefix) - 1, s->prefix);
     }
     return config->faults.status;
 }
 
-static tdm_status place_use(expansion *e, const scope *outer, const tdm_yaml_node *item) {
+static tdm_status expand_use(expansion *e, const scope *outer, const tdm_yaml_node *item) {
     tdm_config *config = e->config;
     const tdm_yaml_node *keys = keys_of(item);
     scope s = {.use_at = item->first->key_at, .block = find_block(e, outer, keys, item)};
@@ -342,21 +342,21 @@ static tdm_status place_use(expansion *e, const scope *outer, const tdm_yaml_nod
     memcpy(s.argument, s.block->param, sizeof(s.argument));
     take_arguments(e, outer, &s, keys, false);
     e->current = single_input(e, outer, keys, "a block");
-    if (is_wanted(e, outer, keys)) TDM_TRY(place_repeats(e, outer, keys, &s));
+    if (is_wanted(e, outer, keys)) TDM_TRY(expand_repeats(e, outer, keys, &s));
     const tdm_yaml_node *id = tdm__yaml_find(keys, "id");
     if (id != NULL && id->kind == TDM_YAML_SCALAR && e->current >= 0 && config->expanded[e->current].id == NULL)
         config->expanded[e->current].id = full_name(e, outer, id->text);
     return bind(e, outer, id, e->current);
 }
 
-static tdm_status place_items(expansion *e, const scope *s, const tdm_yaml_node *list) {
+static tdm_status expand_items(expansion *e, const scope *s, const tdm_yaml_node *list) {
     tdm_config *config = e->config;
     const tdm_fault_block outside = config->faults.within;
     for (const tdm_yaml_node *item = list->first; item != NULL && !config->has_block_fault; item = item->next) {
         const bool is_use = item->kind == TDM_YAML_MAP && item->count == 1 && strcmp(item->first->key, "block") == 0;
         if (!spend(e, item, 1)) break;
         if (s->block != NULL) config->faults.within = (tdm_fault_block){s->block->name, item->at, s->use_at};
-        TDM_TRY(is_use ? place_use(e, s, item) : place_layer(e, s, item));
+        TDM_TRY(is_use ? expand_use(e, s, item) : expand_layer(e, s, item));
     }
     config->faults.within = outside;
     return config->faults.status;
@@ -396,7 +396,7 @@ tdm_status tdm__layers_expand(tdm_config *config) {
         return config->faults.status;
     }
     const scope model = {.usable = e.block_count, .prefix = "", .input = MODEL_INPUT};
-    TDM_TRY(place_items(&e, &model, list));
+    TDM_TRY(expand_items(&e, &model, list));
     check_blocks(&e);
     if (config->has_block_fault || e.current == config->expanded_count - 1) return config->faults.status;
     config->has_block_fault = true;

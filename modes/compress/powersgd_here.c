@@ -33,7 +33,7 @@ void tdm__powersgd_begin(tdm_powersgd *power, int64_t step) {
     for (int b = 0; b < power->params->plan->bucket_count; b++) tdm__power_draw(power, b, step);
 }
 
-/* Gradients in host memory, if they are not there themselves. Replicas that take turns have one place for them. */
+/* Memory of the host for gradients, if they are not there themselves. Replicas that take turns share it. */
 static float *copy_of(const tdm_powersgd *power, int index) {
     const float *own = power->member[index].grad;
     return own != NULL ? power->member[index].grad : power->member->grad;

@@ -77,7 +77,7 @@ static double sum_squares(const float *x, size_t count) {
     return lane[0];
 }
 
-/* torch.lerp fuses at these places on the CPU, and counts from the nearer end. */
+/* torch.lerp fuses these on the CPU, and counts from the nearer end. */
 static void lerp(float *x, const float *end, float weight, size_t count) {
     const float back = weight - 1.0f;
     if (weight < 0.5f) {

@@ -176,7 +176,7 @@ static void give_inputs(call *j, rows of) {
 }
 
 /* The state before a step takes the place of the gradient of h, which is used up: the gradients of weights then find
- * pairs of a gate and a state in one place, and a first step has zeros. */
+ * pairs of a gate and a state side by side, and a first step has zeros. */
 static void keep_state(const call *j, float *now, const float *before) {
     const size_t bytes = (size_t)j->r.hidden * sizeof(float);
     if (before != NULL)

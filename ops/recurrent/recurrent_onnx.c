@@ -9,7 +9,7 @@
 #include "ops/ops.h"
 #include "runtime/base/memory.h"
 
-/* PyTorch's gate at each place of ONNX: input, output, forget, cell; update, reset, new. */
+/* PyTorch's gate at each position of ONNX: input, output, forget, cell; update, reset, new. */
 static const int order_of_lstm[] = {0, 3, 1, 2}, order_of_gru[] = {1, 0, 2};
 
 static void copy_gates(float *out, const float *from, const int *order, int gates, int64_t each) {

@@ -95,10 +95,11 @@ static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int outp
     if ((!slices && !splits) || !from->calls->plain(from, node->input[0], &shape)) return false;
     const int64_t items = shape.dim[0];
     if (slices ? !find_items(from, node, &start, &end) : !find_part(from, node, output, items, &start, &end)) {
-        snprintf(out->why, sizeof(out->why),
-                 "tandem takes neighbouring items of the first dimension behind the batch only, whose places are known "
-                 "from numbers in the file, at most %d",
-                 TDM_ONNX_FEW);
+        snprintf(
+            out->why, sizeof(out->why),
+            "tandem takes neighbouring items of the first dimension behind the batch only, whose positions are known "
+            "from numbers in the file, at most %d",
+            TDM_ONNX_FEW);
         return false;
     }
     if (start < 0) start += items;

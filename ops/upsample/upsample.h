@@ -55,12 +55,12 @@ TDM_HOST_DEVICE static inline tdm_upsample_taps tdm__upsample_taps_of(const tdm_
     tdm_upsample_taps taps = {at, at, 1.0f, 0.0f};
     if (!of->bilinear) taps.first = taps.second = tdm__upsample_nearest(of, at);
     if (!of->bilinear || of->in == of->out) return taps;
-    float place = of->align_corners ? of->scale * (float)at : of->scale * ((float)at + 0.5f) - 0.5f;
-    if (place < 0.0f) place = 0.0f;
-    const int64_t point = (int64_t)floorf(place), last = of->in - 1;
+    float source = of->align_corners ? of->scale * (float)at : of->scale * ((float)at + 0.5f) - 0.5f;
+    if (source < 0.0f) source = 0.0f;
+    const int64_t point = (int64_t)floorf(source), last = of->in - 1;
     taps.first = point < last ? point : last;
     taps.second = taps.first < last ? taps.first + 1 : last;
-    const float rest = place - (float)taps.first;
+    const float rest = source - (float)taps.first;
     taps.far = rest < 1.0f ? rest : 1.0f;
     taps.near = 1.0f - taps.far;
     return taps;

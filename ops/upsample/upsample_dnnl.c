@@ -25,16 +25,16 @@ static void *take(char *base, size_t *used, int64_t count, size_t bytes) {
     return out;
 }
 
-static float *place_row(tdm_upsample_row *row, char *base, size_t *used) {
+static float *lay_out_row(tdm_upsample_row *row, char *base, size_t *used) {
     row->taps = take(base, used, row->large, sizeof *row->taps);
     row->spans = take(base, used, row->small, sizeof *row->spans);
     return take(base, used, 2 * row->large, sizeof(float));
 }
 
-static size_t place(call *j, char *base) {
+static size_t lay_out(call *j, char *base) {
     size_t used = 0;
-    j->weight[0] = place_row(&j->down, base, &used);
-    j->weight[1] = place_row(&j->across, base, &used);
+    j->weight[0] = lay_out_row(&j->down, base, &used);
+    j->weight[1] = lay_out_row(&j->across, base, &used);
     j->rows = take(base, &used, j->y.count * 2 * j->y.width * j->y.inner, sizeof *j->rows);
     return used;
 }
@@ -49,7 +49,7 @@ static call sized(const tdm_kernel_desc *desc, int64_t rows, tdm_layout layout) 
 /* The rows of all planes take as much in every layout. */
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     call j = sized(desc, desc->x[0].dim[0], TDM_LAYOUT_PLAIN);
-    fit->scratch_bytes = place(&j, NULL);
+    fit->scratch_bytes = lay_out(&j, NULL);
     return tdm__elementwise_fits(desc, fit);
 }
 
@@ -75,7 +75,7 @@ static call call_of(const tdm_kernel_args *args) {
     call j = sized(args->desc, args->rows, args->desc->x_layout[0]);
     j.args = args;
     j.lanes = TDM_LANES(tdm__upsample_lanes);
-    place(&j, args->scratch);
+    lay_out(&j, args->scratch);
     set_taps(&j.down, args->desc, 0);
     set_taps(&j.across, args->desc, 1);
     return j;

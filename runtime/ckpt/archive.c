@@ -19,7 +19,7 @@ enum { BLOCK = 512, SIZE_AT = 124, SIZE_BYTES = 12, SUM_AT = 148, SUM_BYTES = 8,
 enum { NAME_BYTES = 100, PREFIX_AT = 345, PREFIX_BYTES = 155, IN_BASE_256 = 0x80 };
 static const char ustar[] = "ustar";
 
-/* The sum of a header counts its own place as spaces. */
+/* The sum of a header counts its own field as spaces. */
 static unsigned sum_of(const unsigned char *block) {
     unsigned sum = 0;
     for (int i = 0; i < BLOCK; i++) sum += i >= SUM_AT && i < SUM_AT + SUM_BYTES ? ' ' : block[i];

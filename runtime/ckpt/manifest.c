@@ -35,7 +35,7 @@ void tdm__manifest_print(tdm_text *out, const tdm_manifest *manifest, const tdm_
     char digits[TDM_HASH_TEXT];
     tdm_json_out json = tdm__json_out(out, " ");
     tdm__json_put(&json, "{\n");
-    put_hash(&json, "xxh3", (tdm_hash128){0}); /* its place: the hash is known at the end */
+    put_hash(&json, "xxh3", (tdm_hash128){0}); /* filled in at the end, when the hash is known */
     tdm__json_put(&json, "format:%s version:%d files:{\n", format_name, TDM_CKPT_VERSION);
     for (int part = 0; part < TDM_CKPT_FILES; part++) {
         const tdm_manifest_file *file = &manifest->file[part];

@@ -44,8 +44,8 @@ static void reduce_entries(const tdm_group *group, const tdm_reduction *how) {
     }
 }
 
-/* Reduces `count` elements of every rank's span and copies the result to `tos` places, block by block. A block fits in
- * the cache. So a place may be one of the spans. */
+/* Reduces `count` elements of every rank's span and copies the result to `tos` targets, block by block. A block fits in
+ * the cache. So a target may be one of the spans. */
 static void reduce_blocks(const void *const *span, int world, size_t count, unsigned char *const *to, int tos,
                           const tdm_reduction *how) {
     _Alignas(TDM_LINE) unsigned char block[TDM_REDUCE_BLOCK];

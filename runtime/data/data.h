@@ -223,7 +223,7 @@ typedef enum tdm_rows_form {
 } tdm_rows_form;
 
 /* The layout of a block: positions at 0, then targets, then x. The offsets are those for the largest number of rows,
- * and fewer rows use the same ones, so that one copy moves a block into a place of tdm_ingest. They are multiples of
+ * and fewer rows use the same ones, so that one copy moves a block where tdm_ingest reads it. They are multiples of
  * TDM_ALIGN. */
 typedef struct tdm_packing {
     size_t target_at, x_at;

@@ -182,15 +182,15 @@ def declarations(headers):
 
 
 def check(headers):
-    """A program that prints each struct's size, its members' places, and the bytes of its INIT macro."""
+    """A program that prints each struct's size, its members' offsets and sizes, and the bytes of its INIT macro."""
     out = ["#include <stddef.h>", "#include <stdio.h>"]
     out += [f"#include <tandem/{name}.h>" for name in HEADERS]
     out.append("int main(void) {")
     for name, macro in STRUCTS.items():
         out.append(f'    printf("{name} %zu\\n", sizeof({name}));')
         for _, member, _ in headers.struct(name):
-            place = f"offsetof({name}, {member}), sizeof((({name} *)0)->{member})"
-            out.append(f'    printf("{name}.{member} %zu %zu\\n", {place});')
+            numbers = f"offsetof({name}, {member}), sizeof((({name} *)0)->{member})"
+            out.append(f'    printf("{name}.{member} %zu %zu\\n", {numbers});')
         if macro:
             out.append(f"    static const {name} {name}_init = {macro};")
             out.append(f'    printf("{macro} ");\n    for (size_t i = 0; i < sizeof {name}_init; i++)'

@@ -94,7 +94,7 @@ struct tdm_run {
     int64_t skipped;              /* steps without an update, of the program's choice */
     int64_t samples;
     tdm_schedules schedules;                 /* of the next step to be submitted */
-    double set_lr[1 + TDM_PARAM_GROUPS_MAX]; /* in their place: of no group, then of each; NaN: the schedule's */
+    double set_lr[1 + TDM_PARAM_GROUPS_MAX]; /* the program's rates: of no group, then of each; NaN: the schedule's */
     tdm_ahead ahead[TDM_MODE_DEPTH];
     int64_t submitted;    /* steps: `step` and those in flight; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
     double last_loss;     /* NaN before the first */

@@ -1,5 +1,5 @@
 /* sgd on the CPU, compiled for each instruction set (base/isa.h). All give the same bits: every fused multiply-add is
- * written as fmaf, at the places where ATen's CPU kernels fuse. The loops are plain so that the compiler vectorises
+ * written as fmaf, where ATen's CPU kernels fuse. The loops are plain so that the compiler vectorises
  * them. */
 #include "ops/optim/sgd/sgd.h"
 

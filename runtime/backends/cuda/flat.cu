@@ -115,7 +115,7 @@ struct clip_plan {
     double *sum; /* of each unit */
 };
 
-/* end[k]: units of the ranges first .. first + k. By all threads of the block; `end` has `SIZE` places. */
+/* end[k]: units of the ranges first .. first + k. By all threads of the block; `end` has `SIZE` items. */
 template <int SIZE> __device__ inline void count_units(int64_t *end, const clip_plan &plan, int first) {
     const int k = (int)threadIdx.x;
     if (k < SIZE)

@@ -49,7 +49,7 @@ void watch(int fd, int silence_ms) {
 
 int port_of(const sockaddr_storage &address) {
     sockaddr_in6 in6;
-    std::memcpy(&in6, &address, sizeof(in6)); // the port of IPv4 lies at the same place, and Gloo compares it as it lies
+    std::memcpy(&in6, &address, sizeof(in6)); // the port of IPv4 lies at the same offset, and Gloo compares it as it lies
     return in6.sin6_port;
 }
 

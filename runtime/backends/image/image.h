@@ -25,8 +25,8 @@ tdm_status tdm__turn_begin(tdm_turn *turn, const tdm_image_decode *call, tdm_pix
 /* Stores the window's part of row `y` of the stored picture: turn->width pixels of `channels` bytes (1, 3, or 4 for
  * CMYK), which become the channels of the output. */
 void tdm__turn_row(const tdm_turn *turn, int y, const unsigned char *row, int channels);
-/* Where tdm__turn_row would only copy: the place of row `y` in the output; else NULL. */
-unsigned char *tdm__turn_place(const tdm_turn *turn, int y, int channels);
+/* Where tdm__turn_row would only copy: where row `y` lies in the output; else NULL. */
+unsigned char *tdm__turn_target(const tdm_turn *turn, int y, int channels);
 /* TDM_E_DATA if a picture has too many pixels. */
 tdm_status tdm__image_check_size(const tdm_image_limits *limits, int64_t width, int64_t height);
 

@@ -160,9 +160,9 @@ static void read_rows(reading *r, const tdm_turn *turn) {
     if (is_streamed(row)) row += VECTOR / 2;
     while ((int)jpeg->output_scanline < turn->y + turn->height) {
         const int y = (int)jpeg->output_scanline;
-        JSAMPROW place = is_whole && y >= turn->y ? tdm__turn_place(turn, y, channels) : NULL;
-        const bool is_direct = place != NULL && !is_streamed(place);
-        jpeg_read_scanlines(jpeg, is_direct ? &place : &row, 1);
+        JSAMPROW target = is_whole && y >= turn->y ? tdm__turn_target(turn, y, channels) : NULL;
+        const bool is_direct = target != NULL && !is_streamed(target);
+        jpeg_read_scanlines(jpeg, is_direct ? &target : &row, 1);
         if (is_direct || y < turn->y) continue;
         if (is_inverted) invert(row, bytes);
         tdm__turn_row(turn, y, row + from, channels);

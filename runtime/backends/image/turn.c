@@ -72,7 +72,7 @@ static void store(unsigned char *to, int wanted, const unsigned char *in, int ch
         for (int c = 0; c < 3; c++) to[c] = rgb[c];
 }
 
-unsigned char *tdm__turn_place(const tdm_turn *turn, int y, int channels) {
+unsigned char *tdm__turn_target(const tdm_turn *turn, int y, int channels) {
     const tdm_pixels *out = turn->out;
     if (turn->orientation != 1 || channels != out->channels) return NULL;
     return out->data + (size_t)(y - turn->y) * (size_t)out->width * (size_t)channels;
@@ -80,7 +80,7 @@ unsigned char *tdm__turn_place(const tdm_turn *turn, int y, int channels) {
 
 void tdm__turn_row(const tdm_turn *turn, int y, const unsigned char *row, int channels) {
     const tdm_pixels *out = turn->out;
-    unsigned char *same = tdm__turn_place(turn, y, channels);
+    unsigned char *same = tdm__turn_target(turn, y, channels);
     const bool transpose = turns[turn->orientation - 1].transpose;
     const bool flip_x = turns[turn->orientation - 1].flip_x, flip_y = turns[turn->orientation - 1].flip_y;
     y -= turn->y;

@@ -15,7 +15,7 @@
 enum { CHUNK = 1 << 30 }; /* Linux transfers at most 2 GiB a call */
 
 /* For "%s%s%s" in messages: folder, slash, name. */
-#define PLACE(folder, name) (folder) != NULL ? (folder)->path : "", (folder) != NULL ? "/" : "", (name)
+#define PATH_OF(folder, name) (folder) != NULL ? (folder)->path : "", (folder) != NULL ? "/" : "", (name)
 
 static int fd_of(const tdm_folder *folder) {
     return folder != NULL ? folder->fd : AT_FDCWD;
@@ -74,7 +74,7 @@ static const char *remedy(int error) {
 
 tdm_status tdm__file_fail(const char *doing, const tdm_folder *folder, const char *name, int error) {
     char buffer[128];
-    TDM_FAIL(error == ENOMEM ? TDM_E_MEMORY : TDM_E_IO, "cannot %s %s%s%s: %s%s", doing, PLACE(folder, name),
+    TDM_FAIL(error == ENOMEM ? TDM_E_MEMORY : TDM_E_IO, "cannot %s %s%s%s: %s%s", doing, PATH_OF(folder, name),
              strerror_r(error, buffer, sizeof(buffer)), remedy(error));
 }
 
@@ -96,7 +96,7 @@ static mode_t mode_of(const tdm_folder *folder, const char *name) {
 }
 
 static tdm_status wrong_kind(tdm_status code, mode_t kind, const tdm_folder *folder, const char *name, mode_t found) {
-    TDM_FAIL(code, "%s%s%s: expected %s, found %s%s", PLACE(folder, name),
+    TDM_FAIL(code, "%s%s%s: expected %s, found %s%s", PATH_OF(folder, name),
              kind == S_IFDIR ? "a folder" : "a regular file", kind_of(found), folder != NULL ? "; move it away" : "");
 }
 
@@ -105,7 +105,7 @@ static tdm_status not_opened(tdm_status missing, mode_t kind, const tdm_folder *
     mode_t found = mode_of(folder, name);
     if (found != 0 && (found & S_IFMT) != kind) return wrong_kind(missing, kind, folder, name, found);
     if (error == ENOENT || error == ENOTDIR)
-        TDM_FAIL(missing, "%s%s%s: there is no such %s", PLACE(folder, name), kind == S_IFDIR ? "folder" : "file");
+        TDM_FAIL(missing, "%s%s%s: there is no such %s", PATH_OF(folder, name), kind == S_IFDIR ? "folder" : "file");
     return tdm__file_fail(kind == S_IFDIR ? "open the folder" : "open", folder, name, error);
 }
 

@@ -33,7 +33,7 @@ extern const tdm_file_ops tdm__file_system; /* the real one */
 enum { TDM_FILE_MODE = 0664, TDM_FOLDER_MODE = 0775 };
 
 /* An open folder. Its entries are opened through the descriptor, by a single name. A symbolic link of that name is
- * refused, because it could redirect reads and writes to another place. A NULL folder means that the name is a path
+ * refused, because it could redirect reads and writes to another file. A NULL folder means that the name is a path
  * that the user has given; links in it are the user's own and are followed. */
 typedef struct tdm_folder {
     int fd;           /* -1: not open */

@@ -48,13 +48,13 @@ static void put_common(tdm_text *to, const entry *e, bool wide, size_t extra) {
 }
 
 /* The field of zip64, of `bytes` with its head: the numbers that the record lacks. */
-static void put_wide(tdm_text *to, const entry *e, bool with_place, size_t bytes) {
+static void put_wide(tdm_text *to, const entry *e, bool with_offset, size_t bytes) {
     if (bytes == 0) return;
     tdm__zip_put(to, 1, 2);
     tdm__zip_put(to, bytes - FIELD, 2);
     if (e->wide) tdm__zip_put(to, e->bytes, 8);
     if (e->wide) tdm__zip_put(to, e->bytes, 8);
-    if (with_place) tdm__zip_put(to, e->at, 8);
+    if (with_offset) tdm__zip_put(to, e->at, 8);
 }
 
 static tdm_status write_local(tdm_zip_out *a, const entry *e) {

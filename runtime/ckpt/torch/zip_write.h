@@ -11,7 +11,7 @@ typedef struct tdm_zip_out {
     tdm_out_file file; /* open; the caller's to finish or discard after a failure */
     tdm_text directory;
     uint64_t entries;
-    uint64_t wide_from; /* sizes and places from here on are written with 64 bits (zip64): UINT32_MAX, less in tests */
+    uint64_t wide_from; /* sizes and offsets from here on are written with 64 bits (zip64): UINT32_MAX, less in tests */
 } tdm_zip_out;
 
 /* Adds archive/<name>. */

@@ -33,7 +33,7 @@ static tdm_status reduce_span(tdm_hosts_comm *c, tdm_span io, const tdm_reductio
     return tdm__levels_can_reduce(c, how) ? tdm__levels_all_reduce(c, io, how) : tdm__hosts_reduce_data(c, io, how);
 }
 
-/* Copies a chunk of all spans to one place and back, which costs less than messages for each span. */
+/* Copies a chunk of all spans into one buffer and back, which costs less than messages for each span. */
 static tdm_status reduce_copies(tdm_hosts_comm *c, const tdm_reduction *how) {
     const size_t width = tdm_dtype_bytes(how->dtype), chunk = TDM_HOSTS_CHUNK_BYTES / width;
     const size_t most = how->count < chunk ? how->count : chunk;
@@ -169,7 +169,7 @@ static tdm_status gather_span(tdm_hosts_comm *c, tdm_span in, void *out, int roo
     return tdm__hosts_exchange(c, add_gather(c, in.data, out, bytes, root));
 }
 
-/* Copies a chunk of all spans to one place, and those of all ranks back. */
+/* Copies a chunk of all spans into one buffer, and those of all ranks back. */
 static tdm_status gather_copies(tdm_hosts_comm *c, const tdm_pairs *what) {
     const int world = c->comm.world;
     const size_t width = tdm_dtype_bytes(what->dtype), chunk = TDM_HOSTS_CHUNK_BYTES / width / (size_t)world + 1;

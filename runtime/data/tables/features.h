@@ -18,7 +18,7 @@ typedef struct tdm_feature {
 } tdm_feature;
 
 struct tdm_features {
-    /* A sample is the numbers, then the categories, each in the order of the table trained on. A category is the place
+    /* A sample is the numbers, then the categories, each in the order of the table trained on. A category is the index
      * of its value in `values`, plus 1 if has_unknown: then 0 is any other value. */
     int64_t numbers, categories;
     tdm_feature *item; /* numbers, then categories */

@@ -265,7 +265,7 @@ typedef struct tdm_hosts_options {
 /* Opens this process's end of a group whose ranks are on several hosts (or on one), and waits until all ranks have
  * connected. `facts` is what tdm_launch_from_env says, or its rank, world, master_addr, master_port and job.
  *
- * Rank 0 listens at the place of init_method. Only ranks of the same job, with the same secret (TANDEM_SECRET_FILE,
+ * Rank 0 listens at the address of init_method. Only ranks of the same job, with the same secret (TANDEM_SECRET_FILE,
  * TANDEM_SECRET), are admitted; data and control are neither encrypted nor protected after that. Until the last
  * communicator of the job is closed, a thread of this process, which receives no signals, keeps in touch with rank 0: a
  * rank that dies, is stopped or cannot be reached ends the job. The last close waits until all ranks have closed theirs.

@@ -93,10 +93,10 @@ class Inputs:
                 raise errors.UsageError(f"{what} has no array for the model's input {name!r}; its inputs are {names}")
         self.kept, self.rows = [], None
         self.array = (c.tdm_input_array * len(shapes))()
-        for place, (name, shape) in zip(self.array, shapes.items()):
-            array, place.input = samples(value[name], shape, f"{what}[{name!r}]", ready)
+        for item, (name, shape) in zip(self.array, shapes.items()):
+            array, item.input = samples(value[name], shape, f"{what}[{name!r}]", ready)
             if self.rows not in (None, len(array)):
                 raise errors.UsageError(f"{what}[{name!r}] has {len(array)} samples, and the inputs before it "
                                         f"{self.rows}")
-            self.rows, place.x = len(array), array.ctypes.data
+            self.rows, item.x = len(array), array.ctypes.data
             self.kept.append(array)

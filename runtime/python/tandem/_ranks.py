@@ -43,7 +43,7 @@ def join_ranks(config, train, eval, predicts):
 
 class Alone:
     """One process. world 1: as the only rank of its job."""
-    has_followers, place = False, {}
+    has_followers, config = False, {}
 
     def __init__(self, world: int):
         self.world = world
@@ -124,7 +124,7 @@ class Launched(Alone):
 
 class Follower(Alone):
     """A process that a `Leader` has started."""
-    place = {"name": "the job of rank 0"}
+    config = {"name": "the job of rank 0"}
 
     def __init__(self, rank: int, world: int, fd: int):
         self.rank, self.world, self.fd = rank, world, fd
@@ -341,7 +341,7 @@ def follow(commands: int, answers: int, fd: int) -> None:
         sys.path[:] = first["path"]
         from .run import Run
         rank = Follower(first["rank"], first["world"], fd)
-        rank.place = {**rank.place, "folder": first["folder"]}
+        rank.config = {**rank.config, "folder": first["folder"]}
         data = {what: _given(word) for what, word in first["data"].items()}
         run = Run(first["job"], _rank=rank, **data)
     except EOFError:

@@ -3,18 +3,18 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """A call of tandem failed. str(error) is the library's own sentence, after the place in the user's file.
+    """A call of tandem failed. str(error) is the library's own sentence, after the position in the user's file.
 
     code: the number of the status, which is also the exit code of the command.  status: its name, "E_DATA".
     category: what the status means, "bad or missing data".  message: the sentence alone.
-    file, line, column: where in the user's file; line 0: there is no such place."""
+    file, line, column: where in the user's file; line 0: there is no such position."""
     code = 1
     status = "E_INTERNAL"
     category = "bug in tandem"
 
     def __init__(self, message: str, file: str = "", line: int = 0, column: int = 0):
-        place = f"{file}:{line}:{column}: " if file and line else f"{file}: " if file else ""
-        super().__init__(f"{place}{message}")
+        position = f"{file}:{line}:{column}: " if file and line else f"{file}: " if file else ""
+        super().__init__(f"{position}{message}")
         self.message, self.file, self.line, self.column = message, file, line, column
 
 

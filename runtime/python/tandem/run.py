@@ -70,7 +70,7 @@ class Run(Tensors):
         self._on_event, self._on_step, self._steps = on_event, on_step, _steps
         try:
             config = self._config = Config(job, overrides, steps=steps, mode=mode, resume=resume, run_dir=run_dir,
-                                           predicts=predicts, **(_rank.place if _rank else {}))
+                                           predicts=predicts, **(_rank.config if _rank else {}))
             self._sources = {"train": train, "eval": eval}
             for what, data in self._sources.items():
                 if data is not None and not isinstance(data, Source):
