@@ -63,7 +63,7 @@ typedef struct tdm_onnx_file_node {
 /* The model's own input or output. */
 typedef struct tdm_onnx_port {
     const char *name;
-    int type, ndim; /* 0: not told */
+    int ndim; /* 0: not told */
     int64_t dim[TDM_ONNX_AXES];
     const char *dim_name[TDM_ONNX_AXES]; /* of a dimension without a size; NULL: it has one, or no name */
 } tdm_onnx_port;

@@ -344,9 +344,6 @@ bool tdm__onnx_read_port(tdm_onnx_file *file, tdm_wire_in *in, tdm_wire_span mes
     while (tdm__wire_next(in, &rest, &field))
         if (field.number == VALUE_NAME && !tdm__onnx_text(file, in, &field, &out->name)) return false;
     if (!inner(in, message, VALUE_TYPE, &type) || !inner(in, type, TYPE_TENSOR, &tensor)) return in->status == TDM_OK;
-    rest = tensor;
-    while (tdm__wire_next(in, &rest, &field))
-        if (field.number == TENSOR_TYPE && field.value < 1000) out->type = (int)field.value;
     if (!inner(in, tensor, TENSOR_SHAPE, &shape)) return in->status == TDM_OK;
     while (tdm__wire_next(in, &shape, &field))
         if (field.number == SHAPE_DIM &&
