@@ -179,16 +179,13 @@ static void widen(float *numbers, size_t count) {
 tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const float **out) {
     replica = replica->stages[replica->plan->stage_count - 1];
     tdm_device *device = replica->device;
-    *out = tdm__exec_output(replica);
+    const float *y = *out = tdm__exec_output(replica);
     size_t count = (size_t)(rows * replica->plan->output_width);
-    if (tdm__plan_converts(replica->plan)) {
-        TDM_TRY(device->ops->arenas->from_bf16(device, replica->mirror.output, *out, count));
-        *out = replica->mirror.output;
-    }
-    if (tdm__replica_in_host(replica)) return TDM_OK;
-    TDM_TRY(
-        device->ops->queues->copy(device, NULL, replica->mirror.output, *out, count * replica->plan->element_bytes));
+    if (replica->mirror.output == NULL) return TDM_OK;
     *out = replica->mirror.output;
+    if (tdm__plan_converts(replica->plan))
+        return device->ops->arenas->from_bf16(device, replica->mirror.output, y, count);
+    TDM_TRY(device->ops->queues->copy(device, NULL, replica->mirror.output, y, count * replica->plan->element_bytes));
     TDM_TRY(device->ops->queues->finish(device, NULL));
     if (replica->arena.param_bf16 != NULL) widen(replica->mirror.output, count);
     return TDM_OK;

@@ -106,7 +106,7 @@ static tdm_status send_part(const tdm_replica *replica, const tdm_slot *slot, in
 tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count) {
     tdm_slots *s = replica->slots;
     const tdm_slot *slot = &s->slot[(s->current + 1) % TDM_SLOTS];
-    if (s->prefetched || tdm__replica_in_host(replica)) return TDM_OK;
+    if (s->prefetched || slot->packed == NULL) return TDM_OK;
     if (slot->used) TDM_TRY(replica->device->ops->events->wait(replica->device, slot->ended, s->up));
     for (int i = 0; i < count; i++) TDM_TRY(send_part(replica, slot, i, &parts[i]));
     s->prefetched = true;
@@ -143,9 +143,9 @@ tdm_status tdm__replica_take(tdm_replica *replica, const tdm_shard *parts, int c
     TDM_TRY(tdm__replica_prefetch(replica, parts, count));
     s->prefetched = false;
     s->current = (s->current + 1) % TDM_SLOTS;
+    const tdm_slot *slot = &s->slot[s->current];
     for (int i = 0; i < count; i++)
-        out[i] = tdm__replica_in_host(replica) ? host_rows(&parts[i])
-                                               : slot_rows(replica, &s->slot[s->current], i, parts[i].rows);
+        out[i] = slot->packed == NULL ? host_rows(&parts[i]) : slot_rows(replica, slot, i, parts[i].rows);
     return TDM_OK;
 }
 
@@ -176,7 +176,7 @@ tdm_status tdm__replica_take_samples(tdm_replica *replica, const tdm_shard *shar
     tdm_device *device = replica->device;
     const tdm_slots *s = replica->slots;
     *out = host_rows(shard);
-    if (tdm__replica_in_host(replica) || shard->rows == 0) return TDM_OK;
+    if (s->sample_host == NULL || shard->rows == 0) return TDM_OK;
     if (shard->rows > replica->plan->options.rows)
         TDM_FAIL(TDM_E_INTERNAL, "exec: %lld samples, there is room for %lld", (long long)shard->rows,
                  (long long)replica->plan->options.rows);
