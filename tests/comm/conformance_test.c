@@ -81,13 +81,6 @@ TEST(a_long_all_reduce_is_exact) {
     ranks_run(BACKEND, 4, TIMEOUT_MS, long_rank, NULL);
 }
 
-static float tree_sum(int first, int ranks, size_t i) {
-    if (ranks == 1) return rough(first, i);
-    int left = 1;
-    while (left * 2 < ranks) left *= 2;
-    return tree_sum(first, left, i) + tree_sum(first + left, ranks - left, i);
-}
-
 static void tree_rank(rank_context *c) {
     enum { COUNT = 250000 / TDM_EVERY(4) + 7 };
     void *symmetric;

@@ -21,6 +21,13 @@ float rough(int r, size_t i) {
     return ((float)(x >> 8) / 16777216.0f - 0.5f) * scale;
 }
 
+float tree_sum(int first, int ranks, size_t i) {
+    if (ranks == 1) return rough(first, i);
+    int left = 1;
+    while (left * 2 < ranks) left *= 2;
+    return tree_sum(first, left, i) + tree_sum(first + left, ranks - left, i);
+}
+
 static double expected_bits(int world, size_t i, tdm_reduce_op op) {
     int bits = (int)input(0, i, op);
     for (int r = 1; r < world; r++) {

@@ -11,6 +11,8 @@ double input(int r, size_t i, tdm_reduce_op op);
 double expected(int world, size_t i, tdm_reduce_op op);
 /* Numbers of very different size, so that another order of the sum gives other bits. */
 float rough(int r, size_t i);
+/* Their sum as the canonical tree, of `ranks` ranks from `first` on. */
+float tree_sum(int first, int ranks, size_t i);
 void put(void *data, size_t i, tdm_dtype dtype, double value);
 double get(const void *data, size_t i, tdm_dtype dtype);
 /* The first element i that is not that of element first + i of all ranks, or `count`. */

@@ -193,13 +193,6 @@ static void run(int world, void (*work)(tdm_comm *comm)) {
 
 /* ---- sums and broadcasts ---- */
 
-static float tree_sum(int first, int ranks, size_t i) {
-    if (ranks == 1) return rough(first, i);
-    int left = 1;
-    while (left * 2 < ranks) left *= 2;
-    return tree_sum(first, left, i) + tree_sum(first + left, ranks - left, i);
-}
-
 static void put_rough(float *data, int rank) {
     for (size_t i = 0; i < COUNT; i++) data[i] = rough(rank, i);
 }
