@@ -16,7 +16,7 @@
 #include "runtime/backends/kit/module_host.h"
 #include "runtime/base/system/clock.h"
 
-enum { ADDRESSES = 8, LOOK_MS = 200, ABSENT_LOOKS = 5, FDS_MOST = 4096, RANKS_MOST = 256 };
+enum { ADDRESSES = 8, LOOK_MS = 200, ABSENT_LOOKS = 5, FDS_MOST = 4096 };
 
 typedef struct address {
     unsigned char bytes[16]; /* of IPv6; IPv4 as ::ffff:a.b.c.d; all zero: none */
@@ -152,7 +152,7 @@ static void look_at(mpi_links *l, int fd, int64_t now_ns, bool *is_lost) {
 
 int tdm__mpi_links_lost(mpi_links *l, const bool *is_waited_for) {
     const int64_t now = tdm__now_ns();
-    bool is_lost[RANKS_MOST] = {false};
+    bool is_lost[MPI_LINKS_RANKS] = {false};
     if (l->silence_ms == 0 || now - l->looked_ns < (int64_t)LOOK_MS * 1000000) return -1;
     l->looked_ns = now;
     DIR *folder = opendir("/proc/self/fd");

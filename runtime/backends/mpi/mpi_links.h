@@ -10,6 +10,8 @@
 
 #include <tandem/host.h>
 
+enum { MPI_LINKS_RANKS = 256 }; /* of a job, at most */
+
 typedef struct mpi_links mpi_links;
 
 /* Collective over `comm`: ranks tell each other the addresses of their hosts. NULL: there is no memory. */

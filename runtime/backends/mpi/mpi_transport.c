@@ -14,7 +14,7 @@
 
 /* PART: what one MPI message holds at most; MPI counts in int. GIVE_UP_MS: how long messages of a job that has ended may
  * take to get out of the caller's memory. LISTS: of messages that have begun, by tag. */
-enum { PART = 1 << 30, SPINS = 2000, PAUSE_NS = 20000, GIVE_UP_MS = 1000, LISTS = 64, RANKS_MOST = 256 };
+enum { PART = 1 << 30, SPINS = 2000, PAUSE_NS = 20000, GIVE_UP_MS = 1000, LISTS = 64 };
 
 typedef struct transport {
     tdm_transport base; /* must be first */
@@ -188,7 +188,7 @@ static int look(const batch *b, bool *done) {
 
 /* Does a host not answer? The mutex is held. */
 static void look_at_links(batch *b) {
-    bool is_peer[RANKS_MOST] = {false};
+    bool is_peer[MPI_LINKS_RANKS] = {false};
     for (int i = 0; i < b->messages; i++)
         if (b->message[i].any == NULL) is_peer[b->message[i].peer] = true;
     b->lost = tdm__mpi_links_lost(b->t->links, is_peer);
