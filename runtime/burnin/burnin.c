@@ -47,8 +47,7 @@ static tdm_status open_device(tdm_burnin *b, int index) {
     tdm_burnin_worker *w = &b->worker[index];
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     tdm_job *job = &w->job;
-    const int granted = tdm__host_cpus(b->host), cpus = granted > 0 ? granted : tdm__cpus_available();
-    const int threads = cpus / b->count;
+    const int threads = tdm__cpus_available(b->host) / b->count;
     *job = b->job;
     options.host = b->host;
     options.module_path = b->options.module_path;

@@ -11,11 +11,6 @@ static int fixed_threads(const tdm_job *job, const tdm_compute *compute) {
     return tdm__device_on_host(compute->device) ? 0 : 1; /* a GPU's replica needs one */
 }
 
-static int cpus_of(const tdm_host *host) {
-    const int granted = tdm__host_cpus(host);
-    return granted > 0 ? granted : tdm__cpus_available();
-}
-
 static int share(const tdm_job *job, int cpus, int at_once) {
     const int threads = cpus / (at_once * (int)job->parallel.stages);
     return threads < 1 ? 1 : threads;
@@ -24,7 +19,7 @@ static int share(const tdm_job *job, int cpus, int at_once) {
 int tdm__threads_of(const tdm_job *job, const tdm_compute *compute, const tdm_host *host, int replicas) {
     const int fixed = fixed_threads(job, compute);
     if (fixed > 0) return fixed;
-    return share(job, cpus_of(host), tdm_builtin_modes[job->parallel.mode]->takes_turns ? 1 : replicas);
+    return share(job, tdm__cpus_available(host), tdm_builtin_modes[job->parallel.mode]->takes_turns ? 1 : replicas);
 }
 
 /* mpirun and srun bind each rank to CPUs of its own, and then it has all of those; torchrun and `tandem train` do not.
@@ -49,7 +44,7 @@ tdm_status tdm__run_threads(tdm_run *run, int *threads) {
     TDM_TRY(tdm_comm_all_gather(run->comm, (tdm_span){own.word, words, TDM_DTYPE_I64},
                                 (tdm_span){cpus, words * (size_t)run->world, TDM_DTYPE_I64}));
     const bool is_fixed = fixed_threads(job, &run->compute) > 0;
-    int64_t least = is_fixed ? INT64_MAX : share(job, cpus_of(run->host), sharers_of(run, cpus));
+    int64_t least = is_fixed ? INT64_MAX : share(job, tdm__cpus_available(run->host), sharers_of(run, cpus));
     TDM_TRY(tdm_comm_all_reduce(run->comm, (tdm_span){&least, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
     if (!is_fixed) *threads = (int)least;
     return TDM_OK;

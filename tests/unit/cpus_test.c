@@ -28,7 +28,7 @@ TEST(own_processors_are_those_that_are_available) {
     int count = 0;
     tdm__cpus_read(&own);
     for (int w = 0; w < 16; w++) count += __builtin_popcountll((unsigned long long)own.word[w]);
-    CHECK(count >= tdm__cpus_available());
+    CHECK(count >= tdm__cpus_available(tdm_host_default()));
     CHECK_INT(tdm__cpus_sharers(&own, 1, 0), 1);
 }
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/call/host.h"
+
 /* Reads one or two numbers from the start of a file. Returns how many it found. */
 static int read_numbers(const char *path, long long *first, long long *second) {
     FILE *file = fopen(path, "re");
@@ -22,8 +24,9 @@ double tdm__cgroup_cpus(void) {
     return quota > 0 && period > 0 ? (double)quota / (double)period : 0;
 }
 
-int tdm__cpus_available(void) {
+int tdm__cpus_available(const tdm_host *host) {
     cpu_set_t set;
+    if (tdm__host_cpus(host) > 0) return tdm__host_cpus(host);
     int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
     double granted = tdm__cgroup_cpus();
     if (granted > 0 && granted < count) count = (int)granted;

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include <tandem/host.h>
+
 /* The CPUs on which a process may run: a bit each. */
 typedef struct tdm_cpus {
     int64_t word[16];
@@ -14,6 +16,8 @@ void tdm__cpus_read(tdm_cpus *cpus); /* this process's; all of them if they cann
 int tdm__cpus_sharers(const tdm_cpus *cpus, int count, int mine);
 
 double tdm__cgroup_cpus(void); /* the control group's CPU quota, in CPUs; 0: no limit */
-int tdm__cpus_available(void); /* CPUs in the affinity mask, at most the control group's quota; at least 1 */
+/* CPUs that the host grants; if it does not say, those of the affinity mask, at most the control group's quota. At least
+ * 1. */
+int tdm__cpus_available(const tdm_host *host);
 
 #endif
