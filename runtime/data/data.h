@@ -100,10 +100,8 @@ typedef struct tdm_dataset_ops {
     /* Reads `rows` samples, those of `index`, into consecutive memory. NULL: `read` is called for each. */
     tdm_status (*read_rows)(const tdm_sample_reader *reader, const int64_t *index, int64_t rows, void *x,
                             void *targets);
-    /* Instead of `read`, for pictures, which go through the steps of data.transform: draws one on the canvas. If it is
-     * left out, its pixels have the sample's size already. */
-    tdm_status (*picture)(const tdm_sample_reader *reader, int64_t index, tdm_canvas *canvas, void *target,
-                          bool *is_left_out);
+    /* Instead of `read`, for files of pictures: draws one on the canvas, after the dataset's steps. */
+    tdm_status (*picture)(const tdm_sample_reader *reader, int64_t index, tdm_canvas *canvas, void *target);
     tdm_status (*measure)(const tdm_sample_reader *reader, int64_t index,
                           int64_t size[2]); /* height, width in the file */
     /* The file of a sample that has one of its own, relative to the data's folder; borrowed. NULL: none has. */

@@ -49,8 +49,11 @@ tdm_picture_key tdm__sample_key(const tdm_sample_reader *reader, int64_t row) {
 
 /* Draws a sample that another format has as bytes. */
 static tdm_status draw_raw(const tdm_sample_reader *reader, int64_t index, void *target) {
-    TDM_TRY(reader->dataset->ops->read(reader, index, reader->raw, target));
-    return tdm__canvas_take_planes(reader->canvas, reader->dataset->raw_shape.dim, reader->raw);
+    const tdm_dataset *dataset = reader->dataset;
+    const tdm_picture_key key = tdm__sample_key(reader, tdm__dataset_row(dataset, index));
+    TDM_TRY(dataset->ops->read(reader, index, reader->raw, target));
+    TDM_TRY(tdm__canvas_take_planes(reader->canvas, dataset->raw_shape.dim, reader->raw));
+    return tdm__transform_picture(dataset->steps, reader->canvas, &key);
 }
 
 static tdm_status check_size(const tdm_dataset *dataset, const tdm_canvas *canvas, int64_t row) {
@@ -69,19 +72,10 @@ static tdm_status check_size(const tdm_dataset *dataset, const tdm_canvas *canva
 
 tdm_status tdm__sample_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
     const tdm_dataset *dataset = reader->dataset;
-    const int64_t row = tdm__dataset_row(dataset, index);
-    bool is_left_out = false;
     if (reader->canvas == NULL) return dataset->ops->read(reader, index, x, target);
-    if (dataset->ops->picture != NULL) {
-        TDM_TRY(dataset->ops->picture(reader, index, reader->canvas, target, &is_left_out));
-    } else {
-        TDM_TRY(draw_raw(reader, index, target));
-    }
-    if (!is_left_out && dataset->steps != NULL) {
-        const tdm_picture_key key = tdm__sample_key(reader, row);
-        TDM_TRY(tdm__transform_picture(dataset->steps, reader->canvas, &key));
-    }
-    TDM_TRY(check_size(dataset, reader->canvas, row));
+    TDM_TRY(dataset->ops->picture != NULL ? dataset->ops->picture(reader, index, reader->canvas, target)
+                                          : draw_raw(reader, index, target));
+    TDM_TRY(check_size(dataset, reader->canvas, tdm__dataset_row(dataset, index)));
     tdm__canvas_planes(reader->canvas, x);
     return TDM_OK;
 }

@@ -100,6 +100,19 @@ code 4 "$tandem" burnin job.yaml --iterations 2 parallel.device_ids=[0] "${allba
 has "$err" "burn-in: none of the 2 pictures that it takes can be read"
 same "$(grep -c 'it is left out' "$err")" 2 "warnings of two pictures"
 rm -r allbad digits/four/cut*.png
+# A picture that can be read, but not be resized.
+cp "$here/../image/files/tall.png" digits/four/
+short='data.transform=[{resize: 24}, {center_crop: 24}, to_float]'
+too_long="digits/four/tall.png': a picture of 1 x 50000 pixels is too long to be resized to a short side of 24"
+code 4 "$tandem" data check job.yaml "$short"
+has "$err" "$too_long"
+code 4 "$tandem" train job.yaml --quiet --run-dir bad "$short"
+has "$err" "$too_long"
+code 0 "$tandem" train job.yaml --run-dir tall "$short" data.train.on_bad_sample=skip data.eval.on_bad_sample=skip
+has "$err" "$too_long; it is left out (on_bad_sample: skip)"
+code 4 "$tandem" predict tall digits/four/tall.png
+has "$err" "$too_long"
+rm digits/four/tall.png
 ln -s /etc/hostname digits/four/out.png
 code 4 "$tandem" train job.yaml --quiet --run-dir bad --steps 8 train.epochs=null
 has "$err" "four/out.png': a link that leads out of the folder"

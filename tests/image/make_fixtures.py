@@ -122,6 +122,7 @@ def pngs():
     rows = b"".join(b"\0" + line.tobytes() for x, y, dx, dy in passes for line in image[y::dy, x::dx] if line.size)
     good("interlaced.png", png(13, 11, 8, 2, rows, interlace=1))
     good("turned6.png", saved(Image.fromarray(pixels(12, 7, 3)), "PNG", exif=exif(6)))
+    good("tall.png", png(1, 50000, 1, 0, bytes(2 * 50000)))
     good("is-a-png.jpg", saved(Image.fromarray(pixels(5, 5, 3)), "PNG"))
     whole = saved(Image.fromarray(pixels(19, 13, 3)), "PNG")
     refused("cut.png", whole[:len(whole) // 2], "a PNG that is cut off")

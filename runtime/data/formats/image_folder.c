@@ -37,8 +37,8 @@ static tdm_status skip(const picture_dataset *own, int64_t row, tdm_canvas *canv
     return tdm__canvas_resize(canvas, (int)own->base.x_shape.dim[2], (int)own->base.x_shape.dim[1]);
 }
 
-static tdm_status image_folder_picture(const tdm_sample_reader *reader, int64_t index, tdm_canvas *canvas, void *target,
-                                       bool *is_left_out) {
+static tdm_status image_folder_picture(const tdm_sample_reader *reader, int64_t index, tdm_canvas *canvas,
+                                       void *target) {
     const picture_dataset *own = (const picture_dataset *)reader->dataset;
     const int64_t row = tdm__dataset_row(reader->dataset, index);
     *(int64_t *)target = own->labels[row];
@@ -47,8 +47,7 @@ static tdm_status image_folder_picture(const tdm_sample_reader *reader, int64_t 
                                    .spec = reader->dataset->steps,
                                    .key = tdm__sample_key(reader, row)};
     const tdm_status status = tdm__picture_read(&call, &own->list, row, reader->file, canvas);
-    *is_left_out = status == TDM_E_DATA && own->skips;
-    return *is_left_out ? skip(own, row, canvas, target) : status;
+    return status == TDM_E_DATA && own->skips ? skip(own, row, canvas, target) : status;
 }
 
 static tdm_status image_folder_measure(const tdm_sample_reader *reader, int64_t index, int64_t size[2]) {

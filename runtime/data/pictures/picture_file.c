@@ -82,7 +82,8 @@ tdm_status tdm__picture_decode(const tdm_picture_call *call, const void *bytes, 
                                      .user = &d};
     canvas->steps_done = 0;
     TDM_TRY(call->codec->decode(&decode, &canvas->now));
-    return tdm__framing_finish(canvas);
+    TDM_TRY(tdm__framing_finish(canvas));
+    return call->spec != NULL ? tdm__transform_picture(call->spec, canvas, &call->key) : TDM_OK;
 }
 
 tdm_status tdm__picture_read(const tdm_picture_call *call, const tdm_picture_list *list, int64_t index,

@@ -17,12 +17,12 @@ tdm_status tdm__file_take(int fd, const char *path, const tdm_host *host, tdm_fi
 typedef struct tdm_picture_call {
     const tdm_image_ops *codec;
     int channels;                   /* 1 or 3 */
-    const tdm_transform_spec *spec; /* its first crops and resize are done on the way; NULL: none */
+    const tdm_transform_spec *spec; /* its steps are done, the first crops and resize on the way; NULL: none */
     tdm_picture_key key;
 } tdm_picture_call;
-/* Decodes a file of `count` bytes into the canvas, and sets canvas->steps_done. TDM_E_DATA does not name the file. */
+/* Decodes a file of `count` bytes into the canvas, and does the steps. TDM_E_DATA does not name the file. */
 tdm_status tdm__picture_decode(const tdm_picture_call *call, const void *bytes, size_t count, tdm_canvas *canvas);
-/* Decodes picture `index` into the canvas. TDM_E_DATA names the file. Several threads may read a list, each with memory
+/* The same with picture `index`. TDM_E_DATA names the file. Several threads may read a list, each with memory
  * of its own. */
 tdm_status tdm__picture_read(const tdm_picture_call *call, const tdm_picture_list *list, int64_t index,
                              tdm_file_bytes *memory, tdm_canvas *canvas);

@@ -62,7 +62,6 @@ void tdm__picture_input_close(tdm_picture_input *p) {
 tdm_status tdm__picture_input_decode(tdm_picture_input *p, const void *bytes, size_t count, float *x) {
     const tdm_picture_call call = {.codec = p->codec, .channels = (int)p->shape->dim[0], .spec = p->spec};
     TDM_TRY(tdm__picture_decode(&call, bytes, count, &p->canvas));
-    TDM_TRY(tdm__transform_picture(p->spec, &p->canvas, &call.key));
     if (p->canvas.now.height != p->shape->dim[1] || p->canvas.now.width != p->shape->dim[2])
         TDM_FAIL(TDM_E_DATA, "%d x %d pixels after data.transform, and the model takes %lld x %lld",
                  p->canvas.now.width, p->canvas.now.height, (long long)p->shape->dim[2], (long long)p->shape->dim[1]);
