@@ -165,13 +165,6 @@ void tdm__batch_plan(tdm_batches *batches, tdm_batch *batch, int64_t epoch, int6
     }
 }
 
-/* Reads a sample. Of a picture that cannot be read it says what may be done. */
-static tdm_status read_sample(const tdm_batch_reader *reader, int64_t index, void *x, void *target) {
-    const tdm_status status = tdm__sample_read(&reader->reader, index, x, target);
-    if (status != TDM_E_DATA || reader->reader.dataset->ops->measure == NULL) return status;
-    TDM_FAIL(TDM_E_DATA, "%s; repair or remove it, or write on_bad_sample: skip", tdm_error_message());
-}
-
 /* Makes of a sample the floats that the model reads: of `bytes`, or, if samples are no bytes, of x itself. */
 static void transform(const tdm_batches *b, const unsigned char *bytes, float *x) {
     if (b->sample_bytes > 0)
@@ -183,7 +176,7 @@ static void transform(const tdm_batches *b, const unsigned char *bytes, float *x
 /* Reads a sample and makes floats of it. */
 static tdm_status read_floats(const tdm_batches *b, const tdm_batch_reader *reader, int64_t index, float *x,
                               void *target) {
-    TDM_TRY(read_sample(reader, index, b->sample_bytes > 0 ? (void *)reader->sample : x, target));
+    TDM_TRY(tdm__sample_take(&reader->reader, index, b->sample_bytes > 0 ? (void *)reader->sample : x, target));
     transform(b, reader->sample, x);
     return TDM_OK;
 }
@@ -208,7 +201,8 @@ static tdm_status fetch_row(const tdm_batches *b, const tdm_shard *shard, size_t
     int64_t index = shard->index[row];
     char *x = shard->block + b->packing.x_at + row * b->packing.row_bytes;
     char *target = shard->block + b->packing.target_at + row * b->packing.target_bytes;
-    if (shard->x == NULL) return read_sample(reader, index, shard->form == TDM_ROWS_INDEX ? NULL : x, target);
+    if (shard->x == NULL)
+        return tdm__sample_take(&reader->reader, index, shard->form == TDM_ROWS_INDEX ? NULL : x, target);
     TDM_TRY(read_floats(b, reader, index, (float *)x, target));
     return b->mixing.count > 0 ? mix_in(b, reader, index, (float *)x, (int64_t *)target) : TDM_OK;
 }

@@ -162,6 +162,8 @@ tdm_status tdm__sample_reader_open(tdm_sample_reader *reader, const tdm_dataset 
 void tdm__sample_reader_close(tdm_sample_reader *reader); /* all zero is fine */
 /* See `read` above. */
 tdm_status tdm__sample_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target);
+/* The same for training. Of a picture that cannot be read it says what may be done. */
+tdm_status tdm__sample_take(const tdm_sample_reader *reader, int64_t index, void *x, void *target);
 /* The same for a single sample, in epoch 0. */
 tdm_status tdm__dataset_read(const tdm_dataset *dataset, int64_t index, void *x, void *target);
 /* Are samples of this tdm_data_format drawn, `samples` of them? */

@@ -80,6 +80,12 @@ tdm_status tdm__sample_read(const tdm_sample_reader *reader, int64_t index, void
     return TDM_OK;
 }
 
+tdm_status tdm__sample_take(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
+    const tdm_status status = tdm__sample_read(reader, index, x, target);
+    if (status != TDM_E_DATA || reader->dataset->ops->measure == NULL) return status;
+    TDM_FAIL(TDM_E_DATA, "%s; repair or remove it, or write on_bad_sample: skip", tdm_error_message());
+}
+
 tdm_status tdm__dataset_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
     tdm_sample_reader reader;
     TDM_TRY(tdm__sample_reader_open(&reader, dataset));
@@ -117,7 +123,7 @@ tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]
     char *target = sample + tdm__round_up(x_bytes, TDM_ALIGN);
     for (int i = 0; i <= SAMPLES_HASHED && status == TDM_OK; i++) {
         int64_t index = last / SAMPLES_HASHED * i + last % SAMPLES_HASHED * i / SAMPLES_HASHED;
-        status = tdm__sample_read(&reader, index, sample, target);
+        status = tdm__sample_take(&reader, index, sample, target);
         hash[i] = tdm__hash(sample, x_bytes);
         hash[i].low ^= tdm__hash64(target, target_bytes, (uint64_t)i);
     }

@@ -99,6 +99,8 @@ allbad=(data.eval=null 'data.train={format: image_folder, path: allbad, on_bad_s
 code 4 "$tandem" burnin job.yaml --iterations 2 parallel.device_ids=[0] "${allbad[@]}"
 has "$err" "burn-in: none of the 2 pictures that it takes can be read"
 same "$(grep -c 'it is left out' "$err")" 2 "warnings of two pictures"
+code 4 "$tandem" train job.yaml --quiet --run-dir bad data.eval=null 'data.train={format: image_folder, path: allbad}'
+has "$err" "a PNG that is cut off; repair or remove it, or write on_bad_sample: skip" # the first picture, too
 rm -r allbad digits/four/cut*.png
 # A picture that can be read, but not be resized.
 cp "$here/../image/files/tall.png" digits/four/
