@@ -16,7 +16,7 @@ typedef struct group {
     float *x, *y;
     double *probability; /* of one row */
     char **path;
-    int failed; /* exit status of what could not be read */
+    int failed; /* exit status, if a picture could not be read */
 } group;
 
 static void csv_row(const group *g, const char *path, const float *y, int64_t best) {
@@ -82,7 +82,8 @@ static tdm_status add_picture(void *user, const char *path) {
     group *g = user;
     tdm_status status = tdm_run_read_picture(g->p->run, path, g->x + g->count * g->inputs);
     if (status == TDM_E_DATA || status == TDM_E_IO) {
-        g->failed = tell_error(status);
+        tell_error(status);
+        g->failed = TDM_E_DATA;
         return TDM_OK;
     }
     if (status != TDM_OK) return status;
