@@ -49,8 +49,8 @@ static int by_number(const void *a, const void *b) {
 static tdm_status look_at_some(look *l, const char *folder, tdm_pictures_seen *out) {
     TDM_TRY(tdm__codec_open(&l->codec, l->list.host, NULL));
     if (l->list.class_count < 2)
-        TDM_FAIL(TDM_E_DATA, "'%s' has %lld class folders; it needs a folder for each of at least two classes", folder,
-                 (long long)l->list.class_count);
+        TDM_FAIL(TDM_E_DATA, "'%s' has %s; it needs a folder for each of at least two classes", folder,
+                 l->list.class_count == 1 ? "one class folder only" : "no class folders");
     const int64_t some = l->list.count < MOST ? l->list.count : MOST;
     for (int64_t i = 0; i < some; i++) {
         const tdm_status status = look_at(l, l->list.count * i / some);
