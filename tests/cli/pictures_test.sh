@@ -61,6 +61,8 @@ has rows.jsonl '"probabilities":{"eight":'
 code 4 "$tandem" predict ddp job.yaml
 has "$err" "picture 'job.yaml': neither a JPEG nor a PNG"
 code 4 "$tandem" predict ddp nowhere.png
+code 4 "$tandem" predict ddp "$(printf 'x%.0s' {1..300}).png"
+has "$err" "File name too long"
 # a folder with anything in it: all its pictures, sorted by folder, and nothing else
 mkdir -p mixed/ten/deep mixed/TEN mixed/none && cp away/one/*0.png mixed/ && cp away/two/*0.png mixed/ten/deep/ && cp away/six/*0.png mixed/TEN/ && echo x >mixed/notes.txt
 code 0 "$tandem" predict ddp mixed -o mixed.csv
@@ -102,6 +104,12 @@ same "$(grep -c 'it is left out' "$err")" 2 "warnings of two pictures"
 code 4 "$tandem" train job.yaml --quiet --run-dir bad data.eval=null 'data.train={format: image_folder, path: allbad}'
 has "$err" "a PNG that is cut off; repair or remove it, or write on_bad_sample: skip" # the first picture, too
 rm -r allbad digits/four/cut*.png
+# What is in the folder and is no sample.
+echo x >digits/one/notes.txt && mkfifo digits/one/pipe.png && cp "$(ls digits/one/*0.png | head -1)" digits/beside.png
+code 0 "$tandem" data check job.yaml
+same "$(grep -cE "digits: '(notes.txt|pipe.png)' and 1 more are left out: only regular .jpg, .jpeg and .png files are read" "$err")" 2 "warnings of other files"
+has "$err" "digits: 'beside.png' is left out: only pictures in the folder of a class are read"
+rm digits/one/notes.txt digits/one/pipe.png digits/beside.png
 # A picture that can be read, but not be resized.
 cp "$here/../image/files/tall.png" digits/four/
 short='data.transform=[{resize: 24}, {center_crop: 24}, to_float]'
@@ -167,5 +175,7 @@ done
 code 2 "$tandem" init --task images
 code 2 "$tandem" init --task mnist --data digits
 code 4 "$tandem" init --task images --data new
-has "$err" "0 class folders"
+has "$err" "no class folders"
+code 4 "$tandem" init --task images --data only
+has "$err" "one class folder only"
 code 0 "$tandem" init --task images --data digits --lang zh

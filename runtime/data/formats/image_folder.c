@@ -1,6 +1,7 @@
 /* Pictures in a folder whose sub-folders are the classes, in a flat folder, or named by a table. Files are listed when
  * the dataset is opened, and decoded when a sample is read, by several threads at once. */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/log.h"
@@ -131,6 +132,20 @@ static tdm_status open_list(picture_dataset *own, const tdm_data_spec *spec) {
     return tdm__picture_list_open(&own->list, host, spec->path);
 }
 
+static void warn_of(const picture_dataset *own, const char *source, int64_t count, const char *first, const char *why) {
+    char more[40] = " is";
+    if (count == 0) return;
+    if (count > 1) snprintf(more, sizeof(more), " and %lld more are", (long long)(count - 1));
+    TDM_WARN(own->base.host, "data", "%s: '%s'%s left out: %s", source, first, more, why);
+}
+
+static void warn_of_others(const picture_dataset *own, const char *source) {
+    const tdm_picture_list *list = &own->list;
+    warn_of(own, source, list->others, list->other, "only regular .jpg, .jpeg and .png files are read");
+    if (list->class_count > 0)
+        warn_of(own, source, list->beside, list->beside_name, "only pictures in the folder of a class are read");
+}
+
 static tdm_status open_all(picture_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
     const char *source = spec->file != NULL ? spec->file : spec->path;
     TDM_TRY(tdm__codec_open(&own->codec, own->base.host, wanted->module_path));
@@ -143,9 +158,7 @@ static tdm_status open_all(picture_dataset *own, const tdm_data_spec *spec, cons
         TDM_TRY(tdm__dataset_take(&own->base, &own->base.bad, 1, sizeof(*own->base.bad), "pictures left out"));
     TDM_TRY(take_labels(own, spec, wanted, source));
     TDM_TRY(take_size(own, spec, wanted, source));
-    if (own->list.others > 0)
-        TDM_WARN(own->base.host, "data", "%s: %lld files are neither .jpg, .jpeg nor .png and are left out, as '%s'",
-                 source, (long long)own->list.others, own->list.other);
+    warn_of_others(own, source);
     return tdm__dataset_take_part(&own->base, spec, wanted, source);
 }
 

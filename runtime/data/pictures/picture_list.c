@@ -121,11 +121,16 @@ done:
     return status;
 }
 
+/* Counts what is left out, and keeps the first name. */
+static void note(int64_t *count, char first[64], const char *name) {
+    if ((*count)++ == 0) snprintf(first, 64, "%.63s", name);
+}
+
 /* A link that leads out, or to nothing, is listed if it is named as a picture: reading it then says what is wrong. */
 static tdm_status add_file(tdm_picture_list *list, const char *path, const char *name, entry_kind kind, bool is_link,
                            int64_t label) {
     if (tdm__is_picture_name(name) && (kind == ENTRY_FILE || is_link)) return tdm__picture_list_add(list, path, label);
-    if (list->others++ == 0) snprintf(list->other, sizeof(list->other), "%.*s", (int)sizeof(list->other) - 1, name);
+    note(&list->others, list->other, name);
     return TDM_OK;
 }
 
@@ -212,7 +217,11 @@ static tdm_status root_folder(tdm_picture_list *list, void *user, const char *pa
                               bool is_link) {
     size_t bad;
     (void)user, (void)path;
-    if (kind == ENTRY_OTHER && is_link && !tdm__is_picture_name(name)) return folder_fail(list, path, EXDEV);
+    if (kind != ENTRY_FOLDER && tdm__is_picture_name(name)) {
+        note(&list->beside, list->beside_name, name);
+        return TDM_OK;
+    }
+    if (kind == ENTRY_OTHER && is_link) return folder_fail(list, path, EXDEV);
     if (kind != ENTRY_FOLDER) return TDM_OK;
     if (!tdm__text_is_utf8(name, strlen(name), &bad))
         TDM_FAIL(TDM_E_DATA, "image_folder '%s': the name of the class '%s' is not UTF-8; rename the folder",

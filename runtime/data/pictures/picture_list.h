@@ -16,8 +16,10 @@ typedef struct tdm_picture_list {
     size_t *label_at; /* where in `labels` the label of each picture begins; NULL: they have none */
     size_t path_room, label_room;
     int64_t count;
-    int64_t others;   /* files of other kinds, which are left out */
-    char other[64];   /* the name of one of them */
+    int64_t others; /* files of other kinds, which are left out */
+    char other[64]; /* the name of one of them */
+    int64_t beside; /* pictures beside the folders of the classes, which are left out, too */
+    char beside_name[64];
     size_t *class_at; /* where in `labels` the name of each class folder begins, sorted by name */
     size_t class_room;
     int64_t class_count; /* 0: a flat folder, or a table */
