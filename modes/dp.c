@@ -64,10 +64,8 @@ static tdm_status open_peer_gradients(dp *d) {
     const tdm_mode_params *params = &d->base.params;
     TDM_TRY(tdm__new(params->host, &d->peer_gradient, (size_t)d->count, sizeof(*d->peer_gradient), "replicas"));
     for (int i = 0; i + 1 < d->count; i += 2) {
-        void *memory = NULL;
         const size_t bytes = params->plan->trained_floats * sizeof(float);
-        TDM_TRY(params->device->allocate(d->replica[i]->device, &memory, bytes, "another replica's gradients"));
-        d->peer_gradient[i] = memory;
+        TDM_TRY(tdm__device_new(d->replica[i]->device, &d->peer_gradient[i], bytes, "another replica's gradients"));
     }
     return TDM_OK;
 }

@@ -17,15 +17,10 @@ tdm_status tdm__dp_open_gathered(dp *d) {
     tdm_device *device = d->output_replica->device;
     int64_t rows = params->plan->options.rows * d->count;
     size_t bytes = tdm__dp_output_bytes(params->plan, rows);
-    void *memory = NULL;
-    TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered outputs"));
-    d->output = memory;
-    TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered gradient"));
-    d->output_gradient = memory;
+    TDM_TRY(tdm__device_new(device, &d->output, bytes, "gathered outputs"));
+    TDM_TRY(tdm__device_new(device, &d->output_gradient, bytes, "gathered gradient"));
     if (d->count == 1 || tdm__replica_in_host(d->output_replica)) return TDM_OK;
-    TDM_TRY(device->ops->allocate(device, &memory, (size_t)rows * tdm__target_bytes(params->plan), "gathered targets"));
-    d->target = memory;
-    return TDM_OK;
+    return tdm__device_new(device, &d->target, (size_t)rows * tdm__target_bytes(params->plan), "gathered targets");
 }
 
 static tdm_status gather(dp_step *s) {

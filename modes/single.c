@@ -26,16 +26,10 @@ static tdm_status open_kept(single *s) {
     TDM_TRY(tdm__new(s->base.params.host, &s->kept, (size_t)plan->stage_count, sizeof(*s->kept), "kept parts"));
     for (int k = 0; k < plan->stage_count; k++) {
         tdm_replica *stage = s->replica->stages[k];
-        tdm_device *device = stage->device;
-        void *buffer = NULL;
-        for (int i = 0; i < tdm__tree_room(s->base.params.replicas); i++) {
-            void *sum = NULL;
-            const size_t bytes = tdm__replica_trained(stage) * sizeof(float);
-            TDM_TRY(device->ops->allocate(device, &sum, bytes, "summed gradients"));
-            s->kept[k].sum[i] = sum;
-        }
-        TDM_TRY(device->ops->allocate(device, &buffer, plan->stages[k].buffer_bytes, "kept buffers"));
-        s->kept[k].buffer = buffer;
+        const size_t bytes = tdm__replica_trained(stage) * sizeof(float);
+        for (int i = 0; i < tdm__tree_room(s->base.params.replicas); i++)
+            TDM_TRY(tdm__device_new(stage->device, &s->kept[k].sum[i], bytes, "summed gradients"));
+        TDM_TRY(tdm__device_new(stage->device, &s->kept[k].buffer, plan->stages[k].buffer_bytes, "kept buffers"));
     }
     return TDM_OK;
 }

@@ -48,11 +48,9 @@ static void fill_with_minus_zero(float *grad, size_t count) {
 tdm_status tdm__reducer_open_minus_zeros(tdm_reducer *reducer) {
     const tdm_mode_params *params = reducer->params;
     const size_t count = params->plan->trained_floats;
-    void *memory = NULL;
     if (!params->job->parallel.ddp.join) return TDM_OK;
-    TDM_TRY(params->device->allocate_host(reducer->replica->device, &memory, count * sizeof(float),
-                                          "the zero gradient of a rank without rows"));
-    reducer->minus_zeros = memory;
+    TDM_TRY(tdm__device_new_host(reducer->replica->device, &reducer->minus_zeros, count * sizeof(float),
+                                 "the zero gradient of a rank without rows"));
     fill_with_minus_zero(reducer->minus_zeros, count);
     return TDM_OK;
 }

@@ -7,10 +7,8 @@
 #include "runtime/base/status.h"
 #include "runtime/exec/replica.h"
 
-tdm_status tdm__replica_allocate(tdm_replica *replica, size_t bytes, void *out, const char *what) {
-    void *memory = NULL;
-    TDM_TRY(replica->device->ops->allocate(replica->device, &memory, bytes, what));
-    memcpy(out, &memory, sizeof(memory)); /* any T *: they have one representation on the platforms tandem runs on */
+tdm_status tdm__replica_allocate_at(tdm_replica *replica, size_t bytes, void *out, const char *what) {
+    TDM_TRY(tdm__device_new_at(replica->device, replica->device->ops->allocate, out, bytes, what));
     replica->memory_bytes += bytes;
     return TDM_OK;
 }
@@ -192,28 +190,24 @@ tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const f
 }
 
 static tdm_status open_norms(tdm_replica *replica) {
-    void *memory = replica->norms.gradient;
-    if (replica->plan->stage_count > 1 && !tdm__replica_in_host(replica))
-        TDM_TRY(replica->device->ops->allocate_host(replica->device, &memory,
-                                                    (size_t)replica->norms.range_count * sizeof(float), "norms"));
-    replica->mirror.norms = memory;
-    return TDM_OK;
+    if (replica->plan->stage_count == 1) return TDM_OK;
+    if (tdm__replica_in_host(replica)) {
+        replica->mirror.norms = replica->norms.gradient;
+        return TDM_OK;
+    }
+    return tdm__device_new_host(replica->device, &replica->mirror.norms,
+                                (size_t)replica->norms.range_count * sizeof(float), "norms");
 }
 
 tdm_status tdm__mirror_open(tdm_replica *replica) {
     const tdm_plan *plan = replica->plan;
-    const tdm_device_ops *ops = replica->device->ops;
-    void *memory = NULL;
     TDM_TRY(open_norms(replica));
     if (tdm__replica_in_host(replica) && !tdm__plan_converts(replica->plan)) return TDM_OK;
     if (replica->stage + 1 < plan->stage_count) return TDM_OK; /* the last has the outputs */
     size_t bytes = (size_t)(plan->options.rows * plan->output_width) * sizeof(float);
-    TDM_TRY(ops->allocate_host(replica->device, &memory, bytes, "fetched outputs"));
-    replica->mirror.output = memory;
+    TDM_TRY(tdm__device_new_host(replica->device, &replica->mirror.output, bytes, "fetched outputs"));
     if (!tdm__plan_converts(replica->plan) || !plan->options.training) return TDM_OK;
-    TDM_TRY(ops->allocate_host(replica->device, &memory, bytes, "gradients of outputs"));
-    replica->mirror.gradient = memory;
-    return TDM_OK;
+    return tdm__device_new_host(replica->device, &replica->mirror.gradient, bytes, "gradients of outputs");
 }
 
 void tdm__mirror_close(tdm_replica *replica) {

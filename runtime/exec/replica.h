@@ -192,8 +192,10 @@ static inline bool tdm__replica_in_host(const tdm_replica *replica) {
     return tdm__device_on_host(replica->device->ops);
 }
 
-/* Of the replica's device, counted in memory_bytes; *out is any T *. Released with the device's release. */
-tdm_status tdm__replica_allocate(tdm_replica *replica, size_t bytes, void *out, const char *what);
+/* Of the replica's device, counted in memory_bytes; *out is a pointer of any type. Released with the device's release. */
+#define tdm__replica_allocate(replica, bytes, out, what) \
+    tdm__replica_allocate_at(replica, bytes, TDM_POINTER_AT(out), what)
+tdm_status tdm__replica_allocate_at(tdm_replica *replica, size_t bytes, void *out, const char *what);
 
 /* From now on batches come from this loader. NULL: from none, and the last loader's memory is no longer read. */
 tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed);

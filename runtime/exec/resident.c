@@ -101,14 +101,12 @@ static tdm_status send_samples(const tdm_resident *r, tdm_device *device, const 
     if (u.piece < 1) u.piece = 1;
     if (u.piece > feed->dataset->count) u.piece = feed->dataset->count;
     size_t targets = tdm__round_up(u.target_bytes * (size_t)u.piece, TDM_ALIGN);
-    void *room = NULL;
     TDM_TRY(
-        device->ops->allocate_host(device, &room, targets + u.x_bytes * (size_t)u.piece, "staging memory for samples"));
-    u.targets = room;
+        tdm__device_new_host(device, &u.targets, targets + u.x_bytes * (size_t)u.piece, "staging memory for samples"));
     u.x = u.targets + targets;
     tdm_status status = send_pieces(&u);
     for (int i = 0; i < u.makers; i++) tdm__worker_close(u.worker[i]);
-    device->ops->release_host(device, room);
+    device->ops->release_host(device, u.targets);
     return status;
 }
 

@@ -17,9 +17,7 @@ static tdm_status open_slot(tdm_replica *replica, tdm_slot *slot) {
 
 static tdm_status open_flight(tdm_replica *replica, tdm_flight *flight) {
     const tdm_device_ops *ops = replica->device->ops;
-    void *memory = NULL;
-    TDM_TRY(ops->allocate_host(replica->device, &memory, sizeof(*flight->host), "step values"));
-    flight->host = memory;
+    TDM_TRY(tdm__device_new_host(replica->device, &flight->host, sizeof(*flight->host), "step values"));
     return ops->events->open(replica->device, TDM_WAKES, &flight->done);
 }
 
