@@ -38,6 +38,12 @@ typedef struct tdm_layer {
     bool lacks_input; /* its input names an unknown id */
 } tdm_layer;
 
+/* Where a step normalize has what it says; text NULL: nowhere. */
+typedef struct tdm_normalize_at {
+    tdm_position mean, inputs;
+    bool inputs_are_bad;
+} tdm_normalize_at;
+
 /* An item of model.layers, or of a block that it uses. */
 typedef struct tdm_expanded {
     const tdm_yaml_node *item;
@@ -74,6 +80,7 @@ struct tdm_config {
     bool is_bad[TDM_SECTION_COUNT][TDM_ROWS_MAX];           /* the written value was refused */
     tdm_position section_at[TDM_SECTION_COUNT];             /* position of its key; text NULL: not written */
     bool section_is_bad[TDM_SECTION_COUNT];
+    tdm_normalize_at normalize_at[TDM_SHAPES_MAX];
     const tdm_yaml_node *layers_node, *blocks_node, *inputs_node;
     bool inputs_are_bad;            /* their shapes are unknown after a fault */
     int input_uses[TDM_SHAPES_MAX]; /* by layers, of each of model.inputs */

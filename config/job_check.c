@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/checks/job_conflicts.h"
+#include "config/fields/fields.h"
 #include "config/table.h"
 #include "runtime/base/field/field_range.h"
 #include "runtime/base/call/sized.h"
@@ -87,6 +88,22 @@ static tdm_status check_row(const tdm_host *host, const tdm_section *section, co
     return check_value(host, section->path, row, tdm__section_object(section, settings));
 }
 
+static tdm_status check_normalizes(const tdm_host *host, const tdm_normalizes *all) {
+    tdm_status status = TDM_OK;
+    for (int i = 0; i < all->count && status == TDM_OK; i++) {
+        tdm_text why;
+        tdm__text_init(&why, host);
+        if (all->item[i].mean.count == 0)
+            status =
+                tdm__fail(TDM_E_CONFIG, __FILE__, __LINE__, NULL, "job: data.transform.normalize[%d] has no mean", i);
+        else if (tdm__normalize_is_uneven(&all->item[i], &why))
+            status = tdm__fail(why.failed ? TDM_E_MEMORY : TDM_E_CONFIG, __FILE__, __LINE__, NULL, "job: %s",
+                               why.failed ? "could not be checked: out of memory" : why.data);
+        tdm__text_deinit(&why);
+    }
+    return status;
+}
+
 /* Also each step for pictures. */
 static tdm_status check_transform(const tdm_host *host, const tdm_section *section, tdm_settings *settings) {
     tdm_transform_spec *spec = &settings->job.data.transform;
@@ -121,7 +138,11 @@ static tdm_status check_items(const tdm_host *host, const tdm_section *section, 
 }
 
 static tdm_status check_section(const tdm_host *host, const tdm_section *section, tdm_settings *settings) {
-    if (tdm__section_list(section) != NULL) return check_items(host, section, settings);
+    if (tdm__section_list(section) != NULL) {
+        TDM_TRY(check_items(host, section, settings));
+        return section->rows == tdm__normalize_rows ? check_normalizes(host, &settings->job.data.transform.normalize)
+                                                    : TDM_OK;
+    }
     if (section->type_key != NULL) TDM_TRY(check_row(host, section, tdm__section_type_row(section), settings));
     for (const tdm_field *row = section->rows; row->key != NULL; row++) {
         if (tdm__section_has(section, row, settings)) TDM_TRY(check_row(host, section, row, settings));

@@ -2,6 +2,7 @@
  * `normalize: {mean: .., std: ..}` follow them. */
 #include <string.h>
 
+#include "config/checks/job_conflicts.h"
 #include "config/config_private.h"
 #include "runtime/base/status.h"
 #include "runtime/data/transforms/mixing.h"
@@ -17,16 +18,12 @@ typedef struct transform_item {
 
 /* ---- to_float and normalize ---- */
 
-static void add_normalize(tdm_config *config, int section, const transform_item *item) {
+static const char normalize_key[] = "data.transform.normalize";
+
+static void read_normalize(tdm_config *config, int section, const tdm_yaml_node *map) {
     const tdm_section *table = &tdm__sections[section];
-    const int mean = tdm__section_row(table, "mean"), stdev = tdm__section_row(table, "std");
-    if (item->value == NULL || item->value->kind != TDM_YAML_MAP) {
-        TDM_FAULT(config, VALUE, item->at, key, "write normalize: {mean: [0.5], std: [0.5]}",
-                  "data.transform: normalize needs mean and std");
-        return;
-    }
-    for (const tdm_yaml_node *node = item->value->first; node != NULL; node = node->next) {
-        const int row = strcmp(node->key, "to_float") != 0 ? tdm__section_row(table, node->key) : -1;
+    for (const tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
+        const int row = tdm__section_row(table, node->key);
         if (row >= 0 && !node->is_repeated) {
             tdm__schema_read_row(config, section, row, node, true);
         } else if (!node->is_repeated) {
@@ -34,9 +31,51 @@ static void add_normalize(tdm_config *config, int section, const transform_item 
                       "unknown key '%s' in normalize", node->key);
         }
     }
-    if (config->position[section][mean].text == NULL || config->position[section][stdev].text == NULL)
+}
+
+/* What only the whole step shows. */
+static void check_normalize(tdm_config *config, int section, const transform_item *item) {
+    const tdm_section *table = &tdm__sections[section];
+    const int mean = tdm__section_row(table, "mean"), stdev = tdm__section_row(table, "std"),
+              inputs = tdm__section_row(table, "inputs");
+    const int last = config->settings.job.data.transform.normalize.count - 1;
+    tdm_text why;
+    config->normalize_at[last] = (tdm_normalize_at){config->position[section][mean], config->position[section][inputs],
+                                                    config->is_bad[section][inputs]};
+    if (config->position[section][mean].text == NULL || config->position[section][stdev].text == NULL) {
         TDM_FAULT(config, MISSING, item->at, key, "write normalize: {mean: [0.5], std: [0.5]}",
                   "data.transform: normalize needs both mean and std");
+        return;
+    }
+    if (config->is_bad[section][mean] || config->is_bad[section][stdev]) return;
+    tdm__text_init(&why, config->host);
+    if (tdm__normalize_is_uneven(&config->settings.job.data.transform.normalize.item[last], &why) && !why.failed)
+        TDM_FAULT(config, CONFLICT, config->position[section][stdev], key, "", "%s", why.data);
+    if (why.failed) config->faults.status = TDM_E_MEMORY;
+    tdm__text_deinit(&why);
+}
+
+static void add_normalize(tdm_config *config, const transform_item *item) {
+    const int section = tdm__section_find(normalize_key);
+    tdm_normalizes *all = &config->settings.job.data.transform.normalize;
+    if (item->value == NULL || item->value->kind != TDM_YAML_MAP) {
+        TDM_FAULT(config, VALUE, item->at, key, "write normalize: {mean: [0.5], std: [0.5]}",
+                  "data.transform: normalize needs mean and std");
+        return;
+    }
+    if (all->count == TDM_SHAPES_MAX) {
+        TDM_FAULT(config, VALUE, item->at, key, "write one for all inputs of the same mean and std",
+                  "data.transform: more than %d steps normalize", TDM_SHAPES_MAX);
+        return;
+    }
+    all->count++;
+    memset(config->position[section], 0, sizeof(config->position[section]));
+    memset(config->is_bad[section], 0, sizeof(config->is_bad[section]));
+    config->section_at[section] = item->at;
+    if (tdm__field_set_initial(tdm__sections[section].rows, &all->item[all->count - 1], &config->work) != TDM_OK)
+        config->faults.status = TDM_E_MEMORY;
+    read_normalize(config, section, item->value);
+    check_normalize(config, section, item);
 }
 
 static void add_to_float(tdm_config *config, int section, const transform_item *item) {
@@ -46,13 +85,13 @@ static void add_to_float(tdm_config *config, int section, const transform_item *
     if (value != NULL && !tdm__yaml_is_null(value) &&
         !(value->kind == TDM_YAML_SCALAR && strcmp(value->text, "true") == 0))
         TDM_FAULT(config, VALUE, value->at, key, "write `to_float` alone", "data.transform: to_float has no keys");
-    if (config->position[section][tdm__section_row(&tdm__sections[section], "mean")].text != NULL)
+    if (config->settings.job.data.transform.normalize.count > 0)
         TDM_FAULT(config, CONFLICT, item->at, key, "write to_float first",
                   "data.transform: to_float comes after normalize, which needs floats");
 }
 
-static bool is_listed(const tdm_config *config, int section, const char *row) {
-    return config->position[section][tdm__section_row(&tdm__sections[section], row)].text != NULL;
+static bool has_to_float(const tdm_config *config, int section) {
+    return config->position[section][tdm__section_row(&tdm__sections[section], "to_float")].text != NULL;
 }
 
 /* ---- steps for pictures ---- */
@@ -139,7 +178,7 @@ static void add_picture_step(tdm_config *config, int section, int kind, const tr
         TDM_FAULT(config, VALUE, item->at, key, "", "data.transform: more than %d steps", TDM_TRANSFORMS_MAX);
         return;
     }
-    if (is_listed(config, section, "to_float") || is_listed(config, section, "mean"))
+    if (has_to_float(config, section) || spec->normalize.count > 0)
         TDM_FAULT(config, CONFLICT, item->at, key, "write to_float and normalize last",
                   "data.transform: %s changes pictures, and comes after their conversion to floats", def->name);
     tdm_transform_step *step = &spec->step[spec->step_count++];
@@ -183,21 +222,17 @@ static void add_step(tdm_config *config, int section, const tdm_yaml_node *node)
         return;
     }
     const int kind = tdm__transform_find(item.name);
-    const bool is_float = strcmp(item.name, "to_float") == 0, is_normalize = strcmp(item.name, "normalize") == 0;
-    bool is_twice = false;
-    if (is_float) {
-        is_twice = is_listed(config, section, "to_float");
+    if (strcmp(item.name, "to_float") == 0) {
+        if (has_to_float(config, section))
+            TDM_FAULT(config, CONFLICT, item.at, key, "keep one", "data.transform: to_float is listed twice");
         add_to_float(config, section, &item);
-    } else if (is_normalize) {
-        is_twice = is_listed(config, section, "mean");
-        if (!is_twice) add_normalize(config, section, &item);
+    } else if (strcmp(item.name, "normalize") == 0) {
+        add_normalize(config, &item);
     } else if (kind >= 0) {
         add_picture_step(config, section, kind, &item);
     } else {
         unknown_step(config, &item);
     }
-    if (is_twice)
-        TDM_FAULT(config, CONFLICT, item.at, key, "keep one", "data.transform: %s is listed twice", item.name);
 }
 
 void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node) {

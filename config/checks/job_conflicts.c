@@ -55,10 +55,10 @@ static bool cpu_lacks_tf32(const tdm_job *job, tdm_text *sentence) {
 
 /* ---- data ---- */
 
-static bool std_has_other_length(const tdm_job *job, tdm_text *sentence) {
-    const int means = job->data.transform.mean.count, stdevs = job->data.transform.stdev.count;
-    if (means == 0 || stdevs == 0 || means == stdevs) return false;
-    tdm__text_printf(sentence, "normalize must have as many values in std as in mean, got %d and %d", stdevs, means);
+bool tdm__normalize_is_uneven(const tdm_normalize *step, tdm_text *sentence) {
+    if (step->mean.count == step->stdev.count) return false;
+    tdm__text_printf(sentence, "normalize must have as many values in std as in mean, got %d and %d", step->stdev.count,
+                     step->mean.count);
     return true;
 }
 
@@ -141,7 +141,6 @@ const tdm_job_conflict tdm__job_conflicts[] = {
     {"parallel.ddp.average", "parallel.mode", ranks_average_in_one},
     {"parallel.ddp.join", "parallel.ddp.average", join_lacks_means},
     {"train.precision", "parallel.device", cpu_lacks_tf32},
-    {"data.transform.std", "data.transform.mean", std_has_other_length},
     {"data.transform", "loss.type", loss_lacks_mixed},
     {"checkpoint.keep_best", "loss.type", best_lacks_labels},
     {"checkpoint.keep_best", "eval.every", best_lacks_evaluations},

@@ -14,5 +14,7 @@ typedef struct tdm_job_conflict {
 } tdm_job_conflict;
 
 extern const tdm_job_conflict tdm__job_conflicts[];
+/* The same of one step normalize: has it other numbers in std than in mean? */
+bool tdm__normalize_is_uneven(const tdm_normalize *step, tdm_text *sentence);
 
 #endif

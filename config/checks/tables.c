@@ -38,9 +38,9 @@ static void share_columns(tdm_config *config) {
 /* normalize knows channels, not columns: it would change the numbers of categories, too. */
 static void check_categories(tdm_config *config) {
     const tdm_data_section *data = &config->settings.job.data;
-    if (data->train.format == TDM_DATA_CSV && data->train.categories.count > 0 && data->transform.mean.count > 0)
+    if (data->train.format == TDM_DATA_CSV && data->train.categories.count > 0 && data->transform.normalize.count > 0)
         tdm__conflict(
-            config, "data.transform.mean", "data.train.categories",
+            config, "data.transform.normalize.mean", "data.train.categories",
             "normalize would change the numbers of categories; write `standardize: true` in data.train instead");
 }
 

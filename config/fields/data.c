@@ -124,14 +124,16 @@ const tdm_field tdm__transform_rows[] = {
     {FIELD(BOOL, tdm_transform_spec, to_float, "false"),
      HELP("convert bytes to floats from 0 to 1, as torchvision's ToTensor",
           "字节转换为 0 到 1 的浮点数（同 torchvision 的 ToTensor）")},
-    {FIELD(FLOATS, tdm_transform_spec, mean, "null"), RANGE(-1e9, 1e9), ITEMS(1, TDM_LIST_MAX), FLAGS(NULLABLE),
-     HELP("normalize: subtracted from each channel; one number applies to all channels",
-          "normalize：各通道减去的均值；一个数用于所有通道")},
-    {NAMED(FLOATS, "std", tdm_transform_spec, stdev, "null"), RANGE(0, 1e9), ITEMS(1, TDM_LIST_MAX),
-     FLAGS(NULLABLE | OPEN_MIN),
-     HELP("normalize: standard deviation that each channel is divided by", "normalize：各通道除以的标准差")},
-    {FIELD(TEXTS, tdm_transform_spec, inputs, "null"), ITEMS(0, TDM_SHAPES_MAX), FLAGS(NULLABLE),
-     HELP("normalize: the inputs that it is for, by their names in model.inputs; null: the model's only one",
-          "normalize：所作用的输入在 model.inputs 中的名字；null 表示模型唯一的输入")},
+    {0},
+};
+
+const tdm_field tdm__normalize_rows[] = {
+    {FIELD(NUMBERS, tdm_normalize, mean, "null"), RANGE(-1e9, 1e9), ITEMS(1, 0), FLAGS(NULLABLE),
+     HELP("subtracted from each channel; one number applies to all channels", "各通道减去的均值；一个数用于所有通道")},
+    {NAMED(NUMBERS, "std", tdm_normalize, stdev, "null"), RANGE(0, 1e9), ITEMS(1, 0), FLAGS(NULLABLE | OPEN_MIN),
+     HELP("standard deviation that each channel is divided by", "各通道除以的标准差")},
+    {FIELD(TEXTS, tdm_normalize, inputs, "null"), ITEMS(0, TDM_SHAPES_MAX), FLAGS(NULLABLE),
+     HELP("the inputs that it is for, by their names in model.inputs; null: the model's only one",
+          "所作用的输入在 model.inputs 中的名字；null 表示模型唯一的输入")},
     {0},
 };

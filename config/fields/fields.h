@@ -16,6 +16,7 @@ extern const tdm_field tdm__model_rows[];
 extern const tdm_field tdm__data_rows[];
 extern const tdm_field tdm__spec_rows[];
 extern const tdm_field tdm__transform_rows[];
+extern const tdm_field tdm__normalize_rows[];
 extern const tdm_field tdm__loss_rows[];
 extern const tdm_field tdm__optimizer_rows[];
 extern const tdm_field tdm__group_rows[];

@@ -27,6 +27,9 @@ const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
     {"data.transform", AT(job.data.transform), tdm__transform_rows, NULL, NULL,
      "steps applied to each sample: a list, steps for pictures first, then to_float and normalize",
      "对每个样本的处理：一个列表，先是图片的步骤，后为 to_float 与 normalize"},
+    {"data.transform.normalize", AT(job.data.transform.normalize.item), tdm__normalize_rows, NULL, NULL,
+     "a step of the list: (x - mean) / std; of a model with several inputs one for all that `inputs` names, or several",
+     "列表中的一个步骤：(x - mean) / std；有多个输入的模型可写一个（作用于 inputs 所列的输入）或多个"},
     {"loss", AT(job.loss), tdm__loss_rows, "type", loss_has, "the loss to minimise", "损失函数"},
     {"optimizer", AT(job.optimizer), tdm__optimizer_rows, "type", optimizer_has, "how weights are updated", "优化器"},
     {"optimizer.groups", AT(job.optimizer.groups.item), tdm__group_rows, NULL, NULL,
@@ -56,7 +59,11 @@ const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
 };
 
 const tdm_section_list *tdm__section_list(const tdm_section *section) {
-    static const tdm_section_list groups = {tdm__group_rows, AT(job.optimizer.groups.count), sizeof(tdm_param_group),
-                                            TDM_PARAM_GROUPS_MAX};
-    return section->rows == groups.rows ? &groups : NULL;
+    static const tdm_section_list lists[] = {
+        {tdm__normalize_rows, AT(job.data.transform.normalize.count), sizeof(tdm_normalize), TDM_SHAPES_MAX},
+        {tdm__group_rows, AT(job.optimizer.groups.count), sizeof(tdm_param_group), TDM_PARAM_GROUPS_MAX},
+    };
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+        if (section->rows == lists[i].rows) return &lists[i];
+    return NULL;
 }

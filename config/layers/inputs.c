@@ -155,44 +155,72 @@ void tdm__inputs_check_uses(tdm_config *config) {
 
 /* ---- data.transform ---- */
 
-static void check_means(tdm_config *config, int64_t channels, tdm_position other) {
-    const int means = config->settings.job.data.transform.mean.count;
+typedef struct normalize_step {
+    const tdm_normalize *step;
+    const tdm_normalize_at *at;
+} normalize_step;
+
+static normalize_step normalize_of(const tdm_config *config, int i) {
+    return (normalize_step){&config->settings.job.data.transform.normalize.item[i], &config->normalize_at[i]};
+}
+
+static void check_means(tdm_config *config, const normalize_step *of, int64_t channels, tdm_position other) {
+    const int means = of->step->mean.count;
     if (means < 2 || means == channels) return;
-    TDM_FAULT(config, CONFLICT, tdm__config_position(config, "data.transform.mean"), "data.transform.mean",
+    TDM_FAULT(config, CONFLICT, of->at->mean, "data.transform.normalize.mean",
               TDM_WORDS(config, "%s says `%s`", tdm__position_words(&config->faults, other),
                         tdm__position_line(&config->faults, other)),
               "normalize must have 1 mean or one for each of the %lld channels, got %d", (long long)channels, means);
 }
 
-/* Is the name among the first i of the list? */
-static bool is_repeated(const tdm_texts *names, int i) {
-    for (int k = 0; k < i; k++)
-        if (strcmp(names->item[k], names->item[i]) == 0) return true;
+/* Is name i of a step among those before it, there or in earlier steps? */
+static bool is_repeated(const tdm_config *config, int step, int i) {
+    const char *const name = normalize_of(config, step).step->inputs.item[i];
+    for (int s = 0; s <= step; s++) {
+        const tdm_texts *const names = &normalize_of(config, s).step->inputs;
+        for (int k = 0; k < (s < step ? names->count : i); k++)
+            if (strcmp(names->item[k], name) == 0) return true;
+    }
     return false;
 }
 
 /* normalize of several inputs says which of them it is for. */
-static void check_named(tdm_config *config) {
-    static const char key[] = "data.transform.inputs";
-    const tdm_transform_spec *transform = &config->settings.job.data.transform;
-    if (transform->inputs.count == 0 && named(config)->count > 1 && !tdm__config_is_bad(config, key))
-        TDM_FAULT(config, CONFLICT, tdm__config_position(config, "data.transform.mean"), key,
+static void check_named(tdm_config *config, int step) {
+    static const char key[] = "data.transform.normalize.inputs";
+    const normalize_step of = normalize_of(config, step);
+    const tdm_texts *names = &of.step->inputs;
+    if (names->count == 0 && named(config)->count > 1 && !of.at->inputs_are_bad)
+        TDM_FAULT(config, CONFLICT, of.at->mean, key,
                   TDM_WORDS(config, "write normalize: {inputs: [%s], ...}", named(config)->item[0].name),
                   "normalize must say which of the model's inputs it is for: %s", tdm__inputs_list(config));
-    for (int i = 0; i < transform->inputs.count; i++) {
-        const int k = named(config)->count > 0 ? tdm__inputs_find(config, transform->inputs.item[i]) : -1;
-        if (is_repeated(&transform->inputs, i))
-            TDM_FAULT(config, CONFLICT, tdm__config_position(config, key), key, "keep one",
-                      "normalize: the input '%s' is listed twice", transform->inputs.item[i]);
+    for (int i = 0; i < names->count; i++) {
+        const int k = named(config)->count > 0 ? tdm__inputs_find(config, names->item[i]) : -1;
+        if (is_repeated(config, step, i))
+            TDM_FAULT(config, CONFLICT, of.at->inputs, key, "keep one", "normalize: the input '%s' is listed twice",
+                      names->item[i]);
         else if (k >= 0)
-            check_means(config, named(config)->item[k].ndim > 1 ? named(config)->item[k].dim[0] : 1,
-                        position_of(config, k));
+            check_means(config, &of, named(config)->item[k].dim[0], position_of(config, k));
         else
-            TDM_FAULT(config, REFERENCE, tdm__config_position(config, key), key,
+            TDM_FAULT(config, REFERENCE, of.at->inputs, key,
                       named(config)->count > 0 ? TDM_WORDS(config, "the inputs are %s", tdm__inputs_list(config))
                                                : "write model.inputs to give inputs names",
-                      "normalize: the model has no input '%s'", transform->inputs.item[i]);
+                      "normalize: the model has no input '%s'", names->item[i]);
     }
+}
+
+static void check_normalize(tdm_config *config, int step) {
+    const normalize_step of = normalize_of(config, step);
+    const tdm_ints *one = &config->settings.model.input;
+    if (of.step->mean.count == 0 || of.step->stdev.count == 0) return; /* that is a fault already */
+    if (named(config)->count < 2 && step > 0)
+        TDM_FAULT(config, CONFLICT, of.at->mean, "data.transform.normalize", "keep one",
+                  "data.transform: normalize is listed twice, and the model has one input");
+    else if (named(config)->count > 1 || of.step->inputs.count > 0)
+        check_named(config, step);
+    else if (named(config)->count == 1)
+        check_means(config, &of, named(config)->item[0].dim[0], position_of(config, 0));
+    else if (one->count > 0)
+        check_means(config, &of, one->item[0], tdm__config_position(config, "model.input"));
 }
 
 /* Steps for pictures change a whole sample, which of several inputs is a row of the numbers of all. */
@@ -205,14 +233,6 @@ static void check_pictures(tdm_config *config) {
 }
 
 void tdm__inputs_check_transform(tdm_config *config) {
-    const tdm_ints *one = &config->settings.model.input;
     check_pictures(config);
-    if (config->settings.job.data.transform.mean.count == 0) return;
-    if (named(config)->count > 1 || config->settings.job.data.transform.inputs.count > 0)
-        check_named(config);
-    else if (named(config)->count == 1)
-        check_means(config, named(config)->item[0].ndim > 1 ? named(config)->item[0].dim[0] : 1,
-                    position_of(config, 0));
-    else if (one->count > 0)
-        check_means(config, one->count >= 2 ? one->item[0] : 1, tdm__config_position(config, "model.input"));
+    for (int i = 0; i < config->settings.job.data.transform.normalize.count; i++) check_normalize(config, i);
 }

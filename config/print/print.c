@@ -167,8 +167,18 @@ static void print_names(const tdm_texts *names, bool json, tdm_text *out) {
     tdm__text_puts(out, "]");
 }
 
+static void print_normalize(const tdm_normalize *step, bool json, tdm_text *out) {
+    const tdm_field *rows = tdm__sections[tdm__section_find("data.transform.normalize")].rows;
+    const char *mark = json ? "\"" : "";
+    tdm__text_printf(out, "{%snormalize%s: {%smean%s: ", mark, mark, mark, mark);
+    tdm__field_print(tdm__field_find(rows, "mean"), step, out);
+    tdm__text_printf(out, ", %sstd%s: ", mark, mark);
+    tdm__field_print(tdm__field_find(rows, "std"), step, out);
+    if (step->inputs.count > 0) print_names(&step->inputs, json, out);
+    tdm__text_puts(out, "}}");
+}
+
 void tdm__print_transform(const tdm_transform_spec *transform, bool json, tdm_text *out) {
-    const tdm_field *rows = tdm__sections[tdm__section_find("data.transform")].rows;
     const char *mark = json ? "\"" : "", *comma = "";
     tdm__text_puts(out, "[");
     for (int i = 0; i < transform->step_count; i++, comma = ", ") {
@@ -179,13 +189,9 @@ void tdm__print_transform(const tdm_transform_spec *transform, bool json, tdm_te
         tdm__text_printf(out, "%s%sto_float%s", comma, mark, mark);
         comma = ", ";
     }
-    if (transform->mean.count > 0) {
-        tdm__text_printf(out, "%s{%snormalize%s: {%smean%s: ", comma, mark, mark, mark, mark);
-        tdm__field_print(tdm__field_find(rows, "mean"), transform, out);
-        tdm__text_printf(out, ", %sstd%s: ", mark, mark);
-        tdm__field_print(tdm__field_find(rows, "std"), transform, out);
-        if (transform->inputs.count > 0) print_names(&transform->inputs, json, out);
-        tdm__text_puts(out, "}}");
+    for (int i = 0; i < transform->normalize.count; i++, comma = ", ") {
+        tdm__text_puts(out, comma);
+        print_normalize(&transform->normalize.item[i], json, out);
     }
     tdm__text_puts(out, "]");
 }

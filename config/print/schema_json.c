@@ -162,9 +162,7 @@ static void put_transform(tdm_json_out *to, const char *key, const tdm_section *
     }
     tdm__json_put(to, "{ type:object required:[ normalize ] additionalProperties:false properties:{ normalize:{");
     tdm__json_put(to, "type:object required:[ mean std ] additionalProperties:false properties:{\n");
-    put_row(to, tdm__field_find(section->rows, "mean"), chinese);
-    put_row(to, tdm__field_find(section->rows, "std"), chinese);
-    put_row(to, tdm__field_find(section->rows, "inputs"), chinese);
+    put_rows(to, tdm__sections[tdm__section_find("data.transform.normalize")].rows, chinese);
     tdm__json_put(to, "}}}}]}}");
 }
 

@@ -36,10 +36,12 @@ typedef struct survey {
         broken_count; /* samples with a number that is not finite: the first ones; how many */
 } survey;
 
+/* Of a series the channels come first. A few numbers are each of a kind of its own. */
 static size_t channels_of(const tdm_shape *shape) {
     const int64_t *dim = shape->dim;
-    const bool is_series = shape->ndim == 2 && dim[0] <= dim[1] && dim[0] <= TDM_LIST_MAX; /* channels first */
-    return shape->ndim >= 3 || is_series ? (size_t)dim[0] : 1;
+    const bool is_series = shape->ndim == 2 && dim[0] <= dim[1] && dim[0] <= TDM_LIST_MAX,
+               is_few = shape->ndim == 1 && dim[0] <= TDM_LIST_MAX;
+    return shape->ndim >= 3 || is_series || is_few ? (size_t)dim[0] : 1;
 }
 
 static void set_channels(survey *s) {
@@ -135,32 +137,57 @@ static void print_empty(const survey *s, tdm_text *text) {
     if (empty > 0) tdm__text_puts(text, "\n");
 }
 
-/* As YAML, to be copied into data.transform. */
+/* So that it is not 0 where numbers are small. */
+static void print_number(double number, bool is_first, tdm_text *text) {
+    const bool is_small = fabs(number) < 0.01 && number != 0.0;
+    tdm__text_printf(text, is_small ? "%s%.4g" : "%s%.4f", is_first ? "" : ", ", number);
+}
+
+/* As YAML, to be copied into data.transform. Where all numbers are equal there is nothing to divide by. */
 static void print_channels(const survey *s, const channel_sums *channel, size_t channels, const char *input,
                            tdm_text *text) {
     const double samples = (double)(s->dataset->count - s->unreadable);
-    tdm__text_puts(text, "normalize   {mean: [");
+    tdm__text_puts(text, "{mean: [");
     for (size_t i = 0; i < channels; i++)
-        tdm__text_printf(text, "%s%.4f", i == 0 ? "" : ", ", channel[i].sum / (samples * (double)channel[i].count));
+        print_number(channel[i].sum / (samples * (double)channel[i].count), i == 0, text);
     tdm__text_puts(text, "], std: [");
     for (size_t i = 0; i < channels; i++) {
         const double count = samples * (double)channel[i].count, mean = channel[i].sum / count,
-                     variance = channel[i].squares / count - mean * mean;
-        tdm__text_printf(text, "%s%.4f", i == 0 ? "" : ", ", sqrt(variance > 0.0 ? variance : 0.0));
+                     squares = channel[i].squares / count, variance = squares - mean * mean;
+        print_number(variance > 1e-12 * squares ? sqrt(variance) : 1.0, i == 0, text);
     }
-    tdm__text_printf(text, "]%s%s}\n", input != NULL ? ", inputs: " : "", input != NULL ? input : "");
+    tdm__text_printf(text, "]%s%s}", input != NULL ? ", inputs: " : "", input != NULL ? input : "");
 }
 
-static void print_normalize(const survey *s, tdm_text *text) {
+/* The whole of data.transform for several inputs, to be copied as it stands. */
+static void print_inputs(const survey *s, bool to_float, tdm_text *text) {
     const tdm_data_inputs *inputs = &s->dataset->inputs;
     const channel_sums *channel = s->sums;
-    if (s->dataset->count == s->unreadable) return;
-    if (inputs->count < 2) print_channels(s, channel, s->channels, NULL, text);
-    for (int k = 0; inputs->count > 1 && k < inputs->count; k++) {
+    const char *comma = "";
+    tdm__text_puts(text, "transform: [");
+    if (to_float) tdm__text_printf(text, "%sto_float", comma), comma = ", ";
+    for (int k = 0; k < inputs->count; k++) {
         const size_t channels = channels_of(&inputs->item[k].shape);
-        print_channels(s, channel, channels, inputs->item[k].name, text);
+        if (!inputs->item[k].is_looked_up) {
+            tdm__text_printf(text, "%s{normalize: ", comma);
+            print_channels(s, channel, channels, inputs->item[k].name, text);
+            tdm__text_puts(text, "}");
+            comma = ", ";
+        }
         channel += channels;
     }
+    tdm__text_puts(text, "]\n");
+}
+
+static void print_normalize(const survey *s, bool to_float, tdm_text *text) {
+    if (s->dataset->count == s->unreadable) return;
+    if (s->dataset->inputs.count > 1) {
+        print_inputs(s, to_float, text);
+        return;
+    }
+    tdm__text_puts(text, "normalize   ");
+    print_channels(s, s->sums, s->channels, NULL, text);
+    tdm__text_puts(text, "\n");
 }
 
 static void print_shape(const survey *s, tdm_text *text) {
@@ -174,7 +201,7 @@ static void print_shape(const survey *s, tdm_text *text) {
                      s->dataset->x_is_bytes ? "bytes" : "floats");
 }
 
-static tdm_status print_report(survey *s, char **report) {
+static tdm_status print_report(survey *s, bool to_float, char **report) {
     tdm_text text;
     tdm__text_init(&text, s->memory.host);
     tdm__text_printf(&text, "samples     %lld\n", (long long)(s->dataset->count - s->unreadable));
@@ -194,7 +221,7 @@ static tdm_status print_report(survey *s, char **report) {
     if (s->dataset->features != NULL)
         tdm__features_report(s->dataset->features, &text);
     else
-        print_normalize(s, &text);
+        print_normalize(s, to_float, &text);
     TDM_TRY_ELSE(tdm__unseen_report(s->dataset, &s->memory, &text), tdm__text_deinit(&text));
     return tdm__text_take_public(&text, report);
 }
@@ -293,7 +320,7 @@ tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const
     tdm__text_init(&s.messages, host);
     s.skips = spec->on_bad_sample == TDM_BAD_SAMPLE_SKIP;
     TDM_TRY_DONE(read_all(&s));
-    TDM_TRY_DONE(print_report(&s, report));
+    TDM_TRY_DONE(print_report(&s, wanted.transform != NULL && wanted.transform->to_float, report));
     TDM_TRY_DONE(check_readable(&s, spec));
     TDM_TRY_DONE(check_finite(&s, spec));
 done:

@@ -40,6 +40,7 @@ typedef struct tdm_data_input {
     const char *name; /* borrowed */
     tdm_shape shape;
     size_t first, count; /* its numbers in the row */
+    bool is_looked_up;   /* of data check: see tdm_input_info */
 } tdm_data_input;
 typedef struct tdm_data_inputs {
     int count;

@@ -13,23 +13,23 @@ enum { BYTE_VALUES = 256 };
 
 /* ---- channels ---- */
 
-static tdm_status check_normalize(const tdm_transform_spec *spec) {
-    if (spec->mean.count != spec->stdev.count)
-        TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize has %d means and %d stds; the numbers must be equal",
-                 spec->mean.count, spec->stdev.count);
-    for (int i = 0; i < spec->mean.count; i++) {
-        const float mean = (float)spec->mean.item[i], stdev = (float)spec->stdev.item[i];
+static tdm_status check_numbers(const tdm_normalize *step) {
+    if (step->mean.count == 0 || step->mean.count != step->stdev.count)
+        TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize has %d means and %d stds; it needs as many of both",
+                 step->mean.count, step->stdev.count);
+    for (int i = 0; i < step->mean.count; i++) {
+        const float mean = (float)step->mean.item[i], stdev = (float)step->stdev.item[i];
         if (!isfinite(mean) || !isfinite(stdev) || stdev == 0.0f)
             TDM_FAIL(TDM_E_CONFIG,
                      "data.transform: normalize needs finite numbers and a std that is not 0, got mean %g, std %g",
-                     spec->mean.item[i], spec->stdev.item[i]);
+                     step->mean.item[i], step->stdev.item[i]);
     }
     return TDM_OK;
 }
 
-/* Adds the channels of numbers of such a shape; spec NULL: they are not normalized. */
-static tdm_status add_channels(tdm_transform *transform, const tdm_transform_spec *spec, const tdm_shape *shape) {
-    const int means = spec != NULL ? spec->mean.count : 0, channels = means > 1 ? means : 1;
+/* Adds the channels of numbers of such a shape; step NULL: they are not normalized. */
+static tdm_status add_channels(tdm_transform *transform, const tdm_normalize *step, const tdm_shape *shape) {
+    const int means = step != NULL ? step->mean.count : 0, channels = means > 1 ? means : 1;
     size_t count;
     if (!tdm__shape_elements(shape, &count)) TDM_FAIL(TDM_E_INTERNAL, "transform: the dataset has no shape");
     if (means > 1 && means != shape->dim[0])
@@ -40,60 +40,79 @@ static tdm_status add_channels(tdm_transform *transform, const tdm_transform_spe
         tdm_transform_channel *channel = &transform->channel[transform->channels++];
         *channel = (tdm_transform_channel){.count = count / (size_t)channels, .normalizes = means > 0};
         if (means == 0) continue;
-        channel->mean = (float)spec->mean.item[i];
-        channel->stdev = (float)spec->stdev.item[i];
+        channel->mean = (float)step->mean.item[i];
+        channel->stdev = (float)step->stdev.item[i];
         transform->normalizes = true;
     }
     transform->width += count;
     return TDM_OK;
 }
 
-/* Is normalize for the input? With a single one it is, if it names none. */
-static bool is_for(const tdm_transform_spec *spec, const tdm_data_inputs *inputs, int index) {
-    for (int i = 0; i < spec->inputs.count; i++)
-        if (strcmp(spec->inputs.item[i], inputs->item[index].name) == 0) return true;
-    return inputs->count == 1 && spec->inputs.count == 0;
+/* Does the step have the name, before name `end` of it? */
+static bool has_name(const tdm_normalize *step, int end, const char *name) {
+    for (int i = 0; i < end; i++)
+        if (strcmp(step->inputs.item[i], name) == 0) return true;
+    return false;
+}
+
+/* The step for an input; NULL: none. Of a single input it is the only one. */
+static const tdm_normalize *step_of(const tdm_transform_spec *spec, const tdm_data_inputs *inputs, int index) {
+    if (spec == NULL || spec->normalize.count == 0) return NULL;
+    if (inputs->count < 2) return &spec->normalize.item[0];
+    for (int i = 0; i < spec->normalize.count; i++) {
+        const tdm_normalize *step = &spec->normalize.item[i];
+        if (has_name(step, step->inputs.count, inputs->item[index].name)) return step;
+    }
+    return NULL;
 }
 
 bool tdm__transform_normalizes(const tdm_transform_spec *spec, const tdm_data_inputs *inputs, size_t number) {
-    if (spec->mean.count == 0 || inputs->count < 2) return spec->mean.count > 0;
+    if (inputs->count < 2) return spec->normalize.count > 0;
     for (int k = 0; k < inputs->count; k++) {
         const tdm_data_input *input = &inputs->item[k];
-        if (number >= input->first && number < input->first + input->count) return is_for(spec, inputs, k);
+        if (number >= input->first && number < input->first + input->count) return step_of(spec, inputs, k) != NULL;
     }
     return false;
 }
 
-static tdm_status check_names(const tdm_transform_spec *spec, const tdm_data_inputs *inputs) {
-    char all[TDM_INPUTS_TEXT];
-    if (spec->mean.count > 0 && spec->inputs.count == 0 && inputs->count > 1)
+static tdm_status check_names(const tdm_normalizes *all, int index, const tdm_data_inputs *inputs) {
+    char names[TDM_INPUTS_TEXT];
+    const tdm_normalize *step = &all->item[index];
+    if (step->inputs.count == 0 && inputs->count > 1)
         TDM_FAIL(TDM_E_CONFIG,
                  "data.transform: normalize must say in `inputs` which of the model's inputs it is for: %s",
-                 tdm__data_inputs_print(all, inputs));
-    for (int i = 0; i < spec->inputs.count; i++) {
-        if (tdm__data_input_find(inputs, spec->inputs.item[i]) < 0)
-            TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize: the model has no input '%s'%s%s", spec->inputs.item[i],
-                     inputs->count > 0 ? "; its inputs are " : "", tdm__data_inputs_print(all, inputs));
-        for (int k = 0; k < i; k++)
-            if (strcmp(spec->inputs.item[k], spec->inputs.item[i]) == 0)
-                TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize: the input '%s' is listed twice",
-                         spec->inputs.item[i]);
+                 tdm__data_inputs_print(names, inputs));
+    for (int i = 0; i < step->inputs.count; i++) {
+        const char *const name = step->inputs.item[i];
+        if (tdm__data_input_find(inputs, name) < 0)
+            TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize: the model has no input '%s'%s%s", name,
+                     inputs->count > 0 ? "; its inputs are " : "", tdm__data_inputs_print(names, inputs));
+        bool is_repeated = has_name(step, i, name);
+        for (int k = 0; k < index; k++)
+            is_repeated = is_repeated || has_name(&all->item[k], all->item[k].inputs.count, name);
+        if (is_repeated) TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize: the input '%s' is listed twice", name);
     }
+    if (index > 0 && inputs->count < 2)
+        TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize is listed twice, and the model has one input");
     return TDM_OK;
 }
 
 /* spec NULL: no transform. */
 static tdm_status find_channels(tdm_transform *transform, const tdm_transform_spec *spec, const tdm_shape *shape,
                                 const tdm_data_inputs *inputs) {
-    const int most = inputs->count > 1 ? inputs->count : 1;
-    const int each = spec != NULL && spec->mean.count > 1 ? spec->mean.count : 1;
-    if (spec != NULL) TDM_TRY(check_normalize(spec));
-    if (spec != NULL) TDM_TRY(check_names(spec, inputs));
-    TDM_TRY(tdm__new(transform->host, &transform->channel, (size_t)(most * each), sizeof(*transform->channel),
-                     "transform"));
-    if (inputs->count < 2) return add_channels(transform, spec, shape);
-    for (int k = 0; k < inputs->count; k++)
-        TDM_TRY(add_channels(transform, spec != NULL && is_for(spec, inputs, k) ? spec : NULL, &inputs->item[k].shape));
+    const int parts = inputs->count > 1 ? inputs->count : 1;
+    size_t most = 0;
+    for (int i = 0; spec != NULL && i < spec->normalize.count; i++) {
+        TDM_TRY(check_numbers(&spec->normalize.item[i]));
+        TDM_TRY(check_names(&spec->normalize, i, inputs));
+    }
+    for (int k = 0; k < parts; k++) {
+        const tdm_normalize *step = step_of(spec, inputs, k);
+        most += step != NULL ? (size_t)step->mean.count : 1;
+    }
+    TDM_TRY(tdm__new(transform->host, &transform->channel, most, sizeof(*transform->channel), "transform"));
+    for (int k = 0; k < parts; k++)
+        TDM_TRY(add_channels(transform, step_of(spec, inputs, k), inputs->count < 2 ? shape : &inputs->item[k].shape));
     return TDM_OK;
 }
 

@@ -16,7 +16,10 @@ static tdm_status take_inputs(const tdm_data_use *use, tdm_data_inputs *inputs) 
         tdm_data_input *to = &inputs->item[k];
         if (from->size != sizeof(*from) || from->name == NULL || from->ndim < 1 || from->ndim > TDM_MAX_DIMS)
             TDM_FAIL(TDM_E_USAGE, "tdm_data_use.inputs[%d] is not as tdm_graph_get_input fills it", k);
-        *to = (tdm_data_input){.name = from->name, .first = (size_t)from->first, .count = (size_t)from->count};
+        *to = (tdm_data_input){.name = from->name,
+                               .first = (size_t)from->first,
+                               .count = (size_t)from->count,
+                               .is_looked_up = from->is_looked_up};
         to->shape.ndim = from->ndim;
         memcpy(to->shape.dim, from->dim, (size_t)from->ndim * sizeof(*from->dim));
     }

@@ -106,6 +106,14 @@ int tdm_graph_input_count(const tdm_graph *graph) {
     return graph != NULL ? graph->input_count : 0;
 }
 
+static bool is_looked_up(const tdm_graph *graph, int index) {
+    const int64_t first = graph->inputs[index].first, end = first + graph->inputs[index].count;
+    tdm_graph_indices from;
+    for (size_t at = 0; tdm__graph_next_indices(graph, &at, &from);)
+        if (from.count > 0 && from.first < end && from.first + from.count > first) return true;
+    return false;
+}
+
 tdm_status tdm_graph_get_input(const tdm_graph *graph, int index, tdm_input_info *out) {
     if (graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_get_input: a pointer is NULL");
     TDM_TRY(tdm__sized_check("tdm_graph_get_input: tdm_input_info", out, TDM_SIZED_ANY, sizeof(*out)));
@@ -115,7 +123,8 @@ tdm_status tdm_graph_get_input(const tdm_graph *graph, int index, tdm_input_info
     tdm_input_info info = {.name = graph->inputs[index].name,
                            .ndim = shape->ndim,
                            .first = graph->inputs[index].first,
-                           .count = graph->inputs[index].count};
+                           .count = graph->inputs[index].count,
+                           .is_looked_up = is_looked_up(graph, index)};
     memcpy(info.dim, shape->dim, (size_t)shape->ndim * sizeof(*info.dim));
     tdm__sized_give(out, &info);
     return TDM_OK;

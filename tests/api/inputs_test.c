@@ -5,6 +5,7 @@
 enum { SAMPLES = 22, PICTURE = 32, NUMBERS = 5, KINDS = 2, WIDTH = PICTURE + NUMBERS + KINDS, OUTPUTS = 3, WORDS = 7 };
 #define MEAN 0.5f
 #define STDEV 0.25f
+static const double mean = MEAN, stdev = STDEV, means[] = {1, -2, 0.25, 0, 3}, stdevs[] = {2, 0.5, 3, 1, 0.125};
 
 static char folder[256];
 static unsigned char picture[SAMPLES][PICTURE];
@@ -26,7 +27,11 @@ static void make_samples(void) {
         }
         memcpy(row[i] + PICTURE, numbers[i], sizeof(numbers[i]));
         memcpy(row[i] + PICTURE + NUMBERS, kinds[i], sizeof(kinds[i]));
-        memcpy(ready[i] + PICTURE, row[i] + PICTURE, (NUMBERS + KINDS) * sizeof(float));
+        for (int k = 0; k < NUMBERS; k++) {
+            const float centred = numbers[i][k] - (float)means[k];
+            ready[i][PICTURE + k] = centred / (float)stdevs[k];
+        }
+        memcpy(ready[i] + PICTURE + NUMBERS, kinds[i], sizeof(kinds[i]));
     }
 }
 
@@ -60,9 +65,8 @@ static void own_job(tdm_job *job) {
     api_job(job);
     job->data.train.format = job->data.eval.format = TDM_DATA_NONE;
     job->data.transform.to_float = true;
-    job->data.transform.mean = (tdm_floats){1, {MEAN}};
-    job->data.transform.stdev = (tdm_floats){1, {STDEV}};
-    job->data.transform.inputs = (tdm_texts){1, {"picture"}};
+    job->data.transform.normalize = (tdm_normalizes){
+        2, {{{NUMBERS, means}, {NUMBERS, stdevs}, {1, {"numbers"}}}, {{1, &mean}, {1, &stdev}, {1, {"picture"}}}}};
     job->train.steps = 14;
 }
 
@@ -76,12 +80,13 @@ static int read_one(void *user, int64_t index, float *x, void *target) {
 typedef enum way { ONE, ROWS, READY_ROWS, BYTES_AND_FLOATS, ALL_FLOATS, ALL_READY, WAYS } way;
 
 static const tdm_input_array *arrays_of(way how) {
-    static float ready_picture[SAMPLES][PICTURE];
+    static float ready_picture[SAMPLES][PICTURE], ready_numbers[SAMPLES][NUMBERS];
     for (int i = 0; i < SAMPLES; i++) memcpy(ready_picture[i], ready[i], sizeof(ready_picture[i]));
+    for (int i = 0; i < SAMPLES; i++) memcpy(ready_numbers[i], ready[i] + PICTURE, sizeof(ready_numbers[i]));
     static const tdm_input_array arrays[WAYS][3] = {
         [BYTES_AND_FLOATS] = {{picture, TDM_INPUT_BYTES}, {numbers, TDM_INPUT_FLOATS}, {kinds, TDM_INPUT_FLOATS}},
         [ALL_FLOATS] = {{scaled, TDM_INPUT_FLOATS}, {numbers, TDM_INPUT_FLOATS}, {kinds, TDM_INPUT_FLOATS}},
-        [ALL_READY] = {{ready_picture, TDM_INPUT_READY}, {numbers, TDM_INPUT_READY}, {kinds, TDM_INPUT_READY}}};
+        [ALL_READY] = {{ready_picture, TDM_INPUT_READY}, {ready_numbers, TDM_INPUT_READY}, {kinds, TDM_INPUT_READY}}};
     return how >= BYTES_AND_FLOATS ? arrays[how] : NULL;
 }
 
@@ -238,6 +243,7 @@ TEST(models_keep_their_inputs) {
         tdm_model_info info = TDM_MODEL_INFO_INIT;
         tdm_graph *graph = three_inputs(names[i]);
         own_job(&job);
+        job.data.transform.normalize.item[0].inputs.item[0] = names[i];
         job.train.steps = 6;
         tdm_run *run = open_run(&job, graph, ROWS);
         must(tdm_run_train(run));
@@ -280,15 +286,19 @@ TEST(transforms_name_their_inputs) {
     const tdm_source source = source_of(ROWS);
     tdm_job job;
     own_job(&job);
-    job.data.transform.inputs.count = 0;
+    tdm_normalize *const step = job.data.transform.normalize.item;
+    step[0].inputs.count = 0;
     refused(&job, graph, &source, TDM_E_CONFIG, "which of the model's inputs it is for: picture, numbers, kinds");
-    job.data.transform.inputs = (tdm_texts){1, {"pictures"}};
+    step[0].inputs = (tdm_texts){1, {"pictures"}};
     refused(&job, graph, &source, TDM_E_CONFIG, "the model has no input 'pictures'; its inputs are picture, numbers");
     refused(&job, one, &source, TDM_E_USAGE, "tdm_source.width is 39");
-    job.data.transform.inputs = (tdm_texts){2, {"picture", "kinds"}};
+    step[0].inputs = (tdm_texts){2, {"numbers", "picture"}};
+    refused(&job, graph, &source, TDM_E_CONFIG, "normalize: the input 'picture' is listed twice");
+    step[0].inputs = (tdm_texts){1, {"numbers"}};
+    step[1].inputs = (tdm_texts){2, {"picture", "kinds"}};
     refused(&job, graph, &source, TDM_E_CONFIG, "would change the numbers that embedding 'words' looks up");
-    job.data.transform.inputs = (tdm_texts){1, {"picture"}};
-    job.data.transform.mean = job.data.transform.stdev = (tdm_floats){3, {1, 1, 1}};
+    step[1].inputs = (tdm_texts){1, {"picture"}};
+    step[1].mean = step[1].stdev = (tdm_numbers){3, (double[]){1, 1, 1}};
     refused(&job, graph, &source, TDM_E_CONFIG, "one for each of 2 channels, got 3");
     tdm_graph_free(graph);
     tdm_graph_free(one);
@@ -317,7 +327,7 @@ TEST(arrays_fit_the_inputs) {
     source.x = NULL, source.targets = NULL;
     refused(&job, graph, &source, TDM_E_USAGE, "tdm_source.targets is NULL");
     source = source_of(BYTES_AND_FLOATS);
-    job.data.transform.mean.count = job.data.transform.stdev.count = job.data.transform.inputs.count = 0;
+    job.data.transform.normalize.count = 0;
     refused(&job, one, &source, TDM_E_USAGE, "the model's input has no name");
     tdm_graph_free(graph);
     tdm_graph_free(one);

@@ -142,7 +142,8 @@ TEST(values_out_of_range_are_named) {
     WRONG(data.train.samples, 0, "data.train.samples");
     WRONG(data.train.range.count, 1, "data.train.range");
     WRONG(data.train.range.count, 1000, "data.train.range");
-    WRONG(data.transform.mean.count, -3, "data.transform.mean");
+    WRONG(data.transform.normalize.count, 33, "data.transform.normalize must have 0 to 32 items, got 33");
+    WRONG(data.transform.normalize, ((tdm_normalizes){1, {{.mean = {-3, NULL}}}}), "data.transform.normalize.mean");
     WRONG(loss.weight.count, 3, "loss.weight must have a count of 0 to 1048576, and numbers if it is not 0; got 3");
     WRONG(loss.weight, ((tdm_numbers){-1, &(double){1}}), "loss.weight must have a count of 0 to 1048576");
     WRONG(loss.weight, ((tdm_numbers){2, (const double[]){1, -1}}),
@@ -213,7 +214,10 @@ TEST(contradictions_are_named) {
     CONTRADICTS("train.precision tf32 needs a CUDA device", job.train.precision = TDM_TF32,
                 job.parallel.device = TDM_DEVICE_CPU);
     CONTRADICTS("normalize must have as many values in std as in mean, got 1 and 2",
-                job.data.transform.mean = (tdm_floats){2, {0, 0}}, job.data.transform.stdev = (tdm_floats){1, {1}});
+                job.data.transform.normalize.count = 1,
+                job.data.transform.normalize.item[0] = (tdm_normalize){{2, (double[]){0, 0}}, {1, (double[]){1}}, {0}});
+    CONTRADICTS("data.transform.normalize[1] has no mean", job.data.transform.normalize.count = 2,
+                job.data.transform.normalize.item[0] = (tdm_normalize){{1, (double[]){0}}, {1, (double[]){1}}, {0}});
     CONTRADICTS("data.transform mixes labels, and loss mse has none", job.data.transform.step_count = 1,
                 tdm_transform_init(&job.data.transform.step[0], TDM_TRANSFORM_MIXUP), job.loss.type = TDM_MSE);
     CONTRADICTS("optimizer.nesterov", job.optimizer.type = TDM_SGD, job.optimizer.momentum = 0,

@@ -93,8 +93,8 @@ static void own_job(tdm_job *job) {
     api_job(job);
     job->data.train.format = job->data.eval.format = TDM_DATA_NONE;
     job->data.transform.to_float = true;
-    job->data.transform.mean = (tdm_floats){1, {0.5}};
-    job->data.transform.stdev = (tdm_floats){1, {0.25}};
+    static const double mean = 0.5, stdev = 0.25;
+    job->data.transform.normalize = (tdm_normalizes){1, {{.mean = {1, &mean}, .stdev = {1, &stdev}}}};
     job->train.steps = 14; /* two epochs and a half, with a short last batch each */
 }
 

@@ -26,9 +26,9 @@ static int read_sample(void *user, int64_t index, float *x, void *target) {
 static void normalized_job(tdm_job *job) {
     api_job(job);
     job->data.train.format = job->data.eval.format = TDM_DATA_NONE;
+    static const double mean = MEAN, stdev = STDEV;
     job->data.transform.to_float = true;
-    job->data.transform.mean = (tdm_floats){1, {MEAN}};
-    job->data.transform.stdev = (tdm_floats){1, {STDEV}};
+    job->data.transform.normalize = (tdm_normalizes){1, {{.mean = {1, &mean}, .stdev = {1, &stdev}}}};
 }
 
 static tdm_run *open_run(const tdm_job *job, const tdm_graph *graph, int predicts) {
@@ -150,7 +150,8 @@ TEST(a_transform_that_does_not_fit_is_refused) {
     const sample s = make_sample(0);
     float y[OUTPUTS];
     normalized_job(&job);
-    job.data.transform.mean = job.data.transform.stdev = (tdm_floats){3, {1, 1, 1}};
+    const tdm_numbers ones = {3, (double[]){1, 1, 1}};
+    job.data.transform.normalize = (tdm_normalizes){1, {{.mean = ones, .stdev = ones}}};
     tdm_run *run = open_run(&job, graph, 1);
     for (int i = 0; i < 2; i++) {
         CHECK_STATUS(tdm_run_predict(run, s.floats, 1, y), TDM_E_CONFIG);

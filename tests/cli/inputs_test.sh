@@ -31,10 +31,16 @@ code 0 "$tandem" explain model.inputs
 has "$out" "mapping of names to shapes, at least 1 of them, at most 32 of them, 1 to 2147483647, or null"
 code 0 "$tandem" explain inputs
 has "$out" "data.train.inputs"
-has "$out" "data.transform.inputs"
+has "$out" "data.transform.normalize.inputs"
 code 0 "$tandem" data check parcels.yaml
 has "$out" "inputs      sign [1, 10, 10], facts [2], zone [1]"
-has "$out" "inputs: facts}"
+grep '^transform: ' "$out" | head -1 >printed
+same "$(grep -c zone printed)" 0 "normalize for the numbers that the embedding looks up"
+code 0 "$tandem" check parcels.yaml data.transform="$(sed 's/^transform: //' printed)"
+code 0 "$tandem" train parcels.yaml --steps 20 --run-dir own data.transform="$(sed 's/^transform: //' printed)"
+code 0 "$tandem" export own -o own.tandem
+code 0 "$tandem" show own.tandem
+has "$out" "{normalize: {mean: [6.2026, 1.6019], std: [3.6266, 1.1828], inputs: [facts]}}"
 
 # ---- predictions ----
 all="sign=sign.npy facts=facts.npy zone=zone.npy"

@@ -158,7 +158,7 @@ TEST(overrides_of_short_forms) {
         CHECK_TEXT(faults, "");
         tdm_free(faults);
     } else {
-        CHECK_GET(config, "data.transform.std", "[2]");
+        CHECK_GET(config, "data.transform.normalize.std", "[2]");
         CHECK_GET(config, "schedule.warmup_steps", "3");
         CHECK_GET(config, "model.layers[2].kernel", "[4, 4]");
     }

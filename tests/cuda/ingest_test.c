@@ -55,13 +55,11 @@ static tdm_dataset dataset_of(const sample_kind *kind) {
 }
 
 static tdm_transform_spec transform_of(const sample_kind *kind) {
-    tdm_transform_spec spec = {.to_float = kind->bytes};
-    spec.mean.count = spec.stdev.count = kind->normalize_each ? (int)kind->channels : 1;
-    for (int c = 0; c < spec.mean.count; c++) {
-        spec.mean.item[c] = 0.4 + 0.05 * c;
-        spec.stdev.item[c] = 0.3 - 0.01 * c;
-    }
-    return spec;
+    static double mean[TDM_LIST_MAX], stdev[TDM_LIST_MAX];
+    const int count = kind->normalize_each ? (int)kind->channels : 1;
+    for (int c = 0; c < count; c++) mean[c] = 0.4 + 0.05 * c, stdev[c] = 0.3 - 0.01 * c;
+    return (tdm_transform_spec){.to_float = kind->bytes,
+                                .normalize = {1, {{.mean = {count, mean}, .stdev = {count, stdev}}}}};
 }
 
 enum { BATCHES = 3 }; /* of a loader, in turn */

@@ -28,7 +28,8 @@ static tdm_dataset *open_samples(int kind, int64_t width) {
 }
 
 static const tdm_transform_spec transform = {
-    .to_float = true, .mean = {3, {0.5, 0.25, 0.125}}, .stdev = {3, {0.3, 0.2, 0.1}}};
+    .to_float = true,
+    .normalize = {1, {{.mean = {3, (double[]){0.5, 0.25, 0.125}}, .stdev = {3, (double[]){0.3, 0.2, 0.1}}}}}};
 
 static tdm_loader_options options_of(int64_t count, int replicas, int64_t per_device) {
     return (tdm_loader_options){.sampler = {.count = count, .replicas = replicas, .shuffle = true, .seed = 42},

@@ -332,13 +332,12 @@ static uint64_t checksum(const float *x) {
     return sum;
 }
 
+/* Its numbers are valid until the next call. */
 static tdm_transform_spec normalize(int count, double mean, double stdev) {
-    tdm_transform_spec spec = {.to_float = true, .mean = {.count = count}, .stdev = {.count = count}};
-    for (int i = 0; i < count; i++) {
-        spec.mean.item[i] = mean;
-        spec.stdev.item[i] = stdev;
-    }
-    return spec;
+    static double means[3], stdevs[3];
+    for (int i = 0; i < count; i++) means[i] = mean, stdevs[i] = stdev;
+    return (tdm_transform_spec){.to_float = true,
+                                .normalize = {1, {{.mean = {count, means}, .stdev = {count, stdevs}}}}};
 }
 
 TEST(transform_is_torch) {
@@ -350,8 +349,9 @@ TEST(transform_is_torch) {
     while (fscanf(file, "%lf %lf %llu %llu", &mean, &stdev, &want[0], &want[1]) == 4) {
         for (int floats = 0; floats < 2; floats++) {
             tdm_dataset dataset = ramp(floats == 0);
-            tdm_transform_spec alike = normalize(1, mean, stdev), each = normalize(3, mean, stdev);
-            each.mean.item[1] = 0.25; /* only its own channel may notice */
+            tdm_transform_spec alike = normalize(3, mean, stdev), each = alike;
+            alike.normalize.item[0].mean.count = alike.normalize.item[0].stdev.count = 1;
+            each.normalize.item[0].mean.item = (double[]){mean, 0.25, mean}; /* only its own channel may notice */
             tdm_loader_options o = options_of(2, 1, 1);
             for (int per_channel = 0; per_channel < 2; per_channel++) {
                 o.transform = per_channel ? &each : &alike;
@@ -380,7 +380,7 @@ TEST(bad_transforms) {
     CHECK_STATUS(tdm__loader_open(&loader, tdm_host_default(), &dataset, &o), TDM_E_CONFIG);
     CHECK_HAS(tdm_error_message(), "one for each of 3 channels, got 2");
     spec = normalize(3, 0.5, 0.5);
-    spec.stdev.count = 1;
+    spec.normalize.item[0].stdev.count = 1;
     CHECK_STATUS(tdm__loader_open(&loader, tdm_host_default(), &dataset, &o), TDM_E_CONFIG);
     spec = normalize(1, 0.5, 0.0);
     CHECK_STATUS(tdm__loader_open(&loader, tdm_host_default(), &dataset, &o), TDM_E_CONFIG);

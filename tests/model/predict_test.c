@@ -174,8 +174,8 @@ static void make_file(void) {
     tdm_graph *graph = api_graph(NULL);
     api_job(&job);
     job.data.transform.to_float = true;
-    job.data.transform.mean = (tdm_floats){2, {0.25, 0.5}};
-    job.data.transform.stdev = (tdm_floats){2, {0.5, 2}};
+    job.data.transform.normalize =
+        (tdm_normalizes){1, {{.mean = {2, (double[]){0.25, 0.5}}, .stdev = {2, (double[]){0.5, 2}}}}};
     tdm_run_close(train(&job, graph, step));
     snprintf(file, sizeof(file), "%s/m.tandem", folder);
     REQUIRE_OK(tdm_model_export(NULL, step, file, NULL));

@@ -10,14 +10,15 @@ LABEL = ((IMAGE.reshape(96, -1).mean(1) > 127) * 1 + (FACTS[:, 0] > 0) * 2).asty
 SCALED = IMAGE.astype(np.float32) / np.float32(255)
 X = {"image": IMAGE, "facts": FACTS}
 ROWS = np.concatenate([SCALED.reshape(96, -1), FACTS], axis=1)
-READY = {"image": (SCALED - np.float32(0.5)) / np.float32(0.25), "facts": FACTS}
+READY = {"image": (SCALED - np.float32(0.5)) / np.float32(0.25), "facts": (FACTS - np.float32(1)) / np.float32(3)}
 JOB = {"tandem": 1, "name": "two", "seed": 3,
        "model": {"inputs": {"image": [1, 8, 8], "facts": 5},
                  "layers": [{"conv2d": {"name": "conv", "input": "image", "out": 4, "kernel": 3}}, "relu",
                             {"flatten": {"id": "picture"}}, {"linear": {"name": "fc1", "input": "facts", "out": 8}},
                             {"relu": {"id": "numbers"}}, {"concat": {"input": ["picture", "numbers"]}},
                             {"linear": {"name": "out", "out": 4}}]},
-       "data": {"transform": ["to_float", {"normalize": {"mean": 0.5, "std": 0.25, "inputs": "image"}}]},
+       "data": {"transform": ["to_float", {"normalize": {"mean": 0.5, "std": 0.25, "inputs": "image"}},
+                              {"normalize": {"mean": 1, "std": 3, "inputs": "facts"}}]},
        "loss": "cross_entropy", "optimizer": {"type": "adam", "lr": 0.01},
        "train": {"steps": 20, "batch": {"global": 16}},
        "parallel": {"mode": "single", "kernels": "ref", "device_ids": [0, 1], "dp": {"scatter": "strided"}}}

@@ -46,9 +46,10 @@ typedef struct tdm_input_info {
     int ndim;
     int64_t dim[6];
     int64_t first, count; /* its numbers in the row of a sample: first to first + count - 1 */
+    int is_looked_up;     /* 1: some are whole numbers by which a layer so far looks something up, as embedding does */
 } tdm_input_info;
 #define TDM_INPUT_INFO_INIT \
-    { sizeof(tdm_input_info), NULL, 0, {0, 0, 0, 0, 0, 0}, 0, 0 }
+    { sizeof(tdm_input_info), NULL, 0, {0, 0, 0, 0, 0, 0}, 0, 0, 0 }
 /* Returns how many inputs there are so far, and fills *out for one of them, counted from 0. TDM_E_USAGE if there is no
  * such input. */
 TDM_API int tdm_graph_input_count(const tdm_graph *graph);

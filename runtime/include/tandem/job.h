@@ -93,13 +93,22 @@ typedef struct tdm_transform_step {
     double alpha;                                 /* mixup, cutmix: of Beta(alpha, alpha) */
 } tdm_transform_step;
 
+/* One step normalize: (x - mean) / stdev. */
+typedef struct tdm_normalize {
+    tdm_numbers mean, stdev; /* one for each channel, or one that is the same for all */
+    tdm_texts inputs;        /* of a model with several inputs: the names of those that it is for */
+} tdm_normalize;
+typedef struct tdm_normalizes {
+    int count; /* several: each is for other inputs */
+    tdm_normalize item[TDM_SHAPES_MAX];
+} tdm_normalizes;
+
 enum { TDM_TRANSFORMS_MAX = 16 };
 typedef struct tdm_transform_spec {
-    bool to_float;          /* bytes / 255 */
-    tdm_floats mean, stdev; /* normalize; count 0: none, 1: the same for every channel */
-    int step_count;         /* for pictures, before to_float */
+    bool to_float;  /* bytes / 255 */
+    int step_count; /* for pictures, before to_float */
     tdm_transform_step step[TDM_TRANSFORMS_MAX];
-    tdm_texts inputs; /* normalize, of a model with several inputs: the names of those that it is for */
+    tdm_normalizes normalize; /* after to_float */
 } tdm_transform_spec;
 
 /* Whether a GPU keeps the training samples in its memory. auto: yes if they need at most a quarter of the free memory.
