@@ -138,6 +138,7 @@ def text(number):
 
 def main():
     rows = []
+    onnx.save(File(None, (3,), [make_node("Relu", ["x"], ["y"])], {}).model, HERE / "files" / "no_parameters.onnx")
     for name, file in FILES.items():
         path, y = HERE / "files" / ("node_%s.onnx" % name), numpy.zeros((1, 0))
         onnx.save(file.model, path)

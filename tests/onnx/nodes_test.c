@@ -40,5 +40,15 @@ TEST(nodes_that_are_nearly_a_layer_are_refused) {
     }
 }
 
+TEST(a_file_without_parameters_is_no_model_to_train) {
+    tdm_graph *graph;
+    tdm_value output;
+    REQUIRE_OK(tdm_graph_from_onnx(&graph, &output, NULL, TDM_TEST_DATA "/files/no_parameters.onnx"));
+    CHECK_STATUS(tdm_graph_finish(graph, output), TDM_E_CONFIG);
+    CHECK_HAS(tdm_error_message(), "the model has no parameters to train");
+    tdm_graph_free(graph);
+}
+
 TEST_MAIN(test_folder_make(folder); RUN(nodes_of_a_layer_give_what_onnxruntime_gives);
-          RUN(nodes_that_are_nearly_a_layer_are_refused); test_folder_remove(folder);)
+          RUN(nodes_that_are_nearly_a_layer_are_refused); RUN(a_file_without_parameters_is_no_model_to_train);
+          test_folder_remove(folder);)
