@@ -80,16 +80,26 @@ typedef struct product {
     const char *bias; /* "": none */
 } product;
 
+/* Only y = x w + b, each as it is. */
+static bool is_plain_gemm(tdm_onnx_reader *from, const tdm_onnx_node *node, const char *bias, char why[TDM_ONNX_WHY]) {
+    const double alpha = from->calls->number(from, node, "alpha", 1.0),
+                 beta = bias[0] != '\0' ? from->calls->number(from, node, "beta", 1.0) : 1.0;
+    const bool turns = from->calls->integer(from, node, "transA", 0) != 0;
+    if (!turns && alpha == 1.0 && beta == 1.0) return true;
+    snprintf(why, TDM_ONNX_WHY, "a linear layer has alpha 1, beta 1 and transA 0, and this node has %g, %g and %d",
+             alpha, beta, turns);
+    return false;
+}
+
 /* Gemm has the bias in it; behind a MatMul it is an Add. */
-static bool find_product(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, product *out) {
+static bool find_product(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, product *out,
+                         char why[TDM_ONNX_WHY]) {
     const char *value, *bias;
     *out = (product){.node = node, .bias = ""};
     if (tdm__onnx_is(node, output, "MatMul", 2)) return true;
     if (tdm__onnx_is(node, output, "Gemm", 2)) {
         out->bias = tdm__onnx_input_of(node, 2);
-        return from->calls->integer(from, node, "transA", 0) == 0 &&
-               from->calls->number(from, node, "alpha", 1.0) == 1.0 &&
-               (out->bias[0] == '\0' || from->calls->number(from, node, "beta", 1.0) == 1.0);
+        return is_plain_gemm(from, node, out->bias, why);
     }
     if (!tdm__onnx_is(node, output, "Add", 2) || !tdm__onnx_split(from, node, &value, &bias)) return false;
     *out = (product){.node = tdm__onnx_made_by(from, value, "MatMul", 2), .bias = bias};
@@ -100,7 +110,7 @@ static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int outp
     product found;
     tdm_shape shape;
     int64_t width;
-    if (!find_product(from, node, output, &found) || !from->calls->plain(from, found.node->input[0], &shape))
+    if (!find_product(from, node, output, &found, out->why) || !from->calls->plain(from, found.node->input[0], &shape))
         return false;
     const bool is_gemm = tdm__onnx_is(found.node, 0, "Gemm", 2);
     const bool is_turned = !is_gemm || from->calls->integer(from, found.node, "transB", 0) == 0;

@@ -25,8 +25,7 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
 
 static bool from_onnx(tdm_onnx_reader *from, const tdm_onnx_node *node, int output, tdm_onnx_found *out) {
     tdm_shape shape;
-    const bool adds_up = tdm__onnx_is(node, output, "Softmax", 1);
-    if (adds_up)
+    if (tdm__onnx_is(node, output, "Softmax", 1) && from->calls->is_output(from, node->output[0]))
         snprintf(out->why, sizeof(out->why),
                  "tandem trains on the numbers in front of it, and its loss has the softmax in it; export the model "
                  "without this node");

@@ -59,6 +59,13 @@ static int opset(tdm_onnx_reader *from) {
     return (int)draft_of(from)->file->opset;
 }
 
+static bool is_output(tdm_onnx_reader *from, const char *value) {
+    const tdm_onnx_file *file = draft_of(from)->file;
+    bool is = false;
+    for (size_t i = 0; i < file->output_count; i++) is = is || strcmp(file->output[i].name, value) == 0;
+    return is;
+}
+
 /* ---- constants ---- */
 
 tdm_onnx_tensor *tdm__onnx_constant_of(const tdm_onnx_draft *draft, const char *name) {
@@ -257,4 +264,5 @@ const tdm_onnx_reader_calls tdm__onnx_reader_calls = {
     .set_word = set_word,
     .has = has,
     .words = words,
+    .is_output = is_output,
 };

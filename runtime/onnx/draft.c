@@ -264,34 +264,62 @@ typedef struct search {
     const tdm_onnx_draft *draft;
     bool *is_needed;
     size_t first, told; /* the number of nodes: none */
+    const char *lacks;  /* what the first reads and nothing makes; NULL: it has all */
 } search;
 
-static void need(search *s, const char *name) {
+/* False: nothing makes the value. */
+static bool need(search *s, const char *name) {
     const tdm_onnx_file *file = s->draft->file;
     const int node = tdm__names_find(&file->makers, name);
-    if (node < 0 || tdm__onnx_value_of(s->draft, name) != NULL || tdm__onnx_constant_of(s->draft, name) != NULL) return;
-    s->is_needed[node] = true;
+    if (tdm__onnx_value_of(s->draft, name) != NULL || tdm__onnx_constant_of(s->draft, name) != NULL) return true;
+    if (node >= 0) s->is_needed[node] = true;
+    return node >= 0 || name[0] == '\0';
 }
 
 /* Inputs come before the nodes that read them, so one pass from the end finds all. */
 static void find_needed(search *s, const char *output) {
     const tdm_onnx_file *file = s->draft->file;
-    need(s, output);
+    (void)need(s, output);
     for (size_t i = file->node_count; i > 0; i--) {
         const tdm_onnx_node *node = &file->node[i - 1].base;
         if (!s->is_needed[i - 1]) continue;
         s->first = i - 1;
+        s->lacks = NULL;
         if (s->draft->why[i - 1] != NULL) s->told = i - 1;
-        for (int k = 0; k < node->input_count; k++) need(s, node->input[k]);
+        for (int k = 0; k < node->input_count; k++)
+            if (!need(s, node->input[k]) && s->lacks == NULL) s->lacks = node->input[k];
     }
 }
 
-static tdm_status fail_at(const tdm_onnx_draft *draft, size_t index) {
+/* "node 'fc' (Gemm), output 'y'"; a node without a name is called by its place in the file. */
+static void put_node(const tdm_onnx_draft *draft, size_t index, tdm_text *out) {
     const tdm_onnx_node *node = &draft->file->node[index].base;
-    const char *why = draft->why[index];
-    TDM_FAIL(TDM_E_UNSUPPORTED, "%s: node '%s' (%s%s%s), output '%s': %s", draft->file->source.path, node->name,
-             node->domain, node->domain[0] != '\0' ? ":" : "", node->op, node->output_count > 0 ? node->output[0] : "",
-             why != NULL ? why : "tandem has no layer that computes it");
+    if (node->name[0] != '\0')
+        tdm__text_printf(out, "node '%s'", node->name);
+    else
+        tdm__text_printf(out, "node %zu of %zu", index + 1, draft->file->node_count);
+    tdm__text_printf(out, " (%s%s%s), output '%s'", node->domain, node->domain[0] != '\0' ? ":" : "", node->op,
+                     node->output_count > 0 ? node->output[0] : "");
+}
+
+static tdm_status fail_at(const search *s) {
+    const tdm_onnx_draft *draft = s->draft;
+    const size_t index = s->lacks == NULL && s->told < draft->file->node_count ? s->told : s->first;
+    const char *why = draft->why[index], *path = draft->file->source.path;
+    tdm_text node;
+    tdm__text_init(&node, draft->file->host);
+    put_node(draft, index, &node);
+    const char *words = node.failed ? "a node" : node.data;
+    tdm_status status;
+    if (s->lacks != NULL)
+        status =
+            tdm__fail(TDM_E_CHECKPOINT, __FILE__, __LINE__, NULL,
+                      "%s: %s: no node, constant or input is its '%s'; the file is damaged", path, words, s->lacks);
+    else
+        status = tdm__fail(TDM_E_UNSUPPORTED, __FILE__, __LINE__, NULL, "%s: %s: %s", path, words,
+                           why != NULL ? why : "tandem has no layer that computes it");
+    tdm__text_deinit(&node);
+    return status;
 }
 
 static tdm_status check_output(tdm_onnx_draft *draft) {
@@ -311,7 +339,7 @@ static tdm_status check_output(tdm_onnx_draft *draft) {
     find_needed(&s, name);
     if (s.first == file->node_count)
         TDM_FAIL(TDM_E_UNSUPPORTED, "%s: no node makes the output '%s'", file->source.path, name);
-    return fail_at(draft, s.told < file->node_count ? s.told : s.first);
+    return fail_at(&s);
 }
 
 tdm_status tdm__onnx_draft_layers(tdm_onnx_draft *draft) {

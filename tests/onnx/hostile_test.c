@@ -316,13 +316,25 @@ TEST(nodes_without_a_layer_are_named) {
     parts = start(), part = node("Softmax", "x", NULL, "y");
     nest(&parts, GRAPH_NODE, &part);
     check(&parts, TDM_E_UNSUPPORTED, "export the model without this node");
+    parts = start(), part = node("Softmax", "x", NULL, "z");
+    nest(&parts, GRAPH_NODE, &part);
+    part = node("Relu", "z", NULL, "y");
+    nest(&parts, GRAPH_NODE, &part);
+    check(&parts, TDM_E_UNSUPPORTED, "node 'n' (Softmax), output 'z': tandem has no layer that computes it");
+    parts = start();
+    tdm__text_init(&part.text, tdm_host_default()); /* a node without a name */
+    tdm__wire_text(&part.text, NODE_INPUT, "x");
+    tdm__wire_text(&part.text, NODE_OUTPUT, "y");
+    tdm__wire_text(&part.text, NODE_OP, "Sinh");
+    nest(&parts, GRAPH_NODE, &part);
+    check(&parts, TDM_E_UNSUPPORTED, "node 1 of 1 (Sinh), output 'y': tandem has no layer that computes it");
     parts = start(), part = node("Relu", "x", NULL, "y");
     tdm__wire_text(&part.text, NODE_DOMAIN, "com.example");
     nest(&parts, GRAPH_NODE, &part);
     check(&parts, TDM_E_UNSUPPORTED, "node 'n' (com.example:Relu), output 'y'");
     parts = start(), part = node("Relu", "other", NULL, "y");
     nest(&parts, GRAPH_NODE, &part);
-    check(&parts, TDM_E_UNSUPPORTED, "node 'n' (Relu), output 'y'");
+    check(&parts, TDM_E_CHECKPOINT, "node 'n' (Relu), output 'y': no node, constant or input is its 'other'");
     parts = start(), part = node("Relu", "x", NULL, "z");
     nest(&parts, GRAPH_NODE, &part);
     check(&parts, TDM_E_UNSUPPORTED, "no node makes the output 'y'");

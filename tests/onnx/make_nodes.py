@@ -105,6 +105,11 @@ def unsqueeze(says, axes, perm, back):
     return behind_linear(says, 5, nodes, {"axes": axes, "back": back})
 
 
+def gemm(says, **attributes):
+    return File(says, (3,), [make_node("Gemm", ["x", "k", "c"], ["y"], **attributes)],
+                {"k": weights(3, 4), "c": weights(1, 4)[0]})
+
+
 USUAL = "Sigmoid for the gates, Tanh for the rest"
 FILES = {
     "lstm_usual": recurrent(None, activations=["sigmoid", "Tanh", "TANH"]),
@@ -125,6 +130,9 @@ FILES = {
     "split_attribute": split(None, 7, 3, 1, 11, split=[1, 4, 2]),
     "gelu_div": gelu(None, "v", "root"),
     "gelu_by": gelu("(Div), output 'a'", "root", "v"),
+    "gemm_plain": gemm(None, alpha=1.0, beta=1.0),
+    "gemm_alpha": gemm("alpha 1, beta 1 and transA 0, and this node has 0.5, 1 and 0", alpha=0.5),
+    "gemm_beta": gemm("and this node has 1, 2 and 0", beta=2.0),
     "unsqueeze_back": unsqueeze(None, [-1], [0, 2, 1], [1]),
     "unsqueeze_two": unsqueeze(None, [-1, 1], [0, 2, 1, 3], [2, 3]),
     "unsqueeze_equal": unsqueeze("(Unsqueeze), output 'b'", [1, 1], [0, 2, 1, 3], [2, 3]),

@@ -129,6 +129,7 @@ typedef struct tdm_onnx_reader_calls {
     bool (*has)(tdm_onnx_reader *from, const tdm_onnx_node *node, const char *name);
     /* As `list`; a word that is longer than any name is "". They live as long as the reader. */
     int (*words)(tdm_onnx_reader *from, const tdm_onnx_node *node, const char *name, int most, const char **out);
+    bool (*is_output)(tdm_onnx_reader *from, const char *value); /* Is the value the model's output? */
 } tdm_onnx_reader_calls;
 
 struct tdm_onnx_reader {
