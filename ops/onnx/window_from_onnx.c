@@ -135,27 +135,43 @@ bool tdm__onnx_is_even(tdm_onnx_reader *from, const tdm_onnx_node *node, int axe
     return even_windows(from, node, axes, out);
 }
 
-/* Do the axes of the node name all points, and nothing else? */
-static bool reduces_points(tdm_onnx_reader *from, const tdm_onnx_node *node, int axes) {
+/* Do the axes of the node name all points, and nothing else but dimensions of 1? Then *out is how its output is seen. */
+static bool reduces_points(tdm_onnx_reader *from, const tdm_onnx_node *node, int axes, tdm_onnx_view *out) {
     int64_t axis[TDM_ONNX_AXES];
-    bool found[TDM_ONNX_AXES] = {false};
-    if (tdm__onnx_axes(from, node, 1, axes + 2, axis) != axes) return false;
-    for (int i = 0; i < axes; i++) found[axis[i]] = true;
-    return found[2] && (axes == 1 || found[3]);
+    bool chosen[TDM_ONNX_AXES] = {false};
+    tdm_onnx_view x;
+    if (!from->calls->view(from, node->input[0], &x) || x.shape.ndim != 1 + axes) return false;
+    const int count = tdm__onnx_axes(from, node, 1, x.ndim, axis);
+    for (int i = 0; i < count; i++) chosen[axis[i]] = true;
+    const bool keeps = from->calls->integer(from, node, "keepdims", 1) != 0;
+    *out = (tdm_onnx_view){.ndim = 0};
+    for (int i = 0; i < x.ndim; i++) {
+        const bool is_point = x.axis[i] > 0;
+        if (x.axis[i] != TDM_ONNX_ONE && is_point != chosen[i]) return false;
+        if (keeps || !chosen[i]) out->axis[out->ndim++] = x.axis[i];
+    }
+    return count > 0;
+}
+
+/* [batch, channels], as layers behind it want them. */
+static bool is_row(const tdm_onnx_view *view) {
+    return view->ndim == 2 && view->axis[0] == TDM_ONNX_BATCH && view->axis[1] == 0;
 }
 
 bool tdm__onnx_from_adaptive(tdm_onnx_reader *from, const tdm_onnx_node *node, tdm_onnx_found *out, int axes,
                              const char *all, const char *reduce, const char *pool) {
     int64_t points[2] = {1, 1};
     tdm_shape shape;
-    if (node->input_count < 1 || !from->calls->plain(from, node->input[0], &shape) || shape.ndim != 1 + axes)
+    const bool reduces = node->input_count > 0 && strcmp(node->op, reduce) == 0;
+    if (node->input_count < 1) return false;
+    if (reduces ? !reduces_points(from, node, axes, &out->view)
+                : !from->calls->plain(from, node->input[0], &shape) || shape.ndim != 1 + axes)
         return false;
-    const bool reduces = strcmp(node->op, reduce) == 0 && reduces_points(from, node, axes);
     const bool is = reduces || strcmp(node->op, all) == 0 ||
                     (strcmp(node->op, pool) == 0 && even_windows(from, node, axes, points));
     if (!is) return false;
     out->x[out->input_count++] = node->input[0];
     tdm__onnx_set_sizes(from, "out", axes, points);
-    if (reduces && from->calls->integer(from, node, "keepdims", 1) == 0) out->then = "flatten";
+    if (is_row(&out->view)) out->then = "flatten", out->view.ndim = 0;
     return true;
 }

@@ -105,6 +105,14 @@ def unsqueeze(says, axes, perm, back):
     return behind_linear(says, 5, nodes, {"axes": axes, "back": back})
 
 
+def mean(says, axes, keepdims, unsqueeze, behind=()):
+    """Over what Unsqueeze makes of a layer's series: PyTorch's dynamo exporter writes AdaptiveAvgPool1d(1) so."""
+    nodes = [make_node("Conv", ["x", "k"], ["v"]), make_node("Unsqueeze", ["v", "new"], ["a"]),
+             make_node("ReduceMean", ["a", "axes"], ["b"], keepdims=keepdims),
+             *(behind or [make_node("Flatten", ["b"], ["y"])])]
+    return File(says, (3, 7), nodes, {"k": weights(4, 3, 2), "new": unsqueeze, "axes": axes}, opset=18)
+
+
 def gemm(says, **attributes):
     return File(says, (3,), [make_node("Gemm", ["x", "k", "c"], ["y"], **attributes)],
                 {"k": weights(3, 4), "c": weights(1, 4)[0]})
@@ -130,6 +138,13 @@ FILES = {
     "split_attribute": split(None, 7, 3, 1, 11, split=[1, 4, 2]),
     "gelu_div": gelu(None, "v", "root"),
     "gelu_by": gelu("(Div), output 'a'", "root", "v"),
+    "mean_dynamo": mean(None, [-1, -2], 1, [-2]),
+    "mean_alone": mean(None, [3], 0, [1], [make_node("Squeeze", ["b"], ["y"])]),
+    "mean_turned": mean(None, [1, 3], 1, [1], [make_node("Transpose", ["b"], ["c"], perm=[2, 1, 0, 3]),
+                                               make_node("Transpose", ["c"], ["d"], perm=[2, 1, 0, 3]),
+                                               make_node("Flatten", ["d"], ["y"])]),
+    "mean_channels": mean("(ReduceMean), output 'b'", [1, 2], 1, [-2]),
+    "mean_of_one": mean("(ReduceMean), output 'b'", [2], 1, [2]),
     "gemm_plain": gemm(None, alpha=1.0, beta=1.0),
     "gemm_alpha": gemm("alpha 1, beta 1 and transA 0, and this node has 0.5, 1 and 0", alpha=0.5),
     "gemm_beta": gemm("and this node has 1, 2 and 0", beta=2.0),
