@@ -138,3 +138,14 @@ refused nothing "'nothing' cannot be found"
 code 2 "$tandem" init --task series
 has "$err" "needs \`--data FOLDER\`, with x.npy and y.npy"
 code 2 "$tandem" init --task toy-mp --target y.npy
+
+# The sample's losses are PyTorch's (make_series_curve.py), where every batch has all samples.
+code 0 "$tandem" train "$SAMPLES/series/gestures.yaml" --mode single --quiet --run-dir curve parallel.device_ids=[0] \
+    data.train.holdout=0 data.eval.holdout=0 eval.every=never train.epochs=null train.steps=20 train.batch.global=160 log.every='1 step'
+python3 - "$(dirname "$0")/series_curve.txt" <<'PY' || fail "another curve than PyTorch's"
+import json, sys
+want = [float(line) for line in open(sys.argv[1])]
+got = [json.loads(line)["loss"] for line in open("curve/metrics.jsonl") if '"kind":"train"' in line]
+assert len(got) == len(want) == 20
+assert all(abs(a / b - 1) < 2e-6 for a, b in zip(got, want)), got
+PY
