@@ -341,7 +341,7 @@ class Interrupts(Case):
             while not (folder / "checkpoints").is_dir():
                 time.sleep(0.001)
             self.interrupt()
-        threading.Thread(target=wait_and_interrupt).start()
+        threading.Thread(target=wait_and_interrupt, daemon=True).start()
         self.assertEqual(self.interrupted(train=(X, Y))[0], "stopped")
 
 
