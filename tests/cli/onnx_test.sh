@@ -22,6 +22,13 @@ code 0 "$tandem" train net.yaml --run-dir frozen 'model.freeze=["conv1.*", "laye
 code 12 "$tandem" ckpt diff frozen "$files/resnet_ts.onnx"
 has "$out" "first differing tensor: fc."
 
+# numbers that a layer looks up are drawn as such
+code 0 "$tandem" init --onnx "$files/tokens_ts.onnx" -o tokens.yaml
+for mode in single dp ddp; do
+    code 0 "$tandem" train tokens.yaml --mode $mode --run-dir tokens-$mode parallel.dp.scatter=strided
+    same "$(json tokens-$mode/summary.json params_xxh3)" "$(json tokens-single/summary.json params_xxh3)" "parameters of $mode"
+done
+
 # the file among other weights: shown, verified, converted, compared
 code 0 "$tandem" ckpt show "$files/resnet_ts.onnx"
 has "$out" "layer1.1.down.0.weight"

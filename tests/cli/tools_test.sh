@@ -54,6 +54,8 @@ has "$out" '"forward_ms"'
 code 0 "$tandem" bench op conv2d out=4 kernel=3 --input 3x8x8 --batch 2 --iterations 2 --kernels ref
 has "$out" "kernel ref"
 code 0 "$tandem" bench op concat --input 4x8x8 --batch 2 --iterations 2
+code 0 "$tandem" bench op embedding vocabulary=7 dim=3 --input 16 --batch 4 --iterations 2 --json
+has "$out" '"op":"embedding"'
 code 3 "$tandem" bench op conv --input 3x8x8
 code 2 "$tandem" bench op relu --input 3x8x8x8
 for backend in shm local; do

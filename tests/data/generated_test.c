@@ -71,6 +71,34 @@ TEST(synthetic_is_torch) {
     CHECK_INT(cases, 5);
 }
 
+/* Numbers 1 to 3 and 3 to 4 are looked up; the others stay torch's. Number 3 must be good for both. */
+TEST(synthetic_indices_are_known) {
+    enum { SAMPLES = 400, WIDTH = 6 };
+    const tdm_data_spec spec = {
+        .format = TDM_DATA_SYNTHETIC, .samples = SAMPLES, .seed = TDM_INT_NULL, .classes = TDM_INT_NULL};
+    const tdm_data_index index[] = {{1, 3, 3, "few"}, {3, 2, 50, "many"}};
+    tdm_data_wanted wanted = wanted_classes(1, (const int64_t[]){WIDTH}, 2);
+    tdm_dataset *plain = open_or_stop(&spec, &wanted);
+    wanted.index = index, wanted.index_count = 2;
+    tdm_dataset *made = open_or_stop(&spec, &wanted);
+    int seen[WIDTH][50] = {{0}};
+    for (int64_t i = 0; i < SAMPLES; i++) {
+        float x[WIDTH], y[WIDTH];
+        int64_t label[2];
+        CHECK_OK(tdm__dataset_read(plain, i, x, &label[0]));
+        CHECK_OK(tdm__dataset_read(made, i, y, &label[1]));
+        CHECK(x[0] == y[0] && x[5] == y[5] && label[0] == label[1]);
+        for (int k = 1; k <= 4; k++) {
+            REQUIRE(y[k] >= 0 && y[k] < (k <= 3 ? 3 : 50) && y[k] == (float)(int)y[k]);
+            seen[k][(int)y[k]]++;
+        }
+    }
+    for (int k = 1; k <= 4; k++)
+        for (int v = 0; v < (k <= 3 ? 3 : 50); v++) CHECK(seen[k][v] > 0);
+    tdm__dataset_close(plain);
+    tdm__dataset_close(made);
+}
+
 /* Large tensors are drawn sample by sample; in one piece they would be the same numbers. */
 static void check_large(int64_t samples, int64_t width, int profile) {
     size_t count = (size_t)(samples * width);
@@ -298,5 +326,6 @@ TEST(source) {
     CHECK(dataset == NULL);
 }
 
-TEST_MAIN(RUN(synthetic_is_torch); RUN(synthetic_at_any_size); RUN(synthetic_limits); RUN(glyphs_are_fixed);
-          RUN(glyphs_are_pure); RUN(resident); RUN(glyphs_can_be_learned); RUN(glyph_limits); RUN(source);)
+TEST_MAIN(RUN(synthetic_is_torch); RUN(synthetic_indices_are_known); RUN(synthetic_at_any_size); RUN(synthetic_limits);
+          RUN(glyphs_are_fixed); RUN(glyphs_are_pure); RUN(resident); RUN(glyphs_can_be_learned); RUN(glyph_limits);
+          RUN(source);)

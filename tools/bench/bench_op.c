@@ -1,7 +1,8 @@
 /* bench_op.c - `tandem bench op`: measures forward and backward of one layer.
  *
  * A layer with parameters comes before the measured one, because no gradient is computed for a model's input. Its times
- * are measured with a second model, in turn with the first, and subtracted: a machine's speed changes meanwhile. */
+ * are measured with a second model, in turn with the first, and subtracted: a machine's speed changes meanwhile. A layer
+ * that looks numbers up, as embedding, reads those of the samples, so that it is alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ typedef struct op_case {
     int ndim;
     int64_t batch, threads, warmup, iterations;
     int ref; /* the index among the choices of --kernels */
+    bool is_alone;
     char kernel[64];
 } op_case;
 
@@ -49,7 +51,19 @@ static tdm_status build(const op_case *c, bool with_op, tdm_graph **out) {
     const bench_layer layers[] = {
         {"batchnorm2d", "before", NULL, 0}, {"layernorm", "before", NULL, 0}, {c->kind, "op", c->attrs, c->attr_count}};
     const bench_layer chain[] = {layers[c->ndim == 3 ? 0 : 1], layers[2]};
+    if (c->is_alone) return bench_graph(out, c->t, c->ndim, c->dim, layers + 2, 1);
     return bench_graph(out, c->t, c->ndim, c->dim, chain, with_op ? 2 : 1);
+}
+
+/* Faults of the layer are told when it is built behind another. */
+static bool looks_up(const op_case *c) {
+    tdm_input_info input = TDM_INPUT_INFO_INIT;
+    tdm_graph *graph = NULL;
+    const bench_layer op = {c->kind, "op", c->attrs, c->attr_count};
+    const bool is_read =
+        bench_graph(&graph, c->t, c->ndim, c->dim, &op, 1) == TDM_OK && tdm_graph_get_input(graph, 0, &input) == TDM_OK;
+    tdm_graph_free(graph);
+    return is_read && input.is_looked_up;
 }
 
 static int on_event(const tdm_event *event, void *user) {
@@ -118,7 +132,7 @@ static void side_close(side *s) {
 }
 
 static double difference(samples *with, samples *before) {
-    return samples_quantile(with, 0.5) - samples_quantile(before, 0.5);
+    return samples_quantile(with, 0.5) - (before->count > 0 ? samples_quantile(before, 0.5) : 0);
 }
 
 /* The medians, over the rounds, of the differences of the two models' medians. */
@@ -126,7 +140,7 @@ static tdm_status measure_rounds(op_case *c, side *before, side *with, samples *
     const int64_t rounds = c->iterations < ROUNDS ? c->iterations : ROUNDS;
     for (int64_t i = 0; i < rounds; i++) {
         const int64_t counted = c->iterations * (i + 1) / rounds - c->iterations * i / rounds;
-        tdm_status status = side_round(before, c, counted);
+        tdm_status status = c->is_alone ? TDM_OK : side_round(before, c, counted);
         if (status == TDM_OK) status = side_round(with, c, counted);
         if (status != TDM_OK) return status;
         samples_add(forward, difference(&with->forward, &before->forward));
@@ -138,7 +152,7 @@ static tdm_status measure_rounds(op_case *c, side *before, side *with, samples *
 static tdm_status measure(op_case *c, double *forward, double *backward) {
     side before = {0}, with = {0};
     samples forwards = {NULL, 0, 0}, backwards = {NULL, 0, 0};
-    tdm_status status = side_open(&before, c, false);
+    tdm_status status = c->is_alone ? TDM_OK : side_open(&before, c, false);
     if (status == TDM_OK) status = side_open(&with, c, true);
     if (status == TDM_OK) find_kernel(c, with.run);
     if (status == TDM_OK) status = measure_rounds(c, &before, &with, &forwards, &backwards);
@@ -195,6 +209,7 @@ int bench_op(tool *t) {
     }
     c.kind = t->word[1];
     attrs_from_overrides(&c);
+    c.is_alone = looks_up(&c);
     int code = measure_and_print(&c);
     text_list_free(&c.texts);
     free(c.attrs);

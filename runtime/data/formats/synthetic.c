@@ -3,10 +3,13 @@
  *     x = torch.randn(samples, *input, generator=g)
  *     y = torch.randint(0, classes, (samples,), generator=g)  or  torch.randn(samples, width, generator=g)
  *
+ * Numbers by which a layer looks something up are whole ones that it knows, made of those.
+ *
  * Small tensors are drawn at open. For large ones only the generator's state is kept, once every MARK_WORDS words, and
  * a sample is drawn when it is read. So opening takes little time and memory, and any sample can be read quickly. */
 #include <string.h>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 
@@ -26,6 +29,8 @@ typedef struct synthetic_dataset {
     tdm_dataset base;
     normal_rows x, values;
     int64_t *labels;
+    tdm_data_index *index; /* the largest `below` first */
+    int index_count;
 } synthetic_dataset;
 
 /* Skips `count` words. */
@@ -92,11 +97,23 @@ static void read_row(const normal_rows *rows, int64_t index, float *out) {
     for (size_t i = first < tail ? tail : first; i < end; i++) out[i - first] = rows->tail[i - tail];
 }
 
+/* Of a number that two layers read the smaller `below` is last, and counts. */
+static void make_indices(const synthetic_dataset *own, float *x) {
+    for (int i = 0; i < own->index_count; i++) {
+        const tdm_data_index *index = &own->index[i];
+        for (float *at = x + index->first; at < x + index->first + index->count; at++)
+            *at = (float)(tdm__hash64(at, sizeof(*at), 0) % (uint64_t)index->below);
+    }
+}
+
 static tdm_status synthetic_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
     const tdm_dataset *dataset = reader->dataset;
     const synthetic_dataset *own = (const synthetic_dataset *)dataset;
     index = tdm__dataset_row(dataset, index);
-    if (x != NULL) read_row(&own->x, index, x);
+    if (x != NULL) {
+        read_row(&own->x, index, x);
+        make_indices(own, x);
+    }
     if (dataset->target_kind == TDM_TARGET_CLASS) {
         memcpy(target, &own->labels[index], sizeof(own->labels[index]));
     } else {
@@ -136,6 +153,21 @@ static tdm_status draw_values(synthetic_dataset *own, const tdm_data_spec *spec,
     return TDM_OK;
 }
 
+static tdm_status take_indices(synthetic_dataset *own, const tdm_data_wanted *wanted) {
+    const int64_t width = (int64_t)own->x.width;
+    TDM_TRY(tdm__dataset_take(&own->base, &own->index, (size_t)wanted->index_count, sizeof(*own->index),
+                              "synthetic samples"));
+    for (int i = 0; i < wanted->index_count; i++) {
+        const tdm_data_index *index = &wanted->index[i];
+        int to = own->index_count;
+        if (index->first + index->count > width) continue;
+        for (; to > 0 && own->index[to - 1].below < index->below; to--) own->index[to] = own->index[to - 1];
+        own->index[to] = *index;
+        own->index_count++;
+    }
+    return TDM_OK;
+}
+
 static tdm_status synthetic_open(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
     synthetic_dataset *own = (synthetic_dataset *)dataset;
     size_t elements;
@@ -150,6 +182,7 @@ static tdm_status synthetic_open(tdm_dataset *dataset, const tdm_data_spec *spec
     dataset->count = spec->samples;
     dataset->x_shape = wanted->input;
     tdm__rng_seed(&rng, tdm__data_seed(spec, wanted), (tdm_rng_profile)wanted->rng_profile);
+    TDM_TRY(take_indices(own, wanted));
     TDM_TRY(draw_rows(dataset, &own->x, &rng));
     if (wanted->target_kind == TDM_TARGET_CLASS) {
         TDM_TRY(draw_labels(own, spec, wanted, &rng));
