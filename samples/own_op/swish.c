@@ -24,7 +24,7 @@ static const tdm_field keys[] = {{.key = "beta",
 
 /* Once for each layer: its shapes, without the batch, and its parameters, of which this one has none. */
 static tdm_status infer(tdm_infer *of) {
-    const swish *attrs = of->attrs;
+    const swish *attrs = (const swish *)of->attrs;
     if (attrs->beta == 0)
         return tandem->fail(TDM_E_CONFIG, __FILE__, __LINE__, &of->origin, "%s: with beta 0 it is x / 2; leave it out",
                             of->layer);
@@ -77,5 +77,7 @@ static void init(const tdm_host_calls *calls) {
 
 static const tdm_op_def *const ops[] = {&op, NULL};
 static const tdm_kernel *const kernels[] = {&kernel, NULL};
+TDM_BEGIN_DECLS
 extern TDM_API const tdm_module tdm_module_v1;
+TDM_END_DECLS
 const tdm_module tdm_module_v1 = {.abi = TDM_MODULE_ABI, .name = "swish", .init = init, .kernels = kernels, .ops = ops};
