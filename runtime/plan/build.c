@@ -83,7 +83,7 @@ tdm_status tdm__build_keep_nodes(tdm_build *build, const int *order, int count) 
     return TDM_OK;
 }
 
-tdm_status tdm__build_place_appended(tdm_build *build, int count) {
+tdm_status tdm__build_move_appended(tdm_build *build, int count) {
     const int total = build->plan->node_count;
     int *order = NULL, used = 0, appended = count;
     TDM_TRY(tdm__new(build->host, &order, (size_t)total, sizeof(*order), "plan"));

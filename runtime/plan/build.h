@@ -40,7 +40,7 @@ tdm_status tdm__build_node(tdm_build *build, int *out, const char *name, int gra
 /* Keeps the nodes that `order` lists, in that order; removes all others. */
 tdm_status tdm__build_keep_nodes(tdm_build *build, const int *order, int count);
 /* The nodes behind the first `count` were appended in the order of `before`. Each moves in front of that node. */
-tdm_status tdm__build_place_appended(tdm_build *build, int count);
+tdm_status tdm__build_move_appended(tdm_build *build, int count);
 
 /* Sets input k of a node to a value, or to -1. Inputs are set here only, so that the readers of values are known. */
 void tdm__build_set_x(tdm_build *build, int node, int k, int value);

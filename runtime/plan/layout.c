@@ -166,5 +166,5 @@ tdm_status tdm__build_layout(tdm_build *build) {
         for (int l = 0; l < TDM_LAYOUT_COUNT; l++) of[i].in[l] = -1;
     tdm_status status = lay_out_all(build, of, count);
     tdm__delete(build->host, of);
-    return status != TDM_OK ? status : tdm__build_place_appended(build, count);
+    return status != TDM_OK ? status : tdm__build_move_appended(build, count);
 }

@@ -140,7 +140,7 @@ static tdm_status cut_all(tdm_build *build) {
             if (is_made_before(build, v, cut[stage], count) && is_read_behind(plan, v, cut[stage], count))
                 TDM_TRY(add_transfer(build, v, stage, cut[stage], count));
     }
-    return tdm__build_place_appended(build, count);
+    return tdm__build_move_appended(build, count);
 }
 
 /* 1F1B: the last stage runs backward right behind forward, the stage in front of it has one more in flight, and so on.

@@ -4,8 +4,8 @@
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 
-/* Where the key is, or belongs. */
-static int place_of(const tdm_run *run, const char *key) {
+/* Of the property with this key; if there is none, of the first one behind it: they are sorted. */
+static int index_of(const tdm_run *run, const char *key) {
     int at = 0;
     while (at < run->property_count && strcmp(run->property[at].key, key) < 0) at++;
     return at;
@@ -19,7 +19,7 @@ static size_t bytes_of(const char *key, const char *text) {
     return strlen(key) + strlen(text) + 2;
 }
 
-/* Of all but the one at `but`. */
+/* Of all properties but number `but`. */
 static size_t total_bytes(const tdm_run *run, int but) {
     size_t bytes = 0;
     for (int i = 0; i < run->property_count; i++) {
@@ -58,7 +58,7 @@ static tdm_status check(const tdm_run *run, const char *key, const char *text, i
 tdm_status tdm_run_set_property(tdm_run *run, const char *key, const char *text) {
     char *copy;
     if (run == NULL || key == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_set_property: run or key is NULL");
-    const int at = place_of(run, key);
+    const int at = index_of(run, key);
     const bool is_new = !is_at(run, at, key);
     TDM_TRY(check(run, key, text, at, is_new));
     if (text == NULL) {
@@ -78,7 +78,7 @@ tdm_status tdm_run_set_property(tdm_run *run, const char *key, const char *text)
 
 const char *tdm_run_property(const tdm_run *run, const char *key) {
     if (run == NULL || key == NULL) return NULL;
-    const int at = place_of(run, key);
+    const int at = index_of(run, key);
     return is_at(run, at, key) ? run->property[at].text : NULL;
 }
 

@@ -32,7 +32,7 @@ static bool is_ours(const char *variable) {
     return false;
 }
 
-static bool is_place(const char *variable) {
+static bool is_address(const char *variable) {
     return strncmp(variable, "MASTER_ADDR=", 12) == 0 || strncmp(variable, "MASTER_PORT=", 12) == 0;
 }
 
@@ -40,12 +40,12 @@ static bool is_secret(const char *variable) {
     return strncmp(variable, "TANDEM_SECRET=", 14) == 0 || strncmp(variable, "TANDEM_SECRET_FILE=", 19) == 0;
 }
 
-/* Our environment without the variables of a launch, with this process as the parent. has_place, has_secret: the child
+/* Our environment without the variables of a launch, with this process as the parent. has_address, has_secret: the child
  * is told where to meet, and with which secret, whatever our environment says. */
-static text_list child_environment(bool has_place, bool has_secret) {
+static text_list child_environment(bool has_address, bool has_secret) {
     text_list out = {0};
     for (char **variable = environ; *variable; variable++) {
-        const bool is_replaced = (has_place && is_place(*variable)) || (has_secret && is_secret(*variable));
+        const bool is_replaced = (has_address && is_address(*variable)) || (has_secret && is_secret(*variable));
         if (!is_ours(*variable) && !is_replaced) text_add(&out, "%s", *variable);
     }
     text_add(&out, PARENT_VARIABLE "=%ld", (long)getpid());

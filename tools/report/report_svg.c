@@ -36,11 +36,11 @@ typedef struct frame {
     double x0, x1, y0, y1, scale;
 } frame;
 
-static double place_x(const frame *f, double x) {
+static double pixel_x(const frame *f, double x) {
     return LEFT + (x - f->x0) / (f->x1 - f->x0) * (WIDTH - LEFT - RIGHT);
 }
 
-static double place_y(const frame *f, double y) {
+static double pixel_y(const frame *f, double y) {
     return HEIGHT - BOTTOM - (y * f->scale - f->y0) / (f->y1 - f->y0) * (HEIGHT - TOP - BOTTOM);
 }
 
@@ -85,7 +85,7 @@ static void grid(FILE *to, const frame *f, const char *x_label) {
     char number[32];
     double step = nice_step(f->y1 - f->y0, 4);
     for (double y = ceil(f->y0 / step) * step; y <= f->y1; y += step) {
-        double at = place_y(f, y / f->scale);
+        double at = pixel_y(f, y / f->scale);
         fprintf(to,
                 "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
                 "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
@@ -93,7 +93,7 @@ static void grid(FILE *to, const frame *f, const char *x_label) {
     }
     step = fmax(1, nice_step(f->x1 - f->x0, 6));
     for (double x = ceil(f->x0 / step) * step; x <= f->x1; x += step) {
-        fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", place_x(f, x), HEIGHT - BOTTOM + 16,
+        fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", pixel_x(f, x), HEIGHT - BOTTOM + 16,
                 tick(number, x));
     }
     fprintf(to, "<line class=\"axis\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>\n", LEFT, WIDTH - RIGHT,
@@ -118,7 +118,7 @@ static void curve(FILE *to, const frame *f, const chart_line *line) {
         size_t order[2] = {low < high ? low : high, low < high ? high : low};
         for (int i = 0; i < (low == high ? 1 : 2); i++) {
             if (!isfinite(s->y[order[i]])) continue;
-            fprintf(to, "%s%.1f,%.1f", started ? " " : "", place_x(f, s->x[order[i]]), place_y(f, s->y[order[i]]));
+            fprintf(to, "%s%.1f,%.1f", started ? " " : "", pixel_x(f, s->x[order[i]]), pixel_y(f, s->y[order[i]]));
             started = true;
         }
     }
@@ -126,8 +126,8 @@ static void curve(FILE *to, const frame *f, const chart_line *line) {
     if (s->count > 24 || line->faint) return;
     for (size_t k = 0; k < s->count; k++) {
         if (!isfinite(s->y[k])) continue;
-        fprintf(to, "<circle class=\"dot s%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n", line->style, place_x(f, s->x[k]),
-                place_y(f, s->y[k]));
+        fprintf(to, "<circle class=\"dot s%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n", line->style, pixel_x(f, s->x[k]),
+                pixel_y(f, s->y[k]));
     }
 }
 

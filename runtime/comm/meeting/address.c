@@ -104,7 +104,7 @@ static tdm_status through_store(tdm_meeting *m, const char *interface) {
     size_t bytes = sizeof(at) - 1;
     tdm_tcp_store *store;
     const int64_t deadline = tdm__deadline_ns(tdm__now_ns(), m->timeout_ms);
-    snprintf(key, sizeof(key), "tandem/%016llx/place", (unsigned long long)m->job);
+    snprintf(key, sizeof(key), "tandem/%016llx/address", (unsigned long long)m->job);
     TDM_TRY(tdm__tcp_store_open(&store, &m->at, m->host, deadline));
     tdm_status status = TDM_OK;
     if (m->rank == 0) {
