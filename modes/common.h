@@ -9,8 +9,8 @@ double tdm__ms_passed(const tdm_host *host, int64_t *last);
 
 /* Micro-batch `index` of `count` of a shard, cut as torch.chunk does; false if it has no rows. */
 bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t count, int64_t index, tdm_rows *out);
-/* The key of a step's work (tdm__replica_run): the rows of each part, and those of all ranks; and whether the update is
- * part of the work. That of an update alone, which does not depend on the rows. */
+/* The capture key of a step's work: the rows of each part, those of all ranks, and whether the update is part of the
+ * work. tdm__update_key: of an update alone, which does not depend on rows. */
 tdm_hash128 tdm__step_key(const tdm_batch *batch, const tdm_update *update);
 static inline tdm_hash128 tdm__update_key(void) {
     return (tdm_hash128){1, 0};
@@ -39,10 +39,11 @@ tdm_status tdm__pass_backward(tdm_replica *replica, const tdm_rows *rows, int64_
 int tdm__bucket_stage(const tdm_plan *plan, int bucket);
 /* Where the gradients of a bucket lie, in the memory of the stage that has them. */
 float *tdm__replica_bucket(const tdm_replica *replica, int bucket);
-/* The gradients of all stages, as they lie, from their devices to the host or back. Waits for the devices. */
+/* Copies the gradients of all stages, in the arena's layout, from their devices to the host or back. Waits for the
+ * devices. */
 tdm_status tdm__copy_gradients(const tdm_replica *replica, float *host, bool to_host);
 
-/* What an update alone adds to its step's result. A device's is not timed. */
+/* Adds to a step's result what an update alone tells: the norm of the gradients and, on the CPU, its time. */
 void tdm__update_result(const tdm_replica *replica, const tdm_update *update, const tdm_times *times,
                         const tdm_outcome *outcome, tdm_step_result *result);
 

@@ -118,8 +118,8 @@ static tdm_status exchange(void *user, int stage, char *blocks, size_t bytes) {
     return reducer->ops->exchange(reducer, stage, blocks, bytes);
 }
 
-/* Other stages of this rank may wait for ranks in which a stage has failed, too: without a word from either, both would
- * wait until the deadline. */
+/* Without this, other stages of this rank would wait for the other ranks, and those for the stage that failed, until
+ * the deadline. */
 static void stage_failed(void *user) {
     const tdm_reducer *reducer = user;
     tdm_comm_abort(reducer->params->comm, tdm_error_message());
@@ -143,7 +143,7 @@ static tdm_status update(void *user) {
     return tdm__replica_lap(s->ddp->replica, TDM_PHASE_OPTIMIZER);
 }
 
-/* The norm of gradients in several stages is put together by the host. */
+/* With several stages the host adds up the norm of the gradients, so it waits for all sums before the update. */
 static tdm_status whole_step(void *user) {
     ddp *d = ((const ddp_step *)user)->ddp;
     TDM_TRY(forward_backward(user));
@@ -273,7 +273,8 @@ static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int repl
     return sent_bytes(plan, job, replicas, tdm__compressed_bytes(plan, job, replicas, INT64_MAX));
 }
 
-/* Of what all ranks send in a step, an equal share for each. Before PowerSGD begins, gradients are sent whole. */
+/* This rank's share of what all ranks send in a step, which is equal for each. Before PowerSGD begins, gradients are
+ * sent whole. */
 static int64_t moved_bytes(const ddp *d, int64_t step) {
     const tdm_plan *plan = d->base.params.plan;
     const tdm_job *job = d->base.params.job;

@@ -27,7 +27,7 @@ typedef struct dp_step {
     const tdm_update *update;
     tdm_values values;
     int64_t micro_batch;
-    int apart;                              /* replicas whose gradients are added now */
+    int apart;                              /* distance of the replicas whose gradients are added now */
     tdm_rows all[TDM_REPLICAS_MAX];         /* of each replica, where it sees them */
     tdm_rows rows[TDM_REPLICAS_MAX];        /* of this micro-batch; rows 0: the replica has none */
     int plan_step[TDM_REPLICAS_MAX];        /* of each replica: where forward or backward goes on */
@@ -36,7 +36,8 @@ typedef struct dp_step {
 
 /* Begins the next micro-batch: the rows of each replica. */
 void tdm__dp_micro_batch(dp_step *step);
-/* Of this micro-batch, on all replicas in parallel. The outputs' gradients are in place, or gathered. */
+/* Forward and backward of this micro-batch, on all replicas in parallel. When backward begins, each replica has the
+ * gradient of its outputs, or they are gathered on one device. */
 tdm_status tdm__dp_forward(dp_step *step);
 tdm_status tdm__dp_backward(dp_step *step);
 /* Bytes of the outputs of `rows` rows. */

@@ -37,7 +37,7 @@ struct pipeline_work {
     int64_t micro_batches; /* of the part; with statistics, of the rank that has the most */
     int64_t all_rows;      /* of all ranks */
     const tdm_exec_hooks *hooks;
-    tdm_exec_hooks early; /* of micro-batches but the last: no bucket is ready */
+    tdm_exec_hooks early; /* the hooks of all micro-batches but the last, in which no bucket becomes ready */
     const tdm_update *update;
     tdm_status (*run)(const pipeline_work *work, int stage);
 };
@@ -116,7 +116,7 @@ typedef struct stage_call {
     int stage;
 } stage_call;
 
-/* This thread's error. */
+/* Puts the stage's name in front of this thread's error. */
 static void name_stage(const tdm_pipeline *p, int index) {
     char prefix[64];
     tdm_error error;
@@ -125,8 +125,8 @@ static void name_stage(const tdm_pipeline *p, int index) {
     tdm__error_restore(&error, prefix);
 }
 
-/* A stage that fails lets the others go: they end without a failure of their own, or, where they wait for other ranks,
- * with that of the communicator. */
+/* A stage that fails breaks the gate. The others then stop waiting for it and end without a failure of their own, or,
+ * where they wait for other ranks, with the communicator's. */
 static tdm_status run_call(void *argument) {
     const stage_call *call = argument;
     const tdm_exec_hooks *hooks = call->work->hooks;
@@ -184,7 +184,8 @@ static tdm_status wait_for(const stage *s, tdm_device_event **events, int count,
     return device->ops->events->wait(device, events[micro_batch % count], NULL);
 }
 
-/* Of this rank, which may have none where others have some; and which ranks take part in the statistics. */
+/* The rows of this rank in a micro-batch: none, perhaps, where others have some. And which ranks take part in its
+ * statistics. */
 static void find_rows(const pipeline_work *work, int index, int64_t micro_batch, tdm_rows *rows) {
     const tdm_mode_params *params = work->pipeline->params;
     const int64_t count = params->job->train.accumulate;
@@ -210,7 +211,7 @@ static int64_t count_micro_batches(const pipeline_work *work) {
     return count;
 }
 
-/* Of backward. */
+/* The hooks of backward: buckets become ready in the last micro-batch alone. */
 static const tdm_exec_hooks *hooks_of(const pipeline_work *work, int64_t micro_batch) {
     return micro_batch + 1 == work->micro_batches ? work->hooks : &work->early;
 }

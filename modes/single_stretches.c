@@ -134,7 +134,7 @@ static tdm_status losses(const micro_batch *m, tdm_replica *last) {
     return TDM_OK;
 }
 
-/* The next stage's work is queued on another device. */
+/* The host waits, because the next stage's work is queued on another device. */
 static tdm_status finish_stage(const tdm_replica *stage) {
     if (stage->plan->stage_count == 1) return TDM_OK;
     return stage->device->ops->queues->finish(stage->device, NULL);

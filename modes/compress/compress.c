@@ -23,8 +23,8 @@ int64_t tdm__compressed_bytes(const tdm_plan *plan, const tdm_job *job, int repl
     return (int64_t)(floats * tdm_dtype_bytes(tdm__compressed_type(job, replicas)));
 }
 
-/* On a GPU, PowerSGD works in host memory, and so does any compression with several stages unless NCCL is demanded: it
- * takes none of the device's. */
+/* On a GPU, PowerSGD works in host memory, and so does any compression with several stages unless the job demands NCCL.
+ * Then it takes no device memory. */
 size_t tdm__compression_memory(const tdm_plan *plan, const tdm_job *job, int replicas, int stage) {
     const tdm_compress_section *settings = &job->parallel.ddp.compress;
     const bool factors = settings->type == TDM_COMPRESS_POWERSGD;

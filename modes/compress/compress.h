@@ -10,10 +10,10 @@
 tdm_dtype tdm__compressed_type(const tdm_job *job, int replicas);
 /* Rounds floats to the type of 16 bits and back. Nothing if the type is F32. */
 tdm_status tdm__compress_round(const tdm_replica *replica, tdm_dtype type, float *x, size_t count);
-/* Bytes that a rank puts into the sums of step `step`, counted from 1: PowerSGD sends the first gradients whole.
- * INT64_MAX: of those that are compressed. */
+/* Bytes that a rank contributes to the sums of step `step`, counted from 1: in its first steps PowerSGD sends whole
+ * gradients. INT64_MAX: once it compresses. */
 int64_t tdm__compressed_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t step);
-/* Is it computed in host memory on every device, as the matrices of PowerSGD? */
+/* PowerSGD computes its factors in host memory, whatever the device. */
 static inline bool tdm__compresses_in_host(const tdm_job *job) {
     return job->parallel.ddp.compress.type == TDM_COMPRESS_POWERSGD;
 }

@@ -13,7 +13,7 @@ size_t tdm__powersgd_floats(const tdm_plan *plan, const tdm_compress_section *se
 /* Bytes that a replica keeps for them. */
 size_t tdm__powersgd_bytes(const tdm_plan *plan, const tdm_compress_section *settings, int stage);
 
-/* For this rank of several; collective. After a failure, close *out unless it is NULL. */
+/* Opens PowerSGD for this rank. Collective. After a failure, close *out unless it is NULL. */
 tdm_status tdm__powersgd_open(tdm_powersgd **out, const tdm_mode_params *params);
 void tdm__powersgd_close(tdm_powersgd *power);                     /* NULL is fine */
 bool tdm__powersgd_is_on(const tdm_powersgd *power, int64_t step); /* is this step approximated? NULL: no */
@@ -24,7 +24,7 @@ tdm_status tdm__powersgd_reduce(tdm_powersgd *power, float *grad, int bucket, in
 
 /* *out is NULL if the job does not want it. `take_turns`: replicas share one memory for gradients. */
 tdm_status tdm__powersgd_open_here(tdm_powersgd **out, const tdm_mode_params *params, bool take_turns);
-/* Memory of one replica's device for it: none on a GPU, and none of one replica. */
+/* Bytes that it takes of one replica's device: 0 on a GPU, and 0 if the job has one replica. */
 size_t tdm__powersgd_here_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int stage);
 /* A step that is approximated: begin; take of every replica; sum_p; approximate of every one; sum_q; give of every one.
  * take, approximate and give may run at the same time for different replicas. */
@@ -36,8 +36,8 @@ void tdm__powersgd_approximate(tdm_powersgd *power, int index);
 void tdm__powersgd_sum_q(tdm_powersgd *power);
 /* Writes the sum to the gradients of `replica`, and computes the error of replica `index`: what was not sent. */
 tdm_status tdm__powersgd_give(tdm_powersgd *power, int index, tdm_replica *replica);
-/* The other calls of the step after the takes, for replicas that take turns. Writes the sum to the gradients of
- * `replica`. */
+/* All calls of the step that follow the takes, where replicas take turns. Writes the sum to the gradients of `replica`.
+ */
 tdm_status tdm__powersgd_sum_in_turn(tdm_powersgd *power, tdm_replica *replica);
 
 /* ---- its state in a checkpoint: list_state, gather_state and share_state of every mode ---- */
@@ -89,7 +89,7 @@ struct tdm_powersgd {
 tdm_power_matrix tdm__power_matrix(const tdm_plan *plan, const tdm_compress_section *settings, int param);
 /* `count` members, without their memory. */
 tdm_status tdm__power_new(tdm_powersgd **out, const tdm_mode_params *params, int count);
-/* The memory of a member that has none; `wire` NULL: also for that. */
+/* Allocates the memory of a member; its wire, too, if `wire` is NULL. */
 tdm_status tdm__power_open_member(tdm_powersgd *power, int index, float *wire);
 /* Of one bucket. draw: Q for this step. take: a member's matrices, from its gradients (NULL: -0), and P. turn: the sum of
  * P is made orthonormal. approximate: a member's Q. give: the sum of the gradients, and what the member keeps back. */

@@ -1,6 +1,6 @@
-/* PowerSGD for all replicas of this process: what a sum over ranks is in ddp, is here one over memory, in the same
- * order. On the CPU gradients are read and written where they lie, on other devices they are copied to the host and
- * back, so a step waits for its devices and is not captured. */
+/* PowerSGD for all replicas of this process. What ddp sums over ranks is summed here over members, in the same order.
+ * On the CPU gradients are read and written where they lie. On other devices they are copied to the host and back, so a
+ * step waits for its devices and is not captured. */
 #include "modes/common.h"
 #include "modes/compress/powersgd.h"
 #include "runtime/base/memory.h"

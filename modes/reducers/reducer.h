@@ -31,8 +31,9 @@ typedef struct tdm_reducer_ops {
     tdm_status (*finish)(tdm_reducer *reducer);
     /* Called by the host when a step's backward has ended, before its update. */
     tdm_status (*reduce_all)(tdm_reducer *reducer);
-    /* Replicas exchange statistics of a stage: in place, a block of `bytes` of each rank, in its device's memory, of which
-     * this rank has written its own. Work that is queued later sees them all. Stages call it at the same time. */
+    /* Exchanges the statistics of a stage in place: `blocks`, in the stage's device memory, has a block of `bytes` for
+     * each rank, and this rank has written its own. Work that is queued later sees all. Stages call it at the same
+     * time. */
     tdm_status (*exchange)(tdm_reducer *reducer, int stage, char *blocks, size_t bytes);
     /* Waits for `until` (NULL: for all queued work) with the communicator's deadline, which a device's own wait does
      * not have. */
@@ -68,7 +69,7 @@ tdm_status tdm__reducer_add_nothing(const tdm_reducer *reducer);
 
 /* ---- for these files ---- */
 
-/* Members of tdm_reducer_ops for what a reducer has nothing to do in. */
+/* Members of tdm_reducer_ops that do nothing. */
 tdm_status tdm__reducer_skip_bucket(tdm_reducer *reducer, int bucket);
 tdm_status tdm__reducer_skip(tdm_reducer *reducer);
 tdm_status tdm__reducer_skip_wait(tdm_reducer *reducer, tdm_device_event *until);
@@ -91,7 +92,7 @@ tdm_status tdm__reducer_gather(tdm_comm *comm, char *blocks, size_t bytes);
 /* Opens what compression needs in host memory. Collective. */
 tdm_status tdm__compression_open(tdm_reducer *reducer);
 void tdm__compression_close(tdm_reducer *reducer);
-/* Sums a bucket's span, in host memory, over ranks, in the job's way. */
+/* Sums a bucket's span, in host memory, over ranks, compressed as the job says. */
 tdm_status tdm__reduce_in_host(tdm_reducer *reducer, tdm_span span, int bucket);
 /* What tdm__reducer_add_nothing needs where gradients are not in host memory; the caller's close releases it. */
 tdm_status tdm__reducer_open_minus_zeros(tdm_reducer *reducer);

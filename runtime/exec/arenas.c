@@ -101,7 +101,7 @@ static int list_ranges(const tdm_replica *replica, tdm_arena_kind kind, range *o
     return count;
 }
 
-/* All stages' parts of an arena into host memory, as they lie, or back. */
+/* Copies a stage's ranges of an arena into host memory, in the plan's layout, or back. */
 static tdm_status copy_stage(tdm_replica *replica, tdm_arena_kind kind, char *host, bool to_host) {
     tdm_device *device = replica->device;
     range ranges[TDM_MAX_STATES + 1];
@@ -164,7 +164,7 @@ tdm_status tdm__replica_params_changed(tdm_replica *replica) {
                                         tdm__replica_floats(replica));
 }
 
-/* Numbers of 16 bits become floats in the same memory: from the last on, which lie furthest apart. */
+/* Widens bf16 in place: the last number first, so that none is overwritten before it is read. */
 static void widen(float *numbers, size_t count) {
     const uint16_t *bf16 = (const uint16_t *)(const void *)numbers;
     for (size_t i = count; i-- > 0;) {

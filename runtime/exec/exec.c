@@ -17,7 +17,7 @@ static float *in_arena(const tdm_replica *replica, int value) {
     return (float *)(void *)(replica->stages[v->stage]->pass.activation + at + v->offset);
 }
 
-/* Where the batch lies, rounded. */
+/* Where the batch lies in bf16. */
 static char *batch_bf16(const tdm_replica *replica) {
     const size_t bytes = (size_t)replica->plan->options.rows * replica->plan->input_row_bytes;
     return replica->pass.batch_bf16 + of_micro_batch(replica, replica->stage, bytes);
@@ -56,7 +56,7 @@ static void set_params(const tdm_replica *replica, const tdm_plan_node *node, td
     }
 }
 
-/* Lent ones are lent as const: only training writes running statistics. */
+/* Borrowed buffers are const, and nothing writes them: a replica that borrows does not train. */
 static char *buffers_of(const tdm_replica *replica) {
     return replica->borrowed.weights != NULL ? (char *)(uintptr_t)replica->borrowed.weights->buffer
                                              : replica->arena.buffer;
@@ -119,7 +119,7 @@ static tdm_status round_batch(tdm_replica *replica, const tdm_rows *rows) {
     return replica->device->ops->arenas->to_bf16(replica->device, batch_bf16(replica), rows->x, count);
 }
 
-/* A value's rows go to the next stage, or their gradient to the one before. */
+/* Copies a value's rows to the next stage, or their gradient to the stage before. */
 static tdm_status transfer(const tdm_replica *replica, const tdm_rows *rows, int to, int from) {
     if (to < 0) return TDM_OK;
     return replica->device->ops->queues->copy(replica->device, NULL, address(replica, rows, to),
@@ -139,8 +139,8 @@ static tdm_status forward_node(tdm_replica *replica, int index, const tdm_rows *
     return statistics ? node->kernel->statistics(&args) : node->kernel->forward(&args);
 }
 
-/* The steps from *step on, as far as to where replicas exchange statistics, or to `end`. In evaluation they exchange
- * nothing. Without rows nothing is computed. */
+/* Runs the plan's steps from *step up to the next exchange of statistics, or to `end`. Evaluation exchanges nothing.
+ * Without rows nothing is computed. */
 static tdm_status forward_from(tdm_replica *replica, const tdm_rows *rows, bool training, int *step, int end) {
     const tdm_plan *plan = replica->plan;
     tdm_prepared *prepared = NULL;

@@ -61,7 +61,7 @@ static tdm_status feed_stage(tdm_replica *replica, const tdm_feed *feed) {
     for (int i = 0; i < TDM_SLOTS; i++)
         TDM_TRY(open_rows(replica, &s->slot[i], (size_t)s->rows * (size_t)s->parts, s->target_bytes,
                           s->packing.bytes * (size_t)s->parts, "batch slots"));
-    TDM_TRY(device->ops->queues->finish(device, NULL)); /* the zeroing of memory that another queue writes */
+    TDM_TRY(device->ops->queues->finish(device, NULL)); /* allocation zeroes the slots here, and `up` writes them */
     s->current = 0;
     s->ingest = new_ingest(replica);
     s->ingest.target_at = s->packing.target_at;

@@ -3,7 +3,7 @@
 #include "runtime/base/largest.h"
 #include "runtime/base/status.h"
 
-/* A program may return what is no status. */
+/* A program's function may return a number that is no status. */
 static tdm_status refuse(const char *what, const char *name, tdm_status status) {
     TDM_FAIL(status > TDM_OK && status <= TDM_E_CHECK ? status : TDM_E_USAGE,
              "the program's own %s '%s' failed with status %d (%s)", what, name, (int)status, tdm_status_name(status));

@@ -83,7 +83,7 @@ static tdm_record *find(tdm_recorder *recorder, tdm_hash128 key, int slot) {
     return NULL;
 }
 
-/* The same work in another slot, which has run. */
+/* A record of the same work in another slot; NULL: there is none. */
 static const tdm_record *find_like(const tdm_recorder *recorder, tdm_hash128 key) {
     for (const tdm_record *r = recorder->records; r != NULL; r = r->next)
         if (r->key.low == key.low && r->key.high == key.high) return r;
@@ -219,7 +219,7 @@ static tdm_status drop(tdm_replica *replica, tdm_status status) {
     return tdm__error_restore(&error, NULL);
 }
 
-/* Work that cannot be captured can still be run; not where other ranks capture the same work and count on it. */
+/* Work that cannot be captured is run call by call, unless other ranks capture the same work and count on it. */
 static tdm_status try_capture(tdm_replica *replica, tdm_work work, void *user) {
     tdm_error before;
     tdm__error_save(&before);
@@ -233,7 +233,7 @@ static tdm_status try_capture(tdm_replica *replica, tdm_work work, void *user) {
     return TDM_OK;
 }
 
-/* *has_run: the same work has, in another slot. */
+/* *has_run: the same work has run in another slot. */
 static tdm_status add_record(tdm_replica *replica, tdm_hash128 key, int slot, bool *has_run) {
     tdm_recorder *r = replica->recorder;
     const tdm_record *like = find_like(r, key);
@@ -251,7 +251,7 @@ static tdm_status add_record(tdm_replica *replica, tdm_hash128 key, int slot, bo
     return status == TDM_OK ? TDM_OK : drop(replica, status);
 }
 
-/* Work that has run in another slot is captured at once: all that had to be prepared for it is. */
+/* Work that has run in another slot is captured when it first comes here: all that it needs is prepared. */
 static tdm_status run_recorded(tdm_replica *replica, bool has_run, tdm_work work, void *user) {
     const tdm_recorder *r = replica->recorder;
     const tdm_record *record = r->record;

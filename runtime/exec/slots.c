@@ -72,7 +72,7 @@ tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_values *values) {
     const tdm_device_ops *ops = device->ops;
     s->begun++;
     tdm_flight *flight = latest(s);
-    /* The flight's memory is free: a step has been waited for before the next but one begins. */
+    /* The flight is free: its last step has been waited for, because at most TDM_IN_FLIGHT steps are in flight. */
     _Static_assert(TDM_SLOTS > TDM_IN_FLIGHT, "a slot is taken again when its step has been waited for");
     flight->host->outcome = (tdm_outcome){.correct = 0};
     memcpy(flight->host->values, values->of, (size_t)values->count * sizeof(values->of[0]));
@@ -124,7 +124,7 @@ tdm_status tdm__replica_wait_work(tdm_replica *replica) {
     TDM_TRY(replica->device->ops->queues->finish(replica->device, NULL));
     if (record == NULL) return TDM_OK;
     TDM_TRY(tdm__recorder_sample(replica, record, flight->paused));
-    replica->recorder->record = NULL; /* its laps are in the sample; another piece need not follow */
+    replica->recorder->record = NULL; /* its laps are in the sample, and the step may end here */
     flight->paused = true;
     return TDM_OK;
 }

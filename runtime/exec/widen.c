@@ -4,7 +4,7 @@
 
 #include "runtime/base/status.h"
 
-/* One call: its tensors as floats lie in its scratch. */
+/* One call of a kernel, whose scratch holds its tensors as floats. */
 typedef struct {
     const tdm_kernel_args *args;
     tdm_kernel_args floats; /* what the kernel gets */
@@ -53,7 +53,7 @@ tdm_status tdm__widened_forward(const tdm_plan_node *node, const tdm_kernel_args
     return round_to(&c, args->y, c.floats.y, &args->desc->y);
 }
 
-/* Only what the kernel reads in backward is still there. */
+/* Widens only what the kernel reads in backward: other values may be gone. */
 tdm_status tdm__widened_backward(const tdm_plan_node *node, const tdm_kernel_args *args, bool statistics) {
     const tdm_kernel_desc *desc = args->desc;
     const size_t y_count = (size_t)(tdm__shape_count(&desc->y) / desc->y.dim[0] * args->rows);

@@ -51,8 +51,8 @@ static size_t unwanted_floats(const tdm_plan *plan, const tdm_plan_node *node) {
     return floats;
 }
 
-/* Memory beside the gradients, of each stage: for those of a further micro-batch until they are added, and for those of
- * frozen parameters that a kernel writes with others. */
+/* Gives a stage memory beside its gradients: for those of a further micro-batch until they are added, and for those of
+ * frozen parameters, which a kernel writes along with others. */
 static tdm_status add_temporary(tdm_build *build, int stage) {
     tdm_plan *plan = build->plan;
     size_t floats = 0, unwanted = 0;

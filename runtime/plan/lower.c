@@ -105,7 +105,7 @@ static tdm_status describe_input(tdm_build *build, int input) {
     return TDM_OK;
 }
 
-/* The batch is the only input, or a value of its own: the last one, because it is none of the graph's. */
+/* With one input that is the batch. With several the batch is a value of its own, behind those of the graph. */
 static tdm_status lower_batch(tdm_build *build) {
     tdm_plan *plan = build->plan;
     const tdm_graph *graph = build->graph;

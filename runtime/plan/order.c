@@ -166,7 +166,7 @@ static tdm_status build_buckets(tdm_build *build) {
     return TDM_OK;
 }
 
-/* In front of a backward that reads what is made again for the first time. */
+/* Puts the steps that make outputs again in front of the first backward that reads them. */
 static tdm_status recompute_for(tdm_build *build, int index) {
     tdm_plan *plan = build->plan;
     const tdm_plan_node *node = &plan->nodes[index];
@@ -205,21 +205,21 @@ static void book_statistics(tdm_plan *plan) {
     plan->statistics_bytes = 2 * tdm__round_up(most * (size_t)plan->options.replicas, TDM_ALIGN);
 }
 
-/* The last step so far belongs to this node, forward: its stage goes on to here. */
+/* The last step so far is this node's forward, so its stage reaches to here. */
 static void extend_forward(tdm_plan *plan, const tdm_plan_node *node) {
     tdm_plan_stage *stage = &plan->stages[node->stage];
     stage->forward_end = plan->step_count;
     if (!node->transfers) stage->send = plan->step_count;
 }
 
-/* The same in backward. A transfer gives back to the stage that it came from: it is the receiver's. */
+/* The same for backward. There a transfer belongs to the stage that received in forward: it gives the gradient back. */
 static void extend_backward(tdm_plan *plan, const tdm_plan_node *node) {
     tdm_plan_stage *stage = &plan->stages[node->stage + (node->transfers ? 1 : 0)];
     stage->backward_end = plan->step_count;
     if (!node->transfers) stage->give_back = plan->step_count;
 }
 
-/* A stage's first step is behind the last of the stage that runs before it. */
+/* A stage's first step follows the last one of the stage that runs before it. */
 static void find_first_steps(tdm_plan *plan) {
     int step = 0;
     for (int k = 0; k < plan->stage_count; k++) {

@@ -168,7 +168,7 @@ static void print_steps(const tdm_plan *plan, tdm_text *text) {
     }
 }
 
-/* Before there are steps: the nodes in order, and those that have a backward in the order of that. */
+/* Before the plan has steps: the nodes in order, then those that have a backward, from the last one on. */
 static void print_nodes(const tdm_plan *plan, tdm_text *text) {
     for (int i = 0; i < plan->node_count; i++) print_forward(plan, i, "node", &plan->nodes[i], text);
     for (int i = plan->node_count - 1; i >= 0; i--)

@@ -15,7 +15,7 @@ static bool is_op(const tdm_build *build, int node, const char *op) {
     return strcmp(op, TDM_ANY_OP) == 0 || strcmp(op, n->op->name) == 0;
 }
 
-/* The only reader of this node's y; -1. */
+/* The only reader of this node's y; -1: it has none, or several. */
 static int sole_reader(const tdm_build *build, int node) {
     return tdm__build_sole_reader(build, build->plan->nodes[node].y);
 }

@@ -184,7 +184,7 @@ tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, tdm_chain
 
 /* ---- biases ---- */
 
-/* Which parameter of the node is a bias; -1. */
+/* Which parameter of the node is a bias; -1: none. */
 static int bias_of(const tdm_build *build, const tdm_plan_node *node) {
     for (int k = 0; k < node->desc.param_count; k++)
         if (build->graph->params[node->graph_param[k]].def.is_bias) return k;

@@ -227,7 +227,7 @@ static void put_bad(tdm_json_out *to, const char *data, const tdm_dataset *datas
         tdm__json_put(to, "{ data:%s sample:%lld why:%s }", data, (long long)row, why);
 }
 
-/* Of all ranks, each at its first reading. */
+/* The samples that any rank could not read, each with the reason of the first reading. */
 static void put_all_bad(tdm_json_out *to, const tdm_run *run) {
     tdm__json_put(to, "bad_samples:[\n");
     put_bad(to, "train", run->train);

@@ -67,7 +67,7 @@ static bool differs(const tdm_line *a, const tdm_line *b) {
 void tdm__lines_compare(const char *mine, const char *theirs,
                         void (*report)(void *user, const tdm_line *mine, const tdm_line *theirs), void *user) {
     tdm_line a, b;
-    if (strcmp(mine, theirs) == 0) return; /* as between the ranks of most jobs */
+    if (strcmp(mine, theirs) == 0) return; /* the usual case: ranks agree */
     for (const char *at = mine; tdm__next_line(&at, &a);) {
         (void)find_line(theirs, &a, &b);
         if (differs(&a, &b)) report(user, &a, &b);

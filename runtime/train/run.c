@@ -182,7 +182,7 @@ static tdm_status find(tdm_run *run, const char *function, const char *name, con
     return check_bytes(function, *out, bytes);
 }
 
-/* Where it is in the first replica; of a device's memory, a copy. */
+/* Where the tensor is in the first replica; if that is in device memory, in a copy of it. */
 static tdm_status locate(const tdm_run *run, const tdm_named *named, char **at) {
     void *arenas[TDM_ARENA_COUNT] = {NULL};
     return tdm__tensor_at(run->mode->replica[0], named, arenas, at);

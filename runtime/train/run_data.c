@@ -253,7 +253,7 @@ static tdm_status feed_replicas(tdm_run *run) {
 }
 
 int64_t tdm__eval_workers(const tdm_job *job, const tdm_dataset *dataset, int loaders) {
-    return dataset->ops->picture != NULL ? job->data.workers / loaders : 0; /* pictures take their time */
+    return dataset->ops->picture != NULL ? job->data.workers / loaders : 0; /* only pictures take long to read */
 }
 
 static tdm_status open_eval_loaders(tdm_run *run) {

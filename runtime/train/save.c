@@ -65,7 +65,8 @@ static tdm_status collect(tdm_run *run, tdm_zone *zone, tdm_ckpt_parts *parts, i
     return fill_state(run, &parts->state);
 }
 
-/* For the case that this process ends without saying how. The checkpoint is saved, whatever becomes of this file. */
+/* If the process is killed before it writes status.json again, that says what the checkpoint has. The save does not
+ * fail if it cannot be written. */
 static void update_status(tdm_run *run) {
     tdm_error record;
     tdm__error_save(&record);
@@ -157,7 +158,7 @@ static tdm_status save_to(tdm_run *run, const tdm_writer *writer) {
     return tdm__sink_end(&sink, save(run, &(destination){.archive = &sink.ops}), function);
 }
 
-/* A writer that is none is known to its rank alone: the outcome is shared like that of the save. */
+/* Only rank 0 uses its writer. If that is refused, all ranks fail, as they do when the save fails. */
 tdm_status tdm__run_save_to(tdm_run *run, const tdm_writer *to, const char *function) {
     TDM_TRY(tdm__run_rests(run, function));
     TDM_TRY(tdm__run_trains(run, function));
@@ -174,7 +175,7 @@ tdm_status tdm_run_save_to(tdm_run *run, const tdm_writer *to) {
 
 /* ---- restoring ---- */
 
-/* The first tensor of the optimizer's state that the file lacks; NULL if it has all. */
+/* The first tensor of the optimizer's state that is not in the file; NULL if all are. */
 static const char *find_absent(const tdm_run *run, const tdm_tensor_file *file) {
     for (int i = run->model_tensors; i < run->tensor_count; i++) {
         if (tdm__tensor_file_find(file, run->tensors[i].name) == NULL) return run->tensors[i].name;
@@ -194,7 +195,8 @@ static bool has_state(const tdm_tensor_file *file, const char *state) {
     return false;
 }
 
-/* The setting that does without the state that `absent` is of, if the file has nothing of that state; else NULL. */
+/* `absent` is a tensor that the file lacks. If it lacks all of that state: the setting with which the optimizer needs
+ * none; else NULL. */
 static const char *setting_without(const tdm_run *run, const tdm_tensor_file *file, const char *absent) {
     for (int i = 0; i < TDM_MAX_STATES && run->optim->state[i] != NULL; i++) {
         if (is_of_state(absent, run->optim->state[i]))
@@ -376,7 +378,7 @@ static tdm_status restore(tdm_run *run, const origin *from, bool newest_in_folde
     TDM_TRY(tdm__run_share_mode(run, what.has_mode != 0));
     tdm__run_init_schedules(run);
     TDM_TRY(set_position(run, &what.state));
-    run->saved_at = newest_in_folder ? run->step : -1; /* a save elsewhere is not what this run continues from */
+    run->saved_at = newest_in_folder ? run->step : -1; /* a checkpoint elsewhere does not count as saved */
     return TDM_OK;
 }
 

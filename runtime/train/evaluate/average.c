@@ -30,8 +30,8 @@ tdm_status tdm__average_begin(tdm_run *run) {
     return TDM_OK;
 }
 
-/* By way of the memory for activations, which hold nothing before and after an evaluation. Gradients may wait for their
- * update meanwhile. */
+/* Swaps by way of the memory for activations, which hold nothing before and after an evaluation; not by that for
+ * gradients, which may still wait for their update. */
 static tdm_status swap(tdm_replica *stage) {
     const size_t count = tdm__replica_floats(stage);
     const size_t room = tdm__stage_activation_bytes(&stage->plan->stages[stage->stage]) / sizeof(float);
