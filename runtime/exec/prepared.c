@@ -51,7 +51,7 @@ static tdm_status prepare_first(void *argument) {
 
 tdm_status tdm__prepare_start(tdm_replica *replica) {
     TDM_TRY(tdm__new(replica->host, &replica->prepared, 1, sizeof(*replica->prepared), "prepared kernels"));
-    if (!tdm__replica_in_host(replica)) return TDM_OK;
+    if (replica->device->ops->enter != NULL) return TDM_OK; /* kernels belong to the thread that has entered */
     tdm_worker **worker = &replica->prepared->worker;
     TDM_TRY(tdm__worker_open_spare(worker, replica->host, TDM_THREAD_PREPARE, 0, replica->device->index));
     return *worker != NULL ? tdm__worker_start(*worker, prepare_first, replica) : prepare_first(replica);

@@ -121,16 +121,16 @@ bool tdm__replica_is_capturing(const tdm_replica *replica) {
     return replica->recorder->capturing;
 }
 
-/* Stamps between phases add nodes to captured work, so only some steps have them. The step's number alone decides
- * which, because all ranks must capture the same. Steps that are timed never follow each other: the stamps of one are
- * read when the next is in flight. */
+/* Stamps between phases add nodes to captured work, so on devices that capture only some steps have them. The step's
+ * number alone decides which, because all ranks must capture the same. Steps that are timed never follow each other: the
+ * stamps of one are read when the next is in flight. */
 enum { TIMED_EVERY = 8 };
 
 void tdm__recorder_begin(tdm_replica *replica, uint64_t step) {
     tdm_recorder *r = replica->recorder;
     r->record = NULL;
     if (step < r->timed_at) r->timed_at = 0; /* an earlier checkpoint was loaded */
-    r->timed = !r->untimed && (tdm__replica_in_host(replica) || r->timed_at == 0 ||
+    r->timed = !r->untimed && (replica->device->ops->captures == NULL || r->timed_at == 0 ||
                                (step % TIMED_EVERY == 1 && step > r->timed_at + 1));
     if (r->timed) r->timed_at = step;
 }

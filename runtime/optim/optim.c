@@ -110,7 +110,7 @@ static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, const 
                            .p_norm = norms,
                            .g_norm = norms != NULL ? norms + r->norms.range_count : NULL,
                            .count = run->count};
-    if (r->arena.param_bf16 != NULL && !tdm__replica_in_host(r)) args.p_bf16 = (uint16_t *)r->arena.param_bf16 + at;
+    if (r->arena.param_bf16 != NULL && !tdm__plan_converts(r->plan)) args.p_bf16 = (uint16_t *)r->arena.param_bf16 + at;
     float *arena = r->arena.state + at;
     for (int i = 0; i < TDM_MAX_STATES; i++) {
         if ((update->states >> i & 1) == 0) continue;
@@ -167,7 +167,7 @@ static tdm_status step(tdm_replica *r, const tdm_update *update) {
         TDM_TRY(ops->arenas->clamp(device, r->block->values, r->arena.grad, tdm__replica_trained(r)));
     if (ops->enter != NULL) TDM_TRY(ops->enter(device));
     TDM_TRY(update->optim->takes_norms != NULL ? step_params(r, update) : step_runs(r, update));
-    if (tdm__replica_in_host(r)) TDM_TRY(tdm__replica_params_changed(r));
+    if (tdm__plan_converts(r->plan)) TDM_TRY(tdm__replica_params_changed(r));
     if (r->arena.average == NULL) return TDM_OK;
     return ops->arenas->average(device, r->block->values, r->arena.average, r->arena.param, tdm__replica_floats(r));
 }

@@ -219,8 +219,8 @@ static inline int tdm__plan_dsum(const tdm_plan *plan, const tdm_plan_node *node
     return node->summed_bias >= 0 ? plan->param_of_graph[node->summed_bias] : -1;
 }
 
-/* In 16 bits on a device that takes floats: batches, outputs and losses, which are floats, are converted on their way.
- */
+/* In 16 bits on a device that takes floats: batches, outputs and losses, which are floats, are converted on their way,
+ * and parameters after each update. */
 static inline bool tdm__plan_converts(const tdm_plan *plan) {
     return plan->options.widens && plan->options.precision == TDM_BF16;
 }
