@@ -14,7 +14,7 @@ extern const tdm_device_ops tdm_cpu_device;
 /* Is its memory the host's? Then work is done when the call that queues it returns, ranks can share the memory, and
  * kernels run on the host's threads. */
 static inline bool tdm__device_on_host(const tdm_device_ops *ops) {
-    return !ops->discrete;
+    return ops->arenas->ingest == NULL;
 }
 
 /* *out, a pointer of any type, = memory of the device, or of the host that the device copies from and to. On failure

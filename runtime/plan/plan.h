@@ -156,7 +156,7 @@ typedef struct tdm_plan_options {
     int threads;
     bool training;         /* false: forward only */
     bool fast;             /* kernels may trade accuracy for speed */
-    bool ingests;          /* the device brings batches into any layout (tdm_arena_ops.ingest) */
+    bool ingests;          /* the device has memory of its own, and brings batches there in any layout */
     int precision;         /* tdm_precision: what products may round their factors to */
     bool widens;           /* in bf16 kernels may be asked for floats: the device has tdm_arena_ops.from_bf16 */
     int replicas;          /* above 1: statistics are of the batches of so many replicas (parallel.sync_batchnorm) */

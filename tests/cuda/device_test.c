@@ -7,6 +7,7 @@
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
+#include "runtime/device/device.h"
 #include "tests/cuda/emulated.h"
 #include "tests/support/tdm_failing_host.h"
 #include "tests/support/device_fill.h"
@@ -88,7 +89,7 @@ TEST(devices_have_names) {
     CHECK_TEXT(device->name, "cuda:1");
     CHECK_INT(device->index, 1);
     CHECK(device->ops == e->ops);
-    CHECK(e->ops->discrete);
+    CHECK(!tdm__device_on_host(e->ops));
     CHECK_TEXT(e->ops->name, "cuda");
     e->ops->close(device);
     e->ops->close(NULL);

@@ -176,7 +176,6 @@ static const tdm_arena_ops arena_ops = {
 
 const tdm_device_ops tdm__cuda_device_ops = {
     .name = "cuda",
-    .discrete = true,
     .queues = &tdm__cuda_queue_ops,
     .events = &tdm__cuda_event_ops,
     .captures = &tdm__cuda_capture_ops,

@@ -70,7 +70,7 @@ typedef struct tdm_arena_ops {
     tdm_status (*narrow)(tdm_device *device, tdm_dtype type, void *out, const float *x, size_t count);
     tdm_status (*widen)(tdm_device *device, tdm_dtype type, float *out, const void *x, size_t count);
     tdm_status (*round)(tdm_device *device, tdm_dtype type, float *x, size_t count);
-    /* NULL on a device whose kernels read batches in the host's memory. */
+    /* NULL on a device whose memory is the host's: its kernels read batches where they are. */
     tdm_status (*ingest)(tdm_device *device, tdm_queue *queue, const tdm_ingest *ingest);
 
     /* norm[i] = the 2-norm of range i, with the bits that clip has for `count` numbers: those of all the devices

@@ -1,10 +1,10 @@
 /* tandem/sys/device.h - a device: memory, queues of work, events, captured work. For writers of devices.
  *
  * Work is put on queues and done in their order; a device has one queue of its own, where kernels run, and may have
- * more. Functions that put work on a queue return before it is done, unless the device is not `discrete`: then it is
- * done when they return, pointers are the host's own, and queues and events are names only. A failure of work that was
- * queued is returned by the next call that waits for it. A device is used by one thread at a time; different devices,
- * of one kind or of several, by different threads at once. */
+ * more. Functions that put work on a queue return before it is done. A device whose memory is the host's has no
+ * `ingest` (tdm_arena_ops): there work is done when they return, pointers are the host's own, and queues and events are
+ * names only. A failure of work that was queued is returned by the next call that waits for it. A device is used by one
+ * thread at a time; different devices, of one kind or of several, by different threads at once. */
 #ifndef TANDEM_SYS_DEVICE_H
 #define TANDEM_SYS_DEVICE_H
 
@@ -78,7 +78,6 @@ typedef struct tdm_capture_ops {
 
 typedef struct tdm_device_ops {
     const char *name; /* "cpu", "cuda" */
-    bool discrete;    /* memory of its own, work that is queued */
 
     const tdm_queue_ops *queues;
     const tdm_event_ops *events;
@@ -105,7 +104,7 @@ typedef struct tdm_device_ops {
     tdm_status (*pin)(tdm_device *device, void *memory, size_t bytes);
     void (*unpin)(tdm_device *device, void *memory); /* NULL is fine */
 
-    /* May kernels of `device` read and write memory of `peer`? Discrete devices of one kind only. */
+    /* May kernels of `device` read and write memory of `peer`? Devices of one kind only, with memory of their own. */
     bool (*reaches)(tdm_device *device, tdm_device *peer);
 
     /* What a report about a problem should contain of devices of this kind, a line each; keys differ from each other.
