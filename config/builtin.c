@@ -7,10 +7,10 @@
 
 #include <stdio.h>
 
-enum { STAGES = 4 };
+enum { LEVELS = 4 };
 
 typedef struct resnet {
-    int blocks[STAGES];
+    int blocks[LEVELS];
     bool has_bottlenecks;
 } resnet;
 
@@ -67,14 +67,14 @@ static void put_resnet(const tdm_model_head *model, const resnet *net, tdm_text 
     put_conv(out, "conv1", 64, model->small_input ? 3 : 7, model->small_input ? 1 : 2, NULL);
     tdm__text_printf(out, "- batchnorm2d: {name: bn1}\n- relu: {id: %s}\n", model->small_input ? "stem" : "relu1");
     if (!model->small_input) tdm__text_puts(out, "- maxpool2d: {kernel: 3, stride: 2, padding: 1, id: stem}\n");
-    for (int stage = 0; stage < STAGES; stage++) {
-        b.width = 64 << stage;
-        for (int k = 0; k < net->blocks[stage]; k++) {
-            b.stride = k == 0 && stage > 0 ? 2 : 1;
-            b.has_shortcut = k == 0 && (stage > 0 || net->has_bottlenecks);
-            snprintf(b.name, sizeof(b.name), "layer%d.%d", stage + 1, k);
+    for (int level = 0; level < LEVELS; level++) {
+        b.width = 64 << level;
+        for (int k = 0; k < net->blocks[level]; k++) {
+            b.stride = k == 0 && level > 0 ? 2 : 1;
+            b.has_shortcut = k == 0 && (level > 0 || net->has_bottlenecks);
+            snprintf(b.name, sizeof(b.name), "layer%d.%d", level + 1, k);
             put_block(&b, out);
-            snprintf(b.before, sizeof(b.before), "layer%d.%d", stage + 1, k);
+            snprintf(b.before, sizeof(b.before), "layer%d.%d", level + 1, k);
         }
     }
     tdm__text_puts(out, "- adaptive_avgpool2d: 1\n- flatten\n");
@@ -137,14 +137,14 @@ static void put_inverted(tdm_text *text, int index, int in, int out, int expand,
 static void put_mobilenet_v2(tdm_text *out) {
     static const struct {
         int expand, width, count, stride;
-    } stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
-                  {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+    } settings[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                    {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
     int index = 1, in = 32;
     put_unit(out, "features.0", in, 3, 2, 1, NULL);
-    for (size_t stage = 0; stage < sizeof(stages) / sizeof(stages[0]); stage++) {
-        for (int k = 0; k < stages[stage].count; k++, index++) {
-            put_inverted(out, index, in, stages[stage].width, stages[stage].expand, k == 0 ? stages[stage].stride : 1);
-            in = stages[stage].width;
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        for (int k = 0; k < settings[i].count; k++, index++) {
+            put_inverted(out, index, in, settings[i].width, settings[i].expand, k == 0 ? settings[i].stride : 1);
+            in = settings[i].width;
         }
     }
     put_unit(out, "features.18", 1280, 1, 1, 1, NULL);

@@ -10,7 +10,7 @@
 
 /* Samples that training goes through: enough for a net of this size on some hundred to some thousand pictures. */
 static const tdm_starter_limits limits = {.samples = 16000, .least_epochs = 6, .most_epochs = 50, .batch = 32};
-enum { STAGES = 4 };
+enum { LEVELS = 4 };
 
 typedef struct starter {
     tdm_starter common;
@@ -38,19 +38,19 @@ static tdm_status choose(starter *s) {
     return s->common.net != NULL ? choose_net(s) : TDM_OK;
 }
 
-/* Each stage halves the picture; where it is large, so does its first layer. */
+/* Each level halves the picture; where it is large, so does its first layer. */
 static tdm_status put_model(const starter *s) {
     if (s->common.net != NULL) return tdm__starter_put_net(&s->common, s->seen->classes);
     tdm__text_printf(s->common.out, "model:\n  input: [3, %lld, %lld]\n  layers:\n", (long long)s->height,
                      (long long)s->width);
-    for (int i = 0; i < STAGES; i++) {
+    for (int i = 0; i < LEVELS; i++) {
         const int out = 16 << i, stride = i == 0 && s->width > 64 ? 2 : 1;
         for (int k = 0; k < 2; k++)
             tdm__text_printf(
                 s->common.out,
                 "    - conv2d: {out: %d, kernel: 3, padding: 1, bias: false%s}\n    - batchnorm2d\n    - relu\n", out,
                 k == 0 && stride == 2 ? ", stride: 2" : "");
-        if (i < STAGES - 1) tdm__text_puts(s->common.out, "    - maxpool2d: 2\n");
+        if (i < LEVELS - 1) tdm__text_puts(s->common.out, "    - maxpool2d: 2\n");
     }
     tdm__text_printf(s->common.out, "    - adaptive_avgpool2d: 1\n    - flatten\n    - linear: %lld\n",
                      (long long)s->seen->classes);

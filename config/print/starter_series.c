@@ -9,10 +9,10 @@
 #include "runtime/base/status.h"
 #include "runtime/data/series/look.h"
 
-/* Samples that training goes through; stages of the network, which halve the series while it has LEAST_POINTS. The
+/* Samples that training goes through; levels of the network, which halve the series while it has LEAST_POINTS. The
  * first layer brings longer series down to MOST_POINTS. */
 static const tdm_starter_limits limits = {.samples = 16000, .least_epochs = 10, .most_epochs = 60, .batch = 32};
-enum { STAGES = 4, LEAST_POINTS = 16, MOST_POINTS = 256, MOST_STRIDE = 1024 };
+enum { LEVELS = 4, LEAST_POINTS = 16, MOST_POINTS = 256, MOST_STRIDE = 1024 };
 
 typedef struct starter {
     tdm_starter common;
@@ -35,11 +35,11 @@ static tdm_status choose(starter *s) {
     return s->common.net != NULL ? tdm__starter_net_check(s->common.net, 2, dim, outputs_of(s)) : TDM_OK;
 }
 
-static void put_stage(const starter *s, int stage, int64_t stride) {
-    static const int kernel[STAGES] = {7, 5, 5, 3};
-    const int64_t points = stride > kernel[stage] / 2 ? 2 * stride + 1 : kernel[stage];
+static void put_level(const starter *s, int level, int64_t stride) {
+    static const int kernel[LEVELS] = {7, 5, 5, 3};
+    const int64_t points = stride > kernel[level] / 2 ? 2 * stride + 1 : kernel[level];
     tdm__text_printf(s->common.out, "    - conv1d: {out: %d, kernel: %lld, padding: %lld, bias: false",
-                     stage > 0 ? 64 : 32, (long long)points, (long long)(points / 2));
+                     level > 0 ? 64 : 32, (long long)points, (long long)(points / 2));
     if (stride > 1) tdm__text_printf(s->common.out, ", stride: %lld", (long long)stride);
     tdm__text_puts(s->common.out, "}\n    - batchnorm1d\n    - relu\n");
 }
@@ -56,9 +56,9 @@ static tdm_status put_model(const starter *s) {
                           "[点数, 特征] 变为 [通道, 点数]，每个通道均值为 0、标准差为 1");
         tdm__text_puts(s->common.out, "    - transpose\n    - batchnorm1d\n");
     }
-    for (int i = 0; i < STAGES; i++) {
-        put_stage(s, i, i == 0 ? stride : 1);
-        if (points < LEAST_POINTS || i == STAGES - 1) continue;
+    for (int i = 0; i < LEVELS; i++) {
+        put_level(s, i, i == 0 ? stride : 1);
+        if (points < LEAST_POINTS || i == LEVELS - 1) continue;
         tdm__text_puts(s->common.out, "    - maxpool1d: 2\n");
         points /= 2;
     }

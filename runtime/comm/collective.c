@@ -93,23 +93,23 @@ static tdm_status reduce_chunk(tdm_group *group, size_t first, size_t count, con
     const void *source[TDM_COMM_WORLD_MAX];
     int world = group->comm.world, rank = group->comm.rank;
     size_t width = tdm_dtype_bytes(how->dtype);
-    tdm__spans_read(how->spans, first, count, tdm__group_own_stage(group));
+    tdm__spans_read(how->spans, first, count, tdm__group_own_staging(group));
     TDM_TRY(tdm__group_round(group));
     size_t start = segment_start(count, width, rank, world), end = segment_start(count, width, rank + 1, world);
-    for (int r = 0; r < world; r++) source[r] = tdm__group_peer_stage(group, r) + start * width;
-    tdm__reduce_sources(tdm__group_own_stage(group) + start * width, source, world, end - start, how->dtype, how->op);
+    for (int r = 0; r < world; r++) source[r] = tdm__group_peer_staging(group, r) + start * width;
+    tdm__reduce_sources(tdm__group_own_staging(group) + start * width, source, world, end - start, how->dtype, how->op);
     TDM_TRY(tdm__group_round(group));
     if (!tdm__gets_result(how, rank)) return TDM_OK;
     for (int r = 0; r < world; r++) {
         start = segment_start(count, width, r, world), end = segment_start(count, width, r + 1, world);
-        tdm__spans_write(how->spans, first + start, end - start, tdm__group_peer_stage(group, r) + start * width);
+        tdm__spans_write(how->spans, first + start, end - start, tdm__group_peer_staging(group, r) + start * width);
     }
     return TDM_OK;
 }
 
 static tdm_status reduce_staged(tdm_group *group, const tdm_reduction *how) {
     const size_t most = TDM_STAGING_BYTES / tdm_dtype_bytes(how->dtype);
-    TDM_TRY(tdm__group_stage(group));
+    TDM_TRY(tdm__group_open_staging(group));
     for (size_t done = 0; done < how->count;) {
         size_t n = how->count - done < most ? how->count - done : most;
         TDM_TRY(reduce_chunk(group, done, n, how));
@@ -192,13 +192,13 @@ static tdm_status reduce_scatter_staged(tdm_group *group, const scattering *s) {
     const void *source[TDM_COMM_WORLD_MAX];
     const size_t width = tdm_dtype_bytes(s->what->dtype), rank = (size_t)group->comm.rank, all = s->what->count;
     const size_t most = TDM_STAGING_BYTES / (size_t)s->lanes->parts / TDM_LINE * TDM_LINE / width;
-    TDM_TRY(tdm__group_stage(group));
+    TDM_TRY(tdm__group_open_staging(group));
     for (size_t done = 0; done < all;) {
         const size_t n = all - done < most ? all - done : most;
-        read_parts(s, done, n, tdm__group_own_stage(group));
+        read_parts(s, done, n, tdm__group_own_staging(group));
         TDM_TRY(tdm__group_round(group));
         for (int r = 0; r < group->comm.world && gets_part(s, group); r++)
-            source[r] = tdm__group_peer_stage(group, r) + rank * n * width;
+            source[r] = tdm__group_peer_staging(group, r) + rank * n * width;
         if (gets_part(s, group)) reduce_lane(s, source, s->what->part, done, n);
         done += n;
     }

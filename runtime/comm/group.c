@@ -221,7 +221,7 @@ tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out) {
     return TDM_OK;
 }
 
-tdm_status tdm__group_stage(tdm_group *group) {
+tdm_status tdm__group_open_staging(tdm_group *group) {
     if (group->staging.base != NULL) return TDM_OK;
     return tdm__group_share(group, 2 * TDM_STAGING_BYTES, &group->staging);
 }
@@ -230,11 +230,11 @@ static unsigned char *stage_half(const tdm_group *group, int r, uint64_t round) 
     return group->staging.base + (size_t)r * group->staging.stride + (size_t)(round % 2) * TDM_STAGING_BYTES;
 }
 
-unsigned char *tdm__group_own_stage(const tdm_group *group) {
+unsigned char *tdm__group_own_staging(const tdm_group *group) {
     return stage_half(group, group->comm.rank, group->round + 1);
 }
 
-unsigned char *tdm__group_peer_stage(const tdm_group *group, int r) {
+unsigned char *tdm__group_peer_staging(const tdm_group *group, int r) {
     return stage_half(group, r, group->round);
 }
 

@@ -211,11 +211,11 @@ void tdm__group_untouch(tdm_group *group);
 
 /* Collective: memory that all members reach, `bytes` for each; and the staging memory. */
 tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out);
-tdm_status tdm__group_stage(tdm_group *group);
+tdm_status tdm__group_open_staging(tdm_group *group);
 /* The half of the staging memory that this rank writes for the next round; that which rank r has published in the current
  * round. */
-unsigned char *tdm__group_own_stage(const tdm_group *group);
-unsigned char *tdm__group_peer_stage(const tdm_group *group, int r);
+unsigned char *tdm__group_own_staging(const tdm_group *group);
+unsigned char *tdm__group_peer_staging(const tdm_group *group, int r);
 
 /* ---- the operations behind both vtables ---- */
 

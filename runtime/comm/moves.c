@@ -22,12 +22,12 @@ tdm_status tdm__group_broadcast(tdm_comm *comm, tdm_span io, int root) {
         tdm__group_untouch(group);
         return tdm__group_round(group);
     }
-    TDM_TRY(tdm__group_stage(group));
+    TDM_TRY(tdm__group_open_staging(group));
     for (size_t done = 0; done < bytes;) {
         size_t n = bytes - done < TDM_STAGING_BYTES ? bytes - done : TDM_STAGING_BYTES;
-        if (is_root) memcpy(tdm__group_own_stage(group), tdm__bytes_at(io.data, done), n);
+        if (is_root) memcpy(tdm__group_own_staging(group), tdm__bytes_at(io.data, done), n);
         TDM_TRY(tdm__group_round(group));
-        if (!is_root) memcpy(tdm__bytes_at(io.data, done), tdm__group_peer_stage(group, root), n);
+        if (!is_root) memcpy(tdm__bytes_at(io.data, done), tdm__group_peer_staging(group, root), n);
         done += n;
     }
     return TDM_OK;
@@ -53,13 +53,13 @@ static tdm_status gather_in_place(tdm_group *group, const tdm_pairs *what, bool 
 static tdm_status gather_staged(tdm_group *group, const tdm_pairs *what, bool gets) {
     const size_t most = TDM_STAGING_BYTES / tdm_dtype_bytes(what->dtype);
     const int world = group->comm.world;
-    TDM_TRY(tdm__group_stage(group));
+    TDM_TRY(tdm__group_open_staging(group));
     for (size_t done = 0; done < what->count;) {
         const size_t n = what->count - done < most ? what->count - done : most;
-        tdm__spans_read(what->part, done, n, tdm__group_own_stage(group));
+        tdm__spans_read(what->part, done, n, tdm__group_own_staging(group));
         TDM_TRY(tdm__group_round(group));
         for (int r = 0; gets && r < world; r++)
-            tdm__spans_write_part(what->whole, r, world, done, n, tdm__group_peer_stage(group, r));
+            tdm__spans_write_part(what->whole, r, world, done, n, tdm__group_peer_staging(group, r));
         done += n;
     }
     return TDM_OK;
@@ -93,14 +93,14 @@ typedef struct senders {
 static tdm_status distribute_staged(tdm_group *group, const void *in, unsigned char *out, size_t bytes, senders from) {
     const size_t world = (size_t)group->comm.world, rank = (size_t)group->comm.rank;
     const size_t most = TDM_STAGING_BYTES / world / TDM_LINE * TDM_LINE;
-    TDM_TRY(tdm__group_stage(group));
+    TDM_TRY(tdm__group_open_staging(group));
     for (size_t done = 0; done < bytes;) {
         const size_t n = bytes - done < most ? bytes - done : most;
         for (size_t r = 0; in != NULL && r < world; r++)
-            memcpy(tdm__group_own_stage(group) + r * n, (const unsigned char *)in + r * bytes + done, n);
+            memcpy(tdm__group_own_staging(group) + r * n, (const unsigned char *)in + r * bytes + done, n);
         TDM_TRY(tdm__group_round(group));
         for (int i = 0; i < from.count; i++)
-            memcpy(out + (size_t)i * bytes + done, tdm__group_peer_stage(group, from.first + i) + rank * n, n);
+            memcpy(out + (size_t)i * bytes + done, tdm__group_peer_staging(group, from.first + i) + rank * n, n);
         done += n;
     }
     return TDM_OK;
@@ -190,17 +190,17 @@ static tdm_status exchange_staged(tdm_group *group, const tdm_comm_call *call) {
         const size_t bytes = row_of(group, (int)(i / world))[ROW_HEAD + i % world] * width;
         if (bytes > largest) largest = bytes;
     }
-    TDM_TRY(tdm__group_stage(group));
+    TDM_TRY(tdm__group_open_staging(group));
     for (size_t done = 0; done < largest; done += most) {
         for (size_t r = 0, start = 0; r < world; start += call->in_counts[r++] * width) {
             const size_t n = in_chunk(call->in_counts[r] * width, done, most);
-            if (n > 0) memcpy(tdm__group_own_stage(group) + r * most, tdm__bytes_at(call->in.data, start + done), n);
+            if (n > 0) memcpy(tdm__group_own_staging(group) + r * most, tdm__bytes_at(call->in.data, start + done), n);
         }
         TDM_TRY(tdm__group_round(group));
         for (size_t r = 0, start = 0; r < world; start += call->out_counts[r++] * width) {
             const size_t n = in_chunk(call->out_counts[r] * width, done, most);
             if (n > 0)
-                memcpy(tdm__bytes_at(call->out.data, start + done), tdm__group_peer_stage(group, (int)r) + own, n);
+                memcpy(tdm__bytes_at(call->out.data, start + done), tdm__group_peer_staging(group, (int)r) + own, n);
         }
     }
     return TDM_OK;
