@@ -9,8 +9,8 @@ tdm_status tdm__run_check_backend(const tdm_run *run) {
     const tdm_backend_def *wanted = &tdm__backends[run->job->parallel.ddp.backend];
     if (wanted->source == TDM_SOURCE_HOSTS_MODULE && run->world > 1 && run->options.comm == NULL)
         TDM_FAIL(TDM_E_USAGE,
-                 "parallel.ddp.backend: %s is for ranks that have met over it: pass the communicator of "
-                 "tdm_comm_open_hosts as options.comm, or use backend: shm or auto",
+                 "parallel.ddp.backend: %s needs a communicator between hosts: pass that of tdm_comm_open_hosts as "
+                 "options.comm, or use backend: shm or auto",
                  wanted->name);
     return TDM_OK;
 }
