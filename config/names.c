@@ -37,6 +37,7 @@ static const foreign_name foreign_keys[] = {
     {"parallel.threads_per_device", "num_threads threads"},
     {"parallel.dp.output_device", "main_device"},
     {"parallel.ddp.bucket_cap_mb", "bucket_mb"},
+    {"parallel.ddp.find_unused_parameters", "find_unused"},
     {"parallel.ddp.compress", "comm_hook gradient_compression compression"},
     {"parallel.ddp.compress.rank", "matrix_approximation_rank"},
     {"parallel.ddp.compress.start_step", "start_powerSGD_iter"},
