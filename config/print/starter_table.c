@@ -162,8 +162,9 @@ static tdm_status choose(starter *s, const tdm_host *host) {
     s->takes_counts = s->numbers + s->categories == 0;
     if (s->takes_counts) count_uses(s);
     if (target->gaps > 0)
-        TDM_FAIL(TDM_E_DATA, "csv '%s': %lld rows have no label in the target's column; fill them in or remove them",
-                 s->path, (long long)target->gaps);
+        TDM_FAIL(TDM_E_DATA,
+                 "csv '%s': the target's column has no label in %lld row%s; fill in all labels, or leave such rows out",
+                 s->path, (long long)target->gaps, target->gaps == 1 ? "" : "s");
     if (is_constant(target))
         TDM_FAIL(TDM_E_DATA,
                  "csv '%s': the target, column %s, is the same in all %lld rows; name another column with --target",
@@ -274,7 +275,7 @@ static tdm_status put_all(const starter *s) {
     tdm__text_printf(s->common.out,
                      s->common.chinese
                          ? "# %lld 行：%lld 列数值，%lld 列类别；由 tandem init 写出。\n"
-                         : "# %lld rows: %lld columns of numbers, %lld of categories; written by tandem init.\n",
+                         : "# rows: %lld, columns of numbers: %lld, of categories: %lld; written by tandem init.\n",
                      (long long)s->seen->rows, (long long)s->numbers, (long long)s->categories);
     tdm__text_puts(s->common.out, "tandem: 1\nname: table\n");
     TDM_TRY(put_model(s));

@@ -178,7 +178,7 @@ code 4 "$tandem" init --task table --data row.csv
 has "$err" "needs two rows or more, found 1"
 printf 'size,price\n30,100\n40,\n' >gap.csv
 code 4 "$tandem" init --task table --data gap.csv
-has "$err" "1 rows have no label"
+has "$err" "no label in 1 row;"
 
 # The sample's losses are PyTorch's (make_table_curve.py), where every batch has all rows.
 code 0 "$tandem" train "$SAMPLES/table/table.yaml" --mode single --quiet --run-dir curve parallel.device_ids=[0] \
