@@ -1,4 +1,4 @@
-/* relu6: reference kernel, also the one that runs on the CPU. */
+/* relu6: reference kernel. */
 #include "ops/relu6/relu6.h"
 
 #include "ops/activation.h"

@@ -149,6 +149,7 @@ TEST(threads_change_no_bit) {
     check_threads("batchnorm2d", &(op_case){.attrs = "", .rows = 29, .input = {3, {32, 9, 9}}}, blocked);
     check_threads("batchnorm1d", &(op_case){.attrs = "", .rows = 700, .input = {1, {96}}}, TDM_LAYOUT_PLAIN);
     check_threads("batchnorm1d", &(op_case){.attrs = "", .rows = 29, .input = {2, {13, 333}}}, TDM_LAYOUT_PLAIN);
+    check_threads("relu6", &(op_case){.attrs = "", .rows = 29, .input = {3, {32, 9, 11}}}, blocked);
     check_threads("maxpool2d", &(op_case){.attrs = "kernel=2", .rows = 29, .input = {3, {32, 9, 9}}}, blocked);
     check_threads("adaptive_maxpool2d", &(op_case){.attrs = "out=4", .rows = 29, .input = {3, {16, 13, 33}}},
                   TDM_LAYOUT_PLAIN);
@@ -332,6 +333,25 @@ TEST(relu_lets_nan_through) {
     CHECK(runs > 0);
 }
 
+/* Normal numbers hardly ever reach 6, so others are tried, and what is no number. */
+TEST(relu6_has_both_bounds) {
+    const op_case test = {.rows = 3, .input = {3, {16, 4, 5}}};
+    op_data data;
+    op_result want, got;
+    REQUIRE(op_data_open(&data, "relu6", &test, 7));
+    for (int64_t i = 0; i < data.x_count; i++) data.x[0][i] = data.x[0][i] * 8.0f;
+    data.x[0][0] = NAN, data.x[0][20] = INFINITY, data.x[0][40] = -INFINITY, data.x[0][60] = 6.0f,
+    data.x[0][80] = -0.0f;
+    op_run(&want, op_reference("relu6"), &data, &(op_setting){.training = true});
+    op_run(&got, find("relu6"), &data, &(op_setting){.training = true});
+    REQUIRE(got.ran && want.ran);
+    CHECK(op_near("y", got.y, want.y, got.y_count, 0) && op_near("dx", got.dx[0], want.dx[0], got.y_count, 0));
+    CHECK(isnan(got.y[0]) && got.y[20] == 6.0f && got.y[40] == 0.0f && got.dx[0][20] == 0.0f);
+    op_result_close(&want);
+    op_result_close(&got);
+    op_data_close(&data);
+}
+
 /* Rows so long that their outputs are computed in several tiles, each with points of the next under its windows. */
 TEST(conv1d_in_tiles) {
     const op_case test = {.attrs = "out=16 kernel=9 padding=same", .rows = 9, .input = {2, {120, 200}}};
@@ -369,6 +389,6 @@ TEST(adaptive_maxima_of_equal_numbers) {
 
 TEST_MAIN(RUN(settings); RUN(replicas_at_once_have_equal_bits); RUN(threads_change_no_bit);
           RUN(threads_change_no_bit_of_drawn_products); RUN(threads_that_cannot_be_had_are_a_failure);
-          RUN(relu_lets_nan_through); RUN(adaptive_maxima_of_equal_numbers); RUN(conv1d_in_tiles);
-          RUN(direct_convolutions); RUN(directly_or_by_onednn_the_bits_are_equal); RUN(batchnorm2d_past_the_cache);
-          RUN(bf16); RUN(threads_change_no_bit_of_bf16);)
+          RUN(relu_lets_nan_through); RUN(relu6_has_both_bounds); RUN(adaptive_maxima_of_equal_numbers);
+          RUN(conv1d_in_tiles); RUN(direct_convolutions); RUN(directly_or_by_onednn_the_bits_are_equal);
+          RUN(batchnorm2d_past_the_cache); RUN(bf16); RUN(threads_change_no_bit_of_bf16);)
