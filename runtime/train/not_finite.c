@@ -125,12 +125,13 @@ static tdm_status fail(const tdm_run *run, const tdm_step_result *result, const 
     return TDM_E_NUMERIC;
 }
 
-static void note_ignored(tdm_run *run) {
+static void note_ignored(tdm_run *run, const tdm_step_result *result) {
     if (run->ignored_steps++ > 0 || run->rank != 0) return;
     TDM_WARN(run->host, "train",
-             "step %lld: every label of its batch is loss.ignore_index%s, so its loss is nan and its gradient 0; "
+             "step %lld: every label of its batch is loss.ignore_index%s, so its loss is %s and its gradient 0; "
              "training continues",
-             (long long)(run->step + 1), run->job->loss.weight.count > 0 ? " or weighs 0" : "");
+             (long long)(run->step + 1), run->job->loss.weight.count > 0 ? " or weighs 0" : "",
+             isnan(result->loss) ? "nan" : "infinite");
 }
 
 void tdm__run_report_ignored(const tdm_run *run) {
@@ -141,7 +142,7 @@ void tdm__run_report_ignored(const tdm_run *run) {
 
 tdm_status tdm__run_check_loss(tdm_run *run, const tdm_step_result *result, const tdm_batch *batch) {
     if (result->denominator == 0) {
-        note_ignored(run);
+        note_ignored(run, result);
         return TDM_OK;
     }
     return isfinite((float)result->loss) ? TDM_OK : fail(run, result, batch);

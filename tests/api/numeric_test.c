@@ -246,6 +246,24 @@ TEST(a_step_without_labels_goes_on) {
     CHECK_TEXT(hash[0], hash[1]);
 }
 
+/* Smoothing counts the other classes, too, so there is something to divide by 0: PyTorch's loss is infinite as well. */
+TEST(a_step_whose_labels_weigh_nothing_goes_on) {
+    const double weight[] = {0, 1, 1};
+    for (int smooth = 0; smooth <= 1; smooth++) {
+        watched w;
+        begin(&w);
+        w.s.ignored_from = 1, w.s.ignored_to = 4; /* sample 0, of class 0, is left */
+        w.job.train.steps = 1;
+        w.job.loss.weight = (tdm_numbers){3, weight};
+        w.job.loss.label_smoothing = 0.1 * smooth;
+        CHECK_OK(train(&w));
+        CHECK(smooth == 0 ? isnan(w.loss[0]) : isinf(w.loss[0]));
+        CHECK_HAS(w.log, smooth == 0 ? "or weighs 0, so its loss is nan and its gradient 0; training continues"
+                                     : "or weighs 0, so its loss is infinite and its gradient 0; training continues");
+        end(&w);
+    }
+}
+
 TEST(it_is_told_once) {
     watched w;
     begin(&w);
@@ -324,5 +342,6 @@ TEST(saving_keeps_no_memory) {
 
 TEST_MAIN(RUN(the_sample_is_named); RUN(several_samples_are_counted); RUN(a_target_is_a_number_too);
           RUN(a_loss_beyond_a_float); RUN(nothing_is_saved_behind_it); RUN(infinite_weights_are_not_saved);
-          RUN(weights_that_are_not_finite_are_no_start); RUN(a_step_without_labels_goes_on); RUN(it_is_told_once);
+          RUN(weights_that_are_not_finite_are_no_start); RUN(a_step_without_labels_goes_on);
+          RUN(a_step_whose_labels_weigh_nothing_goes_on); RUN(it_is_told_once);
           RUN(an_evaluation_without_a_number_is_told); RUN(saving_keeps_no_memory);)
