@@ -265,7 +265,8 @@ static bool is_uneven(const ddp *d, const tdm_batch *batch) {
  * as in a ring. Buffers go to every rank but the first. */
 static int64_t sent_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t summed_bytes) {
     const int64_t buffers = job->parallel.ddp.broadcast_buffers ? (int64_t)plan->buffer_bytes : 0;
-    return (replicas - 1) * (2 * summed_bytes + buffers) + tdm__exchange_bytes(plan, job, replicas);
+    const int64_t hashes = job->parallel.ddp.check_reduction ? replicas * (int64_t)sizeof(tdm_hash128) : 0;
+    return (replicas - 1) * (2 * summed_bytes + buffers + hashes) + tdm__exchange_bytes(plan, job, replicas);
 }
 
 static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {

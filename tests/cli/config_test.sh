@@ -155,6 +155,9 @@ same "$(option 'broadcast_buffers: true')" "+384 each step begins with rank 0's 
 same "$(option 'broadcast_buffers: false' parallel.ddp.broadcast_buffers=false)" \
     "0 each rank goes on with its own batch-norm statistics; rank 0's are saved" "no broadcast_buffers"
 same "$(option 'broadcast_buffers: true' 'parallel.device_ids=[0]')" "0 none: one rank" "broadcast_buffers of one rank"
+same "$(option 'check_reduction: false')" "0 none: sums are not compared in each step" "no check_reduction"
+same "$(option 'check_reduction: true' parallel.ddp.check_reduction=true)" \
+    "+96 none: a step ends the run if the ranks' sums differ" "check_reduction"
 same "$(option 'join: false')" "0 the last batch of an epoch is filled up with samples from its beginning" "no join"
 same "$(option 'join: true' parallel.ddp.join=true)" \
     "0 each sample counts once; in the last batch of an epoch replicas have fewer samples, or none" "join"
@@ -169,7 +172,7 @@ hasnt "$out" "options of ddp"
 code 0 "$tandem" plan normed.yaml parallel.mode=dp parallel.ddp.join=true # it counts in every mode
 same "$(grep -c '^  [a-z_]*: ' "$out")" 1 "options in dp"
 code 0 "$tandem" plan normed.yaml --json
-for key in bucket_cap_mb first_bucket_mb find_unused_parameters static_graph compress join average broadcast_buffers; do
+for key in bucket_cap_mb first_bucket_mb find_unused_parameters static_graph compress join average broadcast_buffers check_reduction; do
     has "$out" "\"option\":\"$key\""
 done
 

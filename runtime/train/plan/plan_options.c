@@ -118,6 +118,15 @@ static void add_buffers(options_of *o) {
     add(o, "broadcast_buffers", yes(broadcasts), wire_of(o, o->job) - wire_of(o, &plain), numbers);
 }
 
+static void add_check(options_of *o) {
+    const bool checks = o->job->parallel.ddp.check_reduction;
+    tdm_job plain = *o->job;
+    if (!o->is_ddp) return;
+    plain.parallel.ddp.check_reduction = false;
+    add(o, "check_reduction", yes(checks), wire_of(o, o->job) - wire_of(o, &plain),
+        checks ? "none: a step ends the run if the ranks' sums differ" : "none: sums are not compared in each step");
+}
+
 static void add_all(options_of *o) {
     o->is_ddp = tdm_builtin_modes[o->job->parallel.mode]->process_per_device;
     if (!o->plan->options.training) return;
@@ -126,6 +135,7 @@ static void add_all(options_of *o) {
     add_compression(o);
     add_samples(o);
     add_buffers(o);
+    add_check(o);
 }
 
 void tdm__plan_print_options(const tdm_plan *plan, const tdm_job *job, int replicas, tdm_text *text) {
