@@ -19,6 +19,12 @@ static inline tdm_average_range tdm__adaptive_range(int64_t at, int64_t in, int6
 /* Returns the window of output `at`. axis 0: height, 1: width; `in` and `out` are the sizes along the axis. */
 typedef tdm_average_range (*tdm_span_fn)(const void *attrs, int axis, int64_t at, int64_t in, int64_t out);
 
+/* That of adaptive pooling. */
+static inline tdm_average_range tdm__adaptive_span(const void *attrs, int axis, int64_t at, int64_t in, int64_t out) {
+    (void)attrs, (void)axis;
+    return tdm__adaptive_range(at, in, out);
+}
+
 bool tdm__average_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
 tdm_status tdm__average_forward(const tdm_kernel_args *args, tdm_span_fn span);
 tdm_status tdm__average_backward(const tdm_kernel_args *args, tdm_span_fn span);

@@ -228,6 +228,32 @@ TEST(batchnorm2d_past_the_cache) {
     CHECK(count.runs > 0);
 }
 
+/* ---- means ---- */
+
+/* Rows of several stretches, whose first and last windows are cut; channels that are no whole vector. */
+static const op_case means[] = {
+    {.attrs = "kernel=2", .rows = 2, .input = {3, {3, 6, 262}}},
+    {.attrs = "kernel=3 stride=1 padding=1", .rows = 2, .input = {3, {5, 4, 131}}},
+    {.attrs = "kernel=3 stride=2 padding=1 ceil_mode=true", .rows = 2, .input = {3, {48, 7, 140}}},
+    {.attrs = "kernel=[2,5] stride=[1,3] padding=[1,2] count_include_pad=false", .rows = 2, .input = {3, {20, 5, 200}}},
+};
+enum { MEANS_COUNT = sizeof means / sizeof means[0] };
+static const op_case adaptive[] = {
+    {.attrs = "out=[3,100]", .rows = 2, .input = {3, {3, 7, 230}}},
+    {.attrs = "out=[2,70]", .rows = 2, .input = {3, {20, 6, 140}}},
+    {.attrs = "out=1", .rows = 2, .input = {3, {32, 7, 7}}},
+};
+enum { ADAPTIVE_COUNT = sizeof adaptive / sizeof adaptive[0] };
+
+TEST(means_have_the_bits_of_the_reference) {
+    op_conform_count count = {0};
+    for (uint64_t i = 0; i < MEANS_COUNT; i++)
+        op_conform_case_on(&count, NULL, find("avgpool2d"), &means[i], 80 + i, 0);
+    for (uint64_t i = 0; i < ADAPTIVE_COUNT; i++)
+        op_conform_case_on(&count, NULL, find("adaptive_avgpool2d"), &adaptive[i], 90 + i, 0);
+    CHECK(count.runs > 0);
+}
+
 /* ---- bf16 ---- */
 
 /* 1 x 1, and weights that do not fit the second-level cache: products of matrices. */
@@ -391,4 +417,5 @@ TEST_MAIN(RUN(settings); RUN(replicas_at_once_have_equal_bits); RUN(threads_chan
           RUN(threads_change_no_bit_of_drawn_products); RUN(threads_that_cannot_be_had_are_a_failure);
           RUN(relu_lets_nan_through); RUN(relu6_has_both_bounds); RUN(adaptive_maxima_of_equal_numbers);
           RUN(conv1d_in_tiles); RUN(direct_convolutions); RUN(directly_or_by_onednn_the_bits_are_equal);
-          RUN(batchnorm2d_past_the_cache); RUN(bf16); RUN(threads_change_no_bit_of_bf16);)
+          RUN(batchnorm2d_past_the_cache); RUN(means_have_the_bits_of_the_reference); RUN(bf16);
+          RUN(threads_change_no_bit_of_bf16);)
