@@ -113,8 +113,7 @@ static bool is_fetched(const tdm_loader *loader, const entry *e) {
 
 /* Waits until the batch in `e` is read. The caller holds the mutex. Slow storage is not an error, but warns. */
 static void wait_for(tdm_loader *loader, const entry *e) {
-    struct timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    struct timespec deadline = tdm__timespec(tdm__now_ns());
     for (int64_t waited = WARN_SECONDS; !is_fetched(loader, e);) {
         deadline.tv_sec += WARN_SECONDS;
         int result = 0;
