@@ -20,11 +20,11 @@ static tdm_status check_options(const tdm_graph *graph, const tdm_plan_options *
     return TDM_OK;
 }
 
-/* The ops of modules have kernels for the CPU. */
+/* The ops of modules have kernels for the CPU, which read the host's memory. */
 static tdm_status add_own_kernels(tdm_plan *plan) {
     const tdm_graph *graph = plan->graph;
     if (graph->module_count == 0) return TDM_OK;
-    for (size_t i = 0; i < graph->node_count && !plan->options.takes_own_ops; i++) {
+    for (size_t i = 0; i < graph->node_count && plan->options.ingests; i++) {
         const tdm_graph_node *node = &graph->nodes[i];
         if (tdm__graph_module_of(graph, node->op) != NULL)
             TDM_FAIL_AT(&node->origin, TDM_E_UNSUPPORTED,

@@ -168,7 +168,6 @@ typedef struct tdm_plan_options {
     double first_bucket_mb, bucket_cap_mb;
     bool allows_unused; /* layers that the output does not depend on are no fault: their parameters are not trained */
     const tdm_kernel *const *kernels; /* NULL-terminated, best first; "ref" last */
-    bool takes_own_ops;               /* kernels of the graph's modules can run: on the CPU */
     int loss;                         /* index in tdm_builtin_losses */
     const tdm_texts *freeze;          /* patterns of parameters that are not trained; NULL: none */
     const tdm_param_groups *groups;   /* NULL: none */

@@ -56,7 +56,6 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
                               .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
                               .allows_unused = job->parallel.ddp.find_unused_parameters,
                               .kernels = compute->kernels,
-                              .takes_own_ops = tdm__device_on_host(compute->device),
                               .freeze = &job->freeze,
                               .groups = &job->optimizer.groups,
                               .loss = job->loss.type};
