@@ -403,6 +403,12 @@ def drawn(seed):
 
 # ---- what is done with them ----
 
+def wobble(model, x, y):
+    """How far onnxruntime's own outputs go when inputs move by one rounding: some networks make much of little."""
+    signs = numpy.where(formula(x.size, 1).reshape(x.shape) < 0, -1, 1)
+    return max(float(numpy.abs(outputs(model, (x * (1 + s * signs * 2.0**-23)).astype(numpy.float32)) - y).max()) for s in (-1, 1))
+
+
 def check(first, count):
     import tandem
     path, kinds, bad = "/dev/shm/drawn_%d.onnx" % first, {}, 0
@@ -416,6 +422,8 @@ def check(first, count):
                 got = predict(tandem, path, x)
                 off = float(numpy.abs(got - y).max()) if got.shape == y.shape else float("inf")
                 kind = "right" if off <= 1e-5 * max(1.0, float(numpy.abs(y).max())) else "WRONG"
+                if kind == "WRONG" and off <= 4 * wobble(model, x, y):
+                    kind = "right but for rounding"
                 if kind == "WRONG":
                     bad += 1
                     print("seed %d: off by %g: %s" % (seed, off, " ".join(n.op_type for n in model.graph.node)))
