@@ -80,6 +80,16 @@ tdm_status tdm_config_parse(tdm_config **out, const tdm_host *host, const char *
     return make(out, host, text, bytes, name != NULL ? name : "config", folder, strlen(folder));
 }
 
+/* A model has most of a job in it, and is none. */
+static tdm_status refuse_model(const char *path) {
+    if (!tdm__text_ends_in(path, ".tandem") && !tdm__text_ends_in(path, ".safetensors")) return TDM_OK;
+    TDM_FAIL(
+        TDM_E_CONFIG,
+        "%s is a model, not a job; `tandem show %s >job.yaml` makes one without data: add data.train, train.steps, "
+        "train.batch and `weights: %s` in model to it",
+        path, path, path);
+}
+
 /* Reads the whole file, but at most one byte more than the limit. */
 static tdm_status read_file(const tdm_host *host, const char *path, char **out, size_t *bytes) {
     size_t room = TDM_YAML_MAX_BYTES + 1, used = 0;
@@ -87,6 +97,7 @@ static tdm_status read_file(const tdm_host *host, const char *path, char **out, 
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) TDM_FAIL(TDM_E_CONFIG, "%s: cannot be opened: %s", path, strerror(errno));
     TDM_TRY_ELSE(tdm__network_refuse(path, TDM_E_CONFIG, "a job"), close(fd));
+    TDM_TRY_ELSE(refuse_model(path), close(fd));
     tdm_status status = tdm__new(host, out, room, 1, "config file");
     while (status == TDM_OK && used < room) {
         ssize_t got = read(fd, *out + used, room - used);

@@ -197,6 +197,14 @@ code 0 "$tandem" show m.tandem loss.type
 same "$(cat "$out")" cross_entropy loss.type
 code 0 "$tandem" predict toy.yaml --weights m.tandem
 cmp -s "$out" predicted.csv || fail "predict --weights m.tandem is not that of its run"
+# a model is no job, and becomes one
+code 3 "$tandem" train m.tandem
+has "$err" "m.tandem is a model, not a job; \`tandem show m.tandem >job.yaml\` makes one without data"
+"$tandem" show m.tandem >update.yaml
+code 0 "$tandem" train update.yaml model.weights=m.tandem train.steps=2 train.batch.per_device=4 --run-dir update \
+    data.train='{format: synthetic}'
+code 0 "$tandem" export update -o newer.tandem
+code 12 "$tandem" ckpt diff m.tandem newer.tandem
 code 2 "$tandem" export a
 has "$err" "-o model.tandem"
 code 2 "$tandem" export a -o model.bin
