@@ -122,7 +122,8 @@ tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     warn_of_steps(run);
     if (run->options.train == NULL && data->train.format == TDM_DATA_NONE)
         TDM_FAIL(TDM_E_CONFIG,
-                 "the job has no data.train; to try the job without data, write `data: {train: {format: synthetic}}`");
+                 "the job has no data.train, and the program gives no samples (tdm_run_options.train); to try the job "
+                 "without data, write `data: {train: {format: synthetic}}`");
     tdm_data_wanted own = *wanted, eval = *wanted;
     TDM_TRY(take_indices(run, &own));
     eval.index = own.index, eval.index_count = own.index_count;

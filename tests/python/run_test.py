@@ -169,6 +169,7 @@ class Samples(Case):
                              ("y must have the shape (256,)", (X, Y[:-1])), ("labels of classes", (X, Y.astype(float))),
                              ("no samples: x has the shape (0, 2)", (X[:0], Y[:0])), ("got generator", (one for one in ())),
                              ("no samples", []), ("train is a pair (x, y), got one array", X),
+                             ("train is a pair (x, y), got a dict", {"input": X}),
                              ("train is a pair (x, y), got a tuple of 1", (X,)), ("must be numbers", (np.array([["a", "b"]]), Y[:1]))]:
             self.refuses(tandem.UsageError, words, trained, train=train)
         self.refuses(tandem.DataError, "found 5", trained, train=(X, Y + 5))

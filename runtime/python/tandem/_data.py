@@ -25,8 +25,9 @@ class Source:
         self.inputs, self.shape, self.width = config.inputs, config.input_shape, math.prod(config.input_shape)
         self.has_labels, self.outputs, self.what, self.interrupts = config.has_labels, config.outputs, what, interrupts
         is_tuple = isinstance(data, tuple) and len(data) != 2 and all(hasattr(part, "shape") for part in data)
-        if is_tuple or hasattr(data, "shape") and hasattr(data, "dtype"):
-            got = f"a tuple of {len(data)}" if is_tuple else "one array"
+        is_inputs = isinstance(data, dict) and any(isinstance(key, str) for key in data)
+        if is_tuple or is_inputs or hasattr(data, "shape") and hasattr(data, "dtype"):
+            got = f"a tuple of {len(data)}" if is_tuple else "a dict" if is_inputs else "one array"
             raise errors.UsageError(f"{what} is a pair (x, y), got {got}: samples have their labels or targets with "
                                     "them")
         if is_pair(data):
