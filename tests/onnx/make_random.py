@@ -4,6 +4,7 @@ onnxruntime gives. Needs onnx, onnxruntime and torch; `check` also the package t
 
     python3 tests/onnx/make_random.py                      writes files/random_*.onnx and random.h, which random_test.c reads
     python3 tests/onnx/make_random.py check FIRST COUNT    draws other seeds and compares with tandem; keeps nothing
+    python3 tests/onnx/make_random.py dynamo FIRST COUNT   the same with modules alone, by PyTorch's newer exporter
 
 Even seeds draw nodes, as no exporter writes them: any attributes, axes and shapes that onnxruntime takes. Odd seeds draw
 modules of PyTorch, which its exporter over TorchScript writes.
@@ -359,7 +360,7 @@ def draw_module(draw, shape):
     return draw.choice(make)()
 
 
-def draw_torch(draw, seed):
+def draw_torch(draw, seed, dynamo=False):
     import torch
     torch.manual_seed(seed)
     shape = some(draw, (6,), (4, 6), (2, 8), (1, 6, 6), (3, 5, 7), (2, 8, 8))
@@ -385,6 +386,10 @@ def draw_torch(draw, seed):
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         try:
+            if dynamo:
+                shapes = ({0: torch.export.Dim("rows")},) if draw.random() < 0.8 else None
+                model = torch.onnx.export(net, (x,), dynamo=True, dynamic_shapes=shapes, verbose=False).model_proto
+                return model, x.numpy(), outputs(model, x.numpy())
             torch.onnx.export(net, (x,), file, input_names=["x"], dynamo=False, opset_version=some(draw, 11, 13, 17, 18),
                               dynamic_axes={"x": {0: "rows"}} if draw.random() < 0.8 else None,
                               **({"training": torch.onnx.TrainingMode.PRESERVE, "do_constant_folding": False}
@@ -409,11 +414,11 @@ def wobble(model, x, y):
     return max(float(numpy.abs(outputs(model, (x * (1 + s * signs * 2.0**-23)).astype(numpy.float32)) - y).max()) for s in (-1, 1))
 
 
-def check(first, count):
+def check(first, count, dynamo):
     import tandem
     path, kinds, bad = "/dev/shm/drawn_%d.onnx" % first, {}, 0
     for seed in range(first, first + count):
-        found = drawn(seed)
+        found = draw_torch(random.Random(seed), seed, True) if dynamo else drawn(seed)
         kind = "none"
         if found is not None:
             model, x, y = found
@@ -454,4 +459,4 @@ def write():
 
 
 if __name__ == "__main__":
-    sys.exit(check(int(sys.argv[2]), int(sys.argv[3])) if sys.argv[1:2] == ["check"] else write())
+    sys.exit(check(int(sys.argv[2]), int(sys.argv[3]), sys.argv[1] == "dynamo") if sys.argv[1:] else write())
