@@ -15,7 +15,8 @@ enum { LABELS_COUNTED = 1 << 16, LABELS_SHOWN = 100, EMPTY_SHOWN = 20, SAMPLES_N
 /* Numbers of a sample that lie together and have one mean. */
 typedef struct channel_sums {
     size_t count;
-    double sum, squares;
+    bool has_first;
+    double first, sum, squares; /* sums of differences from the first number, which are exact enough for large ones */
 } channel_sums;
 
 typedef struct survey {
@@ -79,8 +80,9 @@ static bool add_x(survey *s) {
         double value =
             s->dataset->x_is_bytes ? ((const unsigned char *)s->x)[i] / 255.0 : (double)((const float *)s->x)[i];
         finite = finite && isfinite(value);
-        channel->sum += value;
-        channel->squares += value * value;
+        if (!channel->has_first) channel->first = value, channel->has_first = true;
+        channel->sum += value - channel->first;
+        channel->squares += (value - channel->first) * (value - channel->first);
     }
     return finite;
 }
@@ -149,12 +151,12 @@ static void print_channels(const survey *s, const channel_sums *channel, size_t 
     const double samples = (double)(s->dataset->count - s->unreadable);
     tdm__text_puts(text, "{mean: [");
     for (size_t i = 0; i < channels; i++)
-        print_number(channel[i].sum / (samples * (double)channel[i].count), i == 0, text);
+        print_number(channel[i].first + channel[i].sum / (samples * (double)channel[i].count), i == 0, text);
     tdm__text_puts(text, "], std: [");
     for (size_t i = 0; i < channels; i++) {
         const double count = samples * (double)channel[i].count, mean = channel[i].sum / count,
-                     squares = channel[i].squares / count, variance = squares - mean * mean;
-        print_number(variance > 1e-12 * squares ? sqrt(variance) : 1.0, i == 0, text);
+                     variance = channel[i].squares / count - mean * mean;
+        print_number(variance > 0.0 ? sqrt(variance) : 1.0, i == 0, text);
     }
     tdm__text_printf(text, "]%s%s}", input != NULL ? ", inputs: " : "", input != NULL ? input : "");
 }

@@ -124,6 +124,14 @@ TEST(report_of_floats) {
                  "shape       [3, 1, 1], floats\n"
                  "targets     3 floats a sample\n"
                  "normalize   {mean: [2.0000, 20.0000, 200.0000], std: [1.0000, 10.0000, 100.0000]}\n");
+    /* far from 0, small, and all equal */
+    const float odd[6] = {16000000, 0.0001f, 7, 16000001, 0.0003f, 7};
+    write_npy(x, "(2, 3, 1, 1)", odd);
+    check_report(&spec, &use,
+                 "samples     2\n"
+                 "shape       [3, 1, 1], floats\n"
+                 "targets     3 floats a sample\n"
+                 "normalize   {mean: [16000000.5000, 0.0002, 7.0000], std: [0.5000, 0.0001, 1.0000]}\n");
 }
 
 static void check_refused(const tdm_data_spec *spec, const tdm_data_use *use, const char *part) {
