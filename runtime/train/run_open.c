@@ -117,13 +117,12 @@ static tdm_status check_ranks(tdm_run *run) {
 /* The first slow part: from here on the ranks watch each other. */
 static tdm_status open_comm(tdm_run *run) {
     const tdm_job *job = run->job;
-    double heartbeat = job->parallel.ddp.heartbeat;
     if (run->world == 1) return TDM_OK;
     run->comm = run->options.comm;
     if (run->comm == NULL)
         TDM_TRY(tdm__comm_open_shm(&run->comm, run->options.launch_fd, run->rank, run->world, run->host,
-                                   (int64_t)(job->parallel.ddp.timeout * 1000.0),
-                                   isnan(heartbeat) ? 0 : (int64_t)(heartbeat * 1000.0)));
+                                   tdm_duration_ms(job->parallel.ddp.timeout, INT64_MAX),
+                                   tdm_duration_ms(job->parallel.ddp.heartbeat, 0)));
     if (run->options.on_met != NULL) run->options.on_met(run->options.user);
     return TDM_OK;
 }

@@ -109,7 +109,7 @@ TEST(values_out_of_range_are_named) {
     WRONG(parallel.dp.loss, 7, "parallel.dp.loss");
     WRONG(parallel.ddp.backend, -7, "parallel.ddp.backend");
     WRONG(parallel.ddp.bucket_cap_mb, -1.0, "parallel.ddp.bucket_cap_mb");
-    WRONG(parallel.ddp.timeout, NAN, "parallel.ddp.timeout");
+    WRONG(parallel.ddp.grace, NAN, "parallel.ddp.grace");
     WRONG(parallel.ddp.timeout, -5, "parallel.ddp.timeout");
     WRONG(parallel.ddp.heartbeat, 0.5, "parallel.ddp.heartbeat must be");
     WRONG(train.accumulate, 0, "train.accumulate must be");

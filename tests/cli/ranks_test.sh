@@ -8,7 +8,7 @@ has "$err" "ddp, 2 ranks"
 same "$(grep -c 'tandem 0' "$err")" 1 "banners"
 code 0 "$tandem" train toy.yaml --mode dp parallel.dp.scatter=strided --run-dir b
 same "$(json a/summary.json params_xxh3)" "$(json b/summary.json params_xxh3)" "dp and ddp"
-code 0 "$tandem" train toy.yaml --mode ddp parallel.device_ids='[0, 1, 2]' --run-dir c --steps 5
+code 0 "$tandem" train toy.yaml --mode ddp parallel.device_ids='[0, 1, 2]' parallel.ddp.timeout=null --run-dir c --steps 5
 has "$err" "8 x 3 = 24"
 code 0 "$tandem" train toy.yaml --mode ddp parallel.device_ids='[0]' --run-dir d --steps 5
 has "$err" "ddp, 1 rank x"

@@ -69,18 +69,14 @@ static const char *hosts_backend(const session *s) {
     return only_mpi_connects(&s->facts) ? "mpi" : "gloo";
 }
 
-static int64_t ms_of(double seconds) {
-    return isnan(seconds) ? 0 : (int64_t)(seconds * 1000);
-}
-
 static tdm_status join_hosts(session *s) {
     tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
     options.host = &s->t->host;
     options.backend = hosts_backend(s);
     options.init_method = s->job->parallel.ddp.init_method;
     options.interface = s->job->parallel.ddp.interface;
-    options.timeout_ms = ms_of(s->job->parallel.ddp.timeout);
-    options.heartbeat_ms = ms_of(s->job->parallel.ddp.heartbeat);
+    options.timeout_ms = tdm_duration_ms(s->job->parallel.ddp.timeout, INT64_MAX);
+    options.heartbeat_ms = tdm_duration_ms(s->job->parallel.ddp.heartbeat, 0);
     stop_joining(true, saved_code(s->job));
     return tdm_comm_open_hosts(&s->comm, &s->facts, &options);
 }
@@ -95,7 +91,8 @@ static tdm_status join_ranks(session *s) {
     }
     stop_joining(true, saved_code(s->job));
     return tdm_launch_meet(&s->fd, &s->facts, &s->t->host, s->job->parallel.ddp.init_method,
-                           ms_of(s->job->parallel.ddp.timeout), ms_of(s->job->parallel.ddp.heartbeat));
+                           tdm_duration_ms(s->job->parallel.ddp.timeout, INT64_MAX),
+                           tdm_duration_ms(s->job->parallel.ddp.heartbeat, 0));
 }
 
 static void on_met(void *user) {

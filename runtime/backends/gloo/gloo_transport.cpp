@@ -112,7 +112,8 @@ tdm_status open_transport(tdm_transport **out, const tdm_host *host, int rank, i
         made->device = gloo::transport::tcp::CreateDevice(attributes);
         made->context = made->device->createContext(rank, world);
         made->thread = std::make_unique<gloo_thread>(made->device);
-        made->context->setTimeout(std::chrono::milliseconds(timeout_ms)); // for connecting; waits have none
+        // For connecting; waits have none. Gloo counts in nanoseconds.
+        made->context->setTimeout(std::chrono::milliseconds(std::min(timeout_ms, INT64_MAX / 2000000)));
         for (int r = 0; r < world; r++)
             if (r != rank) made->context->createPair(r);
         write_addresses(*made, static_cast<unsigned char *>(addresses));

@@ -255,7 +255,7 @@ typedef struct tdm_hosts_options {
         *init_method; /* "env" (or NULL): MASTER_ADDR and MASTER_PORT; "tcp://host:port" of rank 0. mpi: not used */
     /* The network interface for the ranks' connections: its name or its address. NULL: the one that leads to rank 0. */
     const char *interface;
-    int64_t timeout_ms;      /* deadline of each call; at least 1 */
+    int64_t timeout_ms;      /* deadline of each call; at least 1; INT64_MAX: none */
     int64_t heartbeat_ms;    /* a rank that is silent for so long ends the job; at least 1000, or 0: none does */
     const char *module_path; /* NULL: TANDEM_MODULE_PATH and the folders next to the library */
 } tdm_hosts_options;

@@ -286,7 +286,7 @@ typedef struct tdm_parallel_section {
         double bucket_cap_mb;
         int average; /* tdm_ddp_average */
         bool find_unused_parameters, broadcast_buffers, check_reduction;
-        double timeout;   /* seconds */
+        double timeout;   /* seconds; NaN: none */
         double heartbeat; /* seconds; NaN: none */
         double grace;     /* seconds from a request to stop until the process that started the ranks sends SIGKILL */
         double first_bucket_mb; /* NaN: 1 if bucket_cap_mb has its default, else bucket_cap_mb */

@@ -109,5 +109,11 @@ typedef struct tdm_field {
     const char *help, *help_zh; /* one line each, no full stop */
 } tdm_field;
 
+/* A duration in whole milliseconds: `null` for NaN, which is null; INT64_MAX if it is longer than that. */
+static inline int64_t tdm_duration_ms(double seconds, int64_t null) {
+    if (seconds != seconds) return null;
+    return seconds < (double)INT64_MAX / 1000 ? (int64_t)(seconds * 1000) : INT64_MAX;
+}
+
 TDM_END_DECLS
 #endif
