@@ -4,23 +4,23 @@
  * after a load or a `tdm_run_write`, before each evaluation, and after an evaluation of averaged weights. A step is:
  *
  *   broadcast    rank 0's buffers go to all ranks (broadcast_buffers)
- *   denominator  the divisor of the mean loss: the labels that count on all ranks, by their weights, or the numbers.
- *                Ranks exchange it only where labels may be ignored or have weights. With `average: ranks` it is
- *                what counts on this rank alone, times the number of ranks. Either way the ranks' gradients only have
- *                to be added: nothing divides their sum
+ *   denominator  the divisor of the mean loss: the labels that count on all ranks, by their weights; of a loss of
+ *                numbers all of them. Ranks exchange it only where labels may be ignored or have weights. With
+ *                `average: ranks` it is what counts on this rank alone, times the number of ranks. Either way the
+ *                ranks' gradients only have to be added: nothing divides their sum
  *   forward      this rank's shard of the batch. With sync_batchnorm ranks exchange statistics in forward and in
  *                backward; a rank that has no rows (join) takes part in that
  *   loss         and its gradient, divided by the denominator
  *   backward     each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on
  *                (if the host reduces a device's gradients: all buckets after backward)
  *   finish       the optimizer's work waits until all sums are complete
- *   optimizer    every rank makes the same update; or none before the next call (`is_later`)
+ *   optimizer    every rank makes the same update, or makes it when tdm__mode_update is called (`is_later`)
  *   results      losses, hits and requests to stop are added over ranks, as the canonical tree
  *
  * With `accumulate` the gradients of all micro-batches are added locally and reduced once, during the last (PyTorch:
  * no_sync for the others). The memory that gradients lie in, and `compress`, decide which reducer sums them
- * (reducers/reducer.h); it broadcasts buffers, too. Step results always go through host memory. Reducers decide when
- * bytes move and from which memory; how backends move them is explained in runtime/comm/README.md. */
+ * (reducers/reducer.h); the reducer broadcasts buffers, too. Step results always go through host memory. Reducers
+ * decide when bytes move and from which memory; how backends move them is explained in runtime/comm/README.md. */
 #include <math.h>
 
 #include "modes/compress/compress.h"

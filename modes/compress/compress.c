@@ -23,13 +23,24 @@ int64_t tdm__compressed_bytes(const tdm_plan *plan, const tdm_job *job, int repl
     return (int64_t)(floats * tdm_dtype_bytes(tdm__compressed_type(job, replicas)));
 }
 
-/* On a GPU, PowerSGD works in host memory, and so does any compression with several stages unless the job demands NCCL.
- * Then it takes no device memory. */
+/* Does the job demand a backend that reduces in device memory? */
+static bool demands_device(const tdm_job *job) {
+#define OF_BUILT_IN(key) (void)0
+#define OF_HOSTS_MODULE(key) (void)0
+#define OF_DEVICE_MODULE(key) \
+    if (job->parallel.ddp.backend == TDM_BACKEND_##key) return true
+#define TDM_BACKEND(key, name, source) OF_##source(key);
+#include <tandem/sys/backends.def>
+#undef TDM_BACKEND
+    return false;
+}
+
+/* On a GPU, PowerSGD works in host memory, and so does any compression with several stages unless the job demands a
+ * backend for device memory. Then it takes no device memory. */
 size_t tdm__compression_memory(const tdm_plan *plan, const tdm_job *job, int replicas, int stage) {
     const tdm_compress_section *settings = &job->parallel.ddp.compress;
     const bool factors = settings->type == TDM_COMPRESS_POWERSGD;
     if (replicas == 1 || settings->type == TDM_COMPRESS_NONE) return 0;
-    const bool on_device = job->parallel.ddp.backend == TDM_BACKEND_NCCL;
-    if (plan->options.ingests && (factors || (plan->stage_count > 1 && !on_device))) return 0;
+    if (plan->options.ingests && (factors || (plan->stage_count > 1 && !demands_device(job)))) return 0;
     return factors ? tdm__powersgd_bytes(plan, settings, stage) : plan->stages[stage].trained_floats * sizeof(uint16_t);
 }

@@ -35,7 +35,7 @@ static inline bool tdm__tensor_has_shape(const tdm_tensor *tensor, const tdm_sha
 }
 
 /* What a file of the model says beside its tensors. About the data trained on: names of classes, features of a table.
- * What the model is: YAML (train/model_text.c). Where an exported file comes from, in words.
+ * What the model is: YAML (config/print/model_text.c). Where an exported file comes from, in words.
  * The name of the program's own loss that it was trained with. */
 typedef enum tdm_note {
     TDM_NOTE_CLASSES,

@@ -62,9 +62,12 @@ class Alone:
         """Behind it."""
 
 
-def _milliseconds(config, key: str) -> int:
+_FOREVER = 2**63 - 1  # milliseconds: no deadline
+
+
+def _milliseconds(config, key: str, null: int) -> int:
     seconds = config.get(key)
-    return 0 if seconds == "null" else int(_seconds(seconds) * 1000)
+    return null if seconds == "null" else min(int(_seconds(seconds) * 1000), _FOREVER)
 
 
 def _seconds(value: str) -> float:
@@ -85,8 +88,8 @@ class Launched(Alone):
         self.facts, self.fd, self.comm = facts, -1, ctypes.c_void_p()
         method = config.get("parallel.ddp.init_method")
         method = None if method == "null" else method.encode()
-        timeout = _milliseconds(config, "parallel.ddp.timeout")
-        heartbeat = _milliseconds(config, "parallel.ddp.heartbeat")
+        timeout = _milliseconds(config, "parallel.ddp.timeout", _FOREVER)
+        heartbeat = _milliseconds(config, "parallel.ddp.heartbeat", 0)
         backend = config.get("parallel.ddp.backend")
         within = backend in ("auto", "shm", "local", "nccl")
         if not within or facts.local_world != facts.world:
