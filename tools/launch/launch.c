@@ -23,9 +23,10 @@
 /* ---- the environment of a child ---- */
 
 static bool is_ours(const char *variable) {
-    static const char *const names[] = {
-        "TANDEM_RANK=",      "TANDEM_WORLD=",     "TANDEM_LOCAL_RANK=",  "TANDEM_LOCAL_WORLD=", "TANDEM_LAUNCH_FD=",
-        PARENT_VARIABLE "=", REPORT_VARIABLE "=", RESTARTS_VARIABLE "=", RESUME_VARIABLE "=",   ORDERS_VARIABLE "="};
+    static const char *const names[] = {"TANDEM_RANK=",        "TANDEM_WORLD=",       "TANDEM_LOCAL_RANK=",
+                                        "TANDEM_LOCAL_WORLD=", "TANDEM_LAUNCH_FD=",   PARENT_VARIABLE "=",
+                                        REPORT_VARIABLE "=",   RESTARTS_VARIABLE "=", RESUME_VARIABLE "=",
+                                        ORDERS_VARIABLE "=",   LOST_VARIABLE "="};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strncmp(variable, names[i], strlen(names[i])) == 0) return true;
     }
@@ -95,11 +96,22 @@ static int code_of(int error) {
     return error == ENOMEM || error == EAGAIN ? TDM_E_MEMORY : TDM_E_INTERNAL;
 }
 
-static int start_one(launch *l, int index, char *const *argv) {
-    launch_process *p = &l->process[index];
-    const launch_orders *orders = l->job->t->orders;
+/* This command line as process `index`, or, with a reason, as one that only tells how it was lost. */
+static int start_process(const launch *l, int index, const char *lost, pid_t *pid) {
+    const tool *t = l->job->t;
+    const launch_orders *orders = t->orders;
     const int pass[] = {l->pipe[1], l->fd, orders ? orders->fd : -1, orders ? orders->secret_fd : -1, -1};
-    int error = start(&p->pid, argv, process_environment(l, index), pass);
+    FREED_BY(text_list_free) text_list argv = {0};
+    for (int i = 0; i < t->argc; i++) text_add(&argv, "%s", t->argv[i]);
+    if (l->job->extra) text_add(&argv, "%s", l->job->extra);
+    text_list environment = process_environment(l, index);
+    if (lost) text_add(&environment, LOST_VARIABLE "=%s", lost);
+    return start(pid, argv.text, environment, pass);
+}
+
+static int start_one(launch *l, int index) {
+    launch_process *p = &l->process[index];
+    int error = start_process(l, index, NULL, &p->pid);
     if (error != 0) {
         p->pid = 0;
         term_line("tandem: error: cannot start rank %d: %s", launch_first_rank(l->job) + index, strerror(error));
@@ -114,14 +126,15 @@ static int start_one(launch *l, int index, char *const *argv) {
 }
 
 static int start_all(launch *l) {
-    const tool *t = l->job->t;
-    FREED_BY(text_list_free) text_list argv = {0};
-    for (int i = 0; i < t->argc; i++) text_add(&argv, "%s", t->argv[i]);
-    if (l->job->extra) text_add(&argv, "%s", l->job->extra);
     int code = TDM_OK;
-    for (int i = 0; i < l->count && code == TDM_OK; i++) code = start_one(l, i, argv.text);
+    for (int i = 0; i < l->count && code == TDM_OK; i++) code = start_one(l, i);
     if (code != TDM_OK) launch_signal_all(l, SIGKILL);
     return code;
+}
+
+static pid_t start_teller(const launch *l, int index, const char *why) {
+    pid_t pid;
+    return start_process(l, index, why, &pid) == 0 ? pid : 0;
 }
 
 /* Blocks signals: from here on sigtimedwait takes them. Returns a signal that has already come, or 0. */
@@ -156,7 +169,12 @@ static int start_and_watch(launch *l) {
 }
 
 void launch_run(const launch_job *job, launch_end *end) {
-    launch l = {.job = job, .count = job->world > 0 ? job->world : 1, .fd = -1, .pipe = {-1, -1}, .began_at = -1};
+    launch l = {.job = job,
+                .count = job->world > 0 ? job->world : 1,
+                .fd = -1,
+                .pipe = {-1, -1},
+                .began_at = -1,
+                .start_teller = start_teller};
     *end = (launch_end){.began_at = -1};
     int number = hold_signals(&l.watched);
     if (number != 0) {

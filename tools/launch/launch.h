@@ -31,6 +31,7 @@ typedef struct launch_job {
     double heartbeat;  /* seconds that a process may be paused, as by SIGSTOP; 0, NaN: no limit */
     int restarts;      /* how often the job has been restarted */
     bool goes_on;      /* continues from its last checkpoint, regardless of the arguments */
+    bool may_restart;  /* after this start there may be another one */
     int stop_code;     /* exit code if a signal comes before the start; 0: 128+n */
 } launch_job;
 
@@ -75,11 +76,15 @@ void restart_run(launch_job *job, const char *run_dir, int64_t most, launch_end 
 int launch_join(const tdm_launch_facts *facts);
 /* Sends the error to the parent, which decides which rank's error came first. Returns the exit code. */
 int launch_report(const tool *t, const tdm_launch_facts *facts, tdm_status status);
+/* Tells the parent that all hosts know this rank. */
+void launch_met(const tdm_launch_facts *facts);
 /* Tells the parent that training begins, with `step` steps done. */
 void launch_began(const tdm_launch_facts *facts, int64_t step);
 /* True if a tandem process watches this one; launch_is_rank: as one of several ranks. */
 bool launch_is_watched(void);
 bool launch_is_rank(const tdm_launch_facts *facts);
+/* How a rank ended that cannot tell the other hosts, so that this process does; NULL: it is a process of its own. */
+const char *launch_lost(void);
 /* The process to signal: this one, or the parent that watches it. */
 int launch_pid(void);
 /* launch_job's `restarts` and `goes_on`, as the parent passed them. */

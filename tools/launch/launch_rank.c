@@ -21,6 +21,10 @@ bool launch_is_rank(const tdm_launch_facts *facts) {
     return facts->source == TDM_LAUNCH_TANDEM && facts->world > 1 && getenv(REPORT_VARIABLE) != NULL;
 }
 
+const char *launch_lost(void) {
+    return launch_is_watched() ? getenv(LOST_VARIABLE) : NULL;
+}
+
 int launch_pid(void) {
     return (int)(launch_is_watched() ? getppid() : getpid());
 }
@@ -87,12 +91,20 @@ int launch_report(const tool *t, const tdm_launch_facts *facts, tdm_status statu
     return (int)status;
 }
 
-void launch_began(const tdm_launch_facts *facts, int64_t step) {
+static void send_news(const tdm_launch_facts *facts, launch_news news, int64_t step) {
     if (!launch_is_watched()) return;
     launch_word word;
     memset(&word, 0, sizeof word);
     word.rank = facts->rank;
-    word.began = true;
+    word.news = news;
     word.step = step;
     (void)send_word(&word);
+}
+
+void launch_met(const tdm_launch_facts *facts) {
+    send_news(facts, LAUNCH_MET, 0);
+}
+
+void launch_began(const tdm_launch_facts *facts, int64_t step) {
+    send_news(facts, LAUNCH_BEGAN, step);
 }

@@ -25,16 +25,17 @@ void launch_signal_all(launch *l, int number) {
         if (number == SIGKILL) p->killed_by_us = true;
         kill(p->pid, number);
     }
+    if (l->teller != 0 && number == SIGKILL) kill(l->teller, number);
 }
 
-static void describe_end(const launch_process *p, char *out, size_t bytes) {
+static void describe_end(const launch_process *p, const char *name, char *out, size_t bytes) {
     if (WIFSIGNALED(p->wait_status)) {
         int number = WTERMSIG(p->wait_status);
         const char *signal = sigabbrev_np(number);
-        snprintf(out, bytes, "%s was killed by signal %d (SIG%s)%s", p->name, number, signal ? signal : "?",
+        snprintf(out, bytes, "%s was killed by signal %d (SIG%s)%s", name, number, signal ? signal : "?",
                  number == SIGKILL ? "; if nobody sent it, memory may have run out: see `dmesg`" : "");
     } else {
-        snprintf(out, bytes, "%s ended with code %d", p->name, WEXITSTATUS(p->wait_status));
+        snprintf(out, bytes, "%s ended with code %d", name, WEXITSTATUS(p->wait_status));
     }
 }
 
@@ -44,10 +45,9 @@ static void read_words(launch *l) {
         const int index = word.rank - launch_first_rank(l->job);
         if (index < 0 || index >= l->count) continue;
         launch_process *p = &l->process[index];
-        if (word.began) {
-            l->began_at = word.step;
-            continue;
-        }
+        p->met = p->met || word.news == LAUNCH_MET;
+        if (word.news == LAUNCH_BEGAN) l->began_at = word.step;
+        if (word.news != LAUNCH_FAILED) continue;
         p->reported = true;
         p->report_order = ++l->reports;
         p->error = word.error;
@@ -73,6 +73,21 @@ static void kill_within(launch *l, double seconds) {
     if (l->kill_at == 0 || at < l->kill_at) l->kill_at = at;
 }
 
+/* It ended before the other hosts knew it, so that they would wait for it, and has not told them why. If it was alone
+ * here and will be started again, they may wait. */
+static bool must_be_told(const launch *l, const launch_process *p) {
+    const bool comes_again = l->job->may_restart && l->alive == 0;
+    return l->job->nodes.count > 1 && !comes_again && !p->met && !p->reported && !p->killed_by_us;
+}
+
+static void tell_hosts(launch *l, const launch_process *p) {
+    char host[65] = "?", name[120], why[300];
+    (void)gethostname(host, sizeof host - 1);
+    snprintf(name, sizeof name, "its process (host %s, pid %ld)", host, (long)p->pid);
+    describe_end(p, name, why, sizeof why);
+    l->teller = l->start_teller(l, (int)(p - l->process), why);
+}
+
 static void on_end(launch *l, launch_process *p) {
     p->ended = true;
     p->order = ++l->ends;
@@ -80,14 +95,23 @@ static void on_end(launch *l, launch_process *p) {
     read_words(l);
     if (l->is_overdue || !ended_badly(l, p)) return;
     const bool lost_peer = !WIFSIGNALED(p->wait_status) && WEXITSTATUS(p->wait_status) == TDM_E_COMM;
-    kill_within(l, lost_peer ? peer_grace : failed_grace);
+    const bool tells = !l->failed && must_be_told(l, p);
+    kill_within(l, lost_peer || tells ? peer_grace : failed_grace);
     if (l->failed) return;
     char why[400];
     l->failed = true;
     l->abort_at = 0;
-    describe_end(p, why, sizeof why);
+    if (tells) tell_hosts(l, p);
+    describe_end(p, p->name, why, sizeof why);
     bool has_message = p->reported && !WIFSIGNALED(p->wait_status);
     if (l->fd >= 0) tdm_launch_abort(l->fd, (int)(p - l->process), has_message ? p->error.message : why);
+}
+
+/* What it has to tell is of this start: it must not meet the next one. */
+static void reap_teller(launch *l) {
+    if (l->teller == 0) return;
+    if (l->alive == 0 && l->job->may_restart) kill(l->teller, SIGKILL);
+    if (waitpid(l->teller, NULL, WNOHANG) == l->teller) l->teller = 0;
 }
 
 static void reap(launch *l) {
@@ -105,6 +129,7 @@ static void reap(launch *l) {
             p->silent = 0;
         }
     }
+    reap_teller(l);
 }
 
 /* Ranks notice a silent rank themselves, except one that has not joined yet, and except if all are paused. */
@@ -177,12 +202,13 @@ static void leave_behind(launch *l) {
     }
     l->left_behind = true;
     l->alive = 0;
+    l->teller = 0;
 }
 
 void launch_watch(launch *l) {
     double before = progress_now();
     bool any_paused = false;
-    while (l->alive > 0) {
+    while (l->alive > 0 || l->teller != 0) {
         double now = progress_now(), next = l->abort_at > 0 ? l->abort_at : l->kill_at;
         double wait = next > 0 ? next - now : 1;
         if (any_paused && wait > poll_every) wait = poll_every;
@@ -236,7 +262,7 @@ static void blame(const launch *l, const launch_process *p, launch_end *end) {
                      launch_first_rank(l->job) + (int)(p - l->process), p->error.message);
         }
     } else {
-        describe_end(p, end->error.message, sizeof end->error.message);
+        describe_end(p, p->name, end->error.message, sizeof end->error.message);
     }
     end->code = died ? 128 + WTERMSIG(p->wait_status) : WEXITSTATUS(p->wait_status);
     bool device_failed = end->code == TDM_E_DEVICE && l->began_at >= 0;

@@ -11,6 +11,7 @@ typedef struct launch_process {
     pid_t pid;     /* 0: not started */
     char name[64]; /* "rank 1 (pid 12)" */
     bool ended, killed_by_us, reported;
+    bool met;      /* the other hosts know of it */
     bool stuck;    /* it was asked to stop and had to be killed */
     bool paused;   /* as by SIGSTOP */
     bool frozen;   /* it was paused for longer than the job's heartbeat */
@@ -27,6 +28,7 @@ typedef struct launch {
     int fd;      /* shared by the ranks of this host; -1: there are no ranks */
     int pipe[2]; /* carries launch_word from the processes */
     launch_process *process;
+    pid_t teller;             /* tells the other hosts of a rank that ended before it met them; 0: none */
     int ends, reports;        /* so far */
     bool failed;              /* a process failed: the others end by kill_at */
     bool is_overdue;          /* `grace` is over, except for its last second */
@@ -37,6 +39,8 @@ typedef struct launch {
     double signalled; /* when the first signal came */
     int64_t began_at;
     sigset_t watched;
+    /* Starts a teller for process `index`. Its pid; 0: it cannot be started, and the others wait for their timeout. */
+    pid_t (*start_teller)(const struct launch *l, int index, const char *why);
 } launch;
 
 /* Returns when all processes have ended. */

@@ -39,6 +39,7 @@ static void announce(const launch_job *job, const launch_end *end, int64_t most,
 void restart_run(launch_job *job, const char *run_dir, int64_t most, launch_end *end) {
     int idle = 0;
     for (;;) {
+        job->may_restart = job->restarts < most;
         launch_run(job, end);
         if (!end->was_lost) return;
         int64_t step = saved_step(run_dir);

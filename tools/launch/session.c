@@ -28,6 +28,10 @@ int session_configure(session *s, tool *t, const char *const *extra) {
     }
     s->job = tdm_config_job(s->config);
     if (s->job->parallel.ddp.init_method) t->init_method = text_copy(s->job->parallel.ddp.init_method);
+    if (launch_lost()) {
+        tdm_launch_fail(&s->facts, t->init_method, launch_lost());
+        return TDM_E_COMM;
+    }
     if (s->facts.world <= 1 || s->job->parallel.mode == TDM_MODE_DDP) return TDM_OK;
     return args_wrong(t,
                       "%s started %d processes, but mode %s is a single process; use --mode ddp, or start one process",
@@ -78,7 +82,9 @@ static tdm_status join_hosts(session *s) {
     options.timeout_ms = tdm_duration_ms(s->job->parallel.ddp.timeout, INT64_MAX);
     options.heartbeat_ms = tdm_duration_ms(s->job->parallel.ddp.heartbeat, 0);
     stop_joining(true, saved_code(s->job));
-    return tdm_comm_open_hosts(&s->comm, &s->facts, &options);
+    const tdm_status status = tdm_comm_open_hosts(&s->comm, &s->facts, &options);
+    if (status == TDM_OK) launch_met(&s->facts);
+    return status;
 }
 
 /* Gets the descriptor that all ranks share: inherited from our own launcher, else at the rendezvous. From then on

@@ -32,23 +32,15 @@ typedef struct hall {
     visitor *visitor; /* who have not said yet who they are */
     int visitors;
     tdm_hosts_hello *hello; /* of each rank that has come */
+    bool *is_known;         /* of each rank: it has come, or said that it will not */
     struct pollfd *entry;   /* the listener, the visitors, the ranks that have come */
-    int missing;            /* ranks that have not come */
+    int missing;            /* ranks that are not known */
     int64_t deadline_ns;
     tdm_status status;
     char failure[TDM_MEETING_TEXT];
 } hall;
 
 /* ---- how the meeting ends ---- */
-
-/* Only the first reason counts. */
-static void fail(hall *h, tdm_status status, const char *why) {
-    if (h->status != TDM_OK) return;
-    const int64_t latest = tdm__now_ns() + (int64_t)REPORT_MS * 1000000;
-    h->status = status;
-    snprintf(h->failure, sizeof(h->failure), "%s", why);
-    if (h->deadline_ns > latest) h->deadline_ns = latest;
-}
 
 static void answer(const hall *h, int fd, const tdm_hosts_hello *hello, tdm_status status, const char *refusal) {
     tdm_hosts_answer reply = {.status = (int32_t)status};
@@ -61,14 +53,33 @@ static void dismiss(const hall *h) {
     const tdm_meeting *m = h->m;
     const size_t bytes = (size_t)m->world * sizeof(*m->peer);
     for (int r = 1; r < m->world; r++) {
+        answer(h, m->fd[r], &h->hello[r], TDM_OK, "");
+        (void)tdm__socket_write(m->fd[r], m->peer, bytes, tdm__now_ns() + (int64_t)SEND_MS * 1000000);
+    }
+}
+
+/* Only the first reason counts. Those who have come are told at once: this process may be about to be ended, too. */
+static void fail(hall *h, tdm_status status, const char *why) {
+    tdm_meeting *m = h->m;
+    if (h->status != TDM_OK) return;
+    const int64_t latest = tdm__now_ns() + (int64_t)REPORT_MS * 1000000;
+    h->status = status;
+    snprintf(h->failure, sizeof(h->failure), "%s", why);
+    if (h->deadline_ns > latest) h->deadline_ns = latest;
+    for (int r = 1; r < m->world; r++) {
         if (m->fd[r] < 0) continue;
-        answer(h, m->fd[r], &h->hello[r], h->status, h->failure);
-        if (h->status == TDM_OK)
-            (void)tdm__socket_write(m->fd[r], m->peer, bytes, tdm__now_ns() + (int64_t)SEND_MS * 1000000);
+        answer(h, m->fd[r], &h->hello[r], status, why);
+        close(m->fd[r]);
+        m->fd[r] = -1;
     }
 }
 
 /* ---- visitors ---- */
+
+static void know(hall *h, int rank) {
+    if (!h->is_known[rank]) h->missing--;
+    h->is_known[rank] = true;
+}
 
 /* Why this one is not admitted; "": it is. */
 static void judge(hall *h, const tdm_hosts_hello *hello, char refusal[TDM_MEETING_TEXT], tdm_status *status) {
@@ -95,10 +106,10 @@ static void judge(hall *h, const tdm_hosts_hello *hello, char refusal[TDM_MEETIN
         TDM_WARN(m->host, "comm", "meeting at %s: %s, now from host %s, pid %d; the second one was refused", h->where,
                  refusal, hello->self.name, hello->self.pid);
     }
-    if (h->status != TDM_OK && refusal[0] == '\0') {
-        snprintf(refusal, TDM_MEETING_TEXT, "%s", h->failure);
-        *status = h->status;
-    }
+    if (h->status == TDM_OK) return;
+    if (refusal[0] == '\0') snprintf(refusal, TDM_MEETING_TEXT, "%s", h->failure);
+    *status = h->status;
+    if (is_rank) know(h, hello->rank);
 }
 
 static void hear(hall *h, visitor *v) {
@@ -118,7 +129,7 @@ static void hear(hall *h, visitor *v) {
     m->fd[r] = v->fd;
     m->peer[r] = v->hello.self;
     h->hello[r] = v->hello;
-    h->missing--;
+    know(h, r);
     v->fd = -1; /* it stays */
 }
 
@@ -151,8 +162,8 @@ static void remove_visitor(hall *h, int i) {
 
 /* ---- waiting ---- */
 
-static bool has_come(const void *meeting, int rank) {
-    return ((const tdm_meeting *)meeting)->fd[rank] >= 0;
+static bool is_known(const void *hall_of, int rank) {
+    return ((const hall *)hall_of)->is_known[rank];
 }
 
 /* A rank that has come says nothing until the meeting ends: what arrives from it is its end. */
@@ -180,7 +191,7 @@ static void look(hall *h) {
     if (poll(h->entry, (nfds_t)count, LOOK_MS) < 0) return;
     const int64_t now = tdm__now_ns();
     for (int r = 1; r < h->m->world; r++)
-        if (h->entry[visitors + r].revents != 0) look_after(h, r);
+        if (h->m->fd[r] >= 0 && h->entry[visitors + r].revents != 0) look_after(h, r);
     for (int i = visitors - 1; i >= 0; i--) { /* from the end: the last one takes the place of a removed one */
         const bool talks = h->entry[1 + i].revents != 0;
         if (talks ? !listen_to(h, &h->visitor[i]) : now >= h->visitor[i].until_ns) remove_visitor(h, i);
@@ -195,7 +206,7 @@ static void wait_for_all(hall *h) {
     while (h->missing > 0) {
         const int64_t now = tdm__now_ns();
         if (now >= h->deadline_ns && h->status != TDM_OK) return;
-        tdm__print_missing(list, h->m->world, h->missing, has_come, h->m);
+        tdm__print_missing(list, h->m->world, h->missing, is_known, h);
         if (now >= h->deadline_ns) {
             snprintf(why, sizeof(why),
                      "rank 0 waited %lld ms for rank%s; start all ranks, and let them reach this port",
@@ -214,6 +225,7 @@ static tdm_status make_room(hall *h) {
     const size_t world = (size_t)h->m->world;
     TDM_TRY(tdm__new(host, &h->visitor, VISITORS, sizeof(*h->visitor), "meeting"));
     TDM_TRY(tdm__new(host, &h->hello, world, sizeof(*h->hello), "meeting"));
+    TDM_TRY(tdm__new(host, &h->is_known, world, sizeof(*h->is_known), "meeting"));
     return tdm__new(host, &h->entry, VISITORS + world + 1, sizeof(*h->entry), "meeting");
 }
 
@@ -228,11 +240,12 @@ tdm_status tdm__meeting_hold(tdm_meeting *m) {
     }
     if (status == TDM_OK) {
         wait_for_all(&h);
-        dismiss(&h);
+        if (h.status == TDM_OK) dismiss(&h);
     }
     while (h.visitors > 0) remove_visitor(&h, h.visitors - 1);
     tdm__delete(m->host, h.visitor);
     tdm__delete(m->host, h.hello);
+    tdm__delete(m->host, h.is_known);
     tdm__delete(m->host, h.entry);
     TDM_TRY(status);
     if (h.status != TDM_OK) TDM_FAIL(h.status, "meeting at %s: %s", h.where, h.failure);

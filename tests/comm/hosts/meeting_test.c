@@ -1,10 +1,14 @@
-/* The meeting of as many ranks as a job can have; here threads, each of which is one rank. */
+/* The meeting of as many ranks as a job can have, here threads, each of which is one rank; and one that fails. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/system/clock.h"
 #include "runtime/comm/comm.h"
-#include "runtime/comm/meeting/meeting.h"
+#include "runtime/comm/meeting/hello.h"
 #include "tests/support/tdm_test.h"
 
 enum { WORLD = TDM_COMM_WORLD_MAX, TIMEOUT_MS = 120000, STACK = 256 * 1024 };
@@ -67,4 +71,84 @@ TEST(as_many_ranks_as_there_can_be_meet) {
     free(all);
 }
 
-TEST_MAIN(RUN(as_many_ranks_as_there_can_be_meet);)
+/* ---- who has come is told of a failure at once ---- */
+
+enum { FEW = 4 };
+
+static tdm_meeting meeting_of(guest *g, int rank, tdm_endpoint at) {
+    for (int i = 0; i < FEW; i++) g->fd[i] = -1;
+    return (tdm_meeting){.host = tdm_host_default(),
+                         .rank = rank,
+                         .world = FEW,
+                         .job = 1,
+                         .at = at,
+                         .listener = -1,
+                         .timeout_ms = TIMEOUT_MS,
+                         .heartbeat_ms = TIMEOUT_MS,
+                         .fd = g->fd,
+                         .peer = g->peer};
+}
+
+static void hold_elsewhere(pid_t *root, guest *g, tdm_endpoint at, int listener) {
+    *root = fork();
+    REQUIRE(*root >= 0);
+    if (*root != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    g->meeting = meeting_of(g, 0, at);
+    g->meeting.listener = listener;
+    (void)tdm__meeting_hold(&g->meeting);
+    _exit(0);
+}
+
+static void next_answer(int fd, const tdm_hosts_hello *hello, tdm_hosts_answer *answer) {
+    const tdm_secret none = {.bytes = 0};
+    REQUIRE(tdm__socket_read(fd, answer, sizeof(*answer), tdm__deadline_ns(tdm__now_ns(), TIMEOUT_MS)));
+    CHECK(tdm__answer_check(answer, hello, &none));
+}
+
+/* Rank 2 comes, by hand: returns when rank 0 has admitted it. */
+static void come(int *fd, tdm_hosts_hello *hello, const tdm_endpoint *at) {
+    char why[160];
+    tdm_challenge challenge;
+    tdm_hosts_answer answer;
+    const tdm_secret none = {.bytes = 0};
+    const int64_t deadline = tdm__deadline_ns(tdm__now_ns(), TIMEOUT_MS);
+    *hello = (tdm_hosts_hello){.job = 1, .rank = 2, .world = FEW};
+    REQUIRE_OK(tdm__socket_connect(fd, at, TIMEOUT_MS, why, sizeof(why)));
+    REQUIRE(*fd >= 0 && tdm__socket_read(*fd, &challenge, sizeof(challenge), deadline));
+    tdm__hello_sign(hello, &challenge, &none);
+    REQUIRE(tdm__socket_write(*fd, hello, sizeof(*hello), deadline));
+    next_answer(*fd, hello, &answer);
+    CHECK_TEXT(answer.refusal, "");
+}
+
+/* Rank 3 never comes, and rank 0 is killed as soon as rank 1 has said that it failed: its launcher does that. */
+TEST(who_has_come_is_told_of_a_failure_before_who_has_failed) {
+    guest *all = calloc(2, sizeof(*all));
+    tdm_endpoint at = {.host = "127.0.0.1"};
+    tdm_hosts_hello hello;
+    tdm_hosts_answer answer;
+    int listener, fd;
+    REQUIRE(all != NULL);
+    REQUIRE_OK(tdm__socket_listen(&listener, &at));
+    pid_t root;
+    hold_elsewhere(&root, &all[0], at, listener);
+    come(&fd, &hello, &at);
+    all[1].meeting = meeting_of(&all[1], 1, at);
+    all[1].meeting.failure = "it was lost";
+    CHECK_STATUS(tdm__meeting_join(&all[1].meeting), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "rank 1 has failed: it was lost");
+    CHECK(kill(root, SIGKILL) == 0 && waitpid(root, NULL, 0) == root);
+    next_answer(fd, &hello, &answer);
+    CHECK_INT(answer.status, TDM_E_COMM);
+    CHECK_TEXT(answer.refusal, "rank 1 has failed: it was lost");
+    close(fd);
+    close(all[1].fd[0]);
+    close(listener);
+    free(all);
+}
+
+TEST_MAIN({
+    RUN(as_many_ranks_as_there_can_be_meet);
+    RUN(who_has_come_is_told_of_a_failure_before_who_has_failed);
+})
