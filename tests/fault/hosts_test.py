@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""`tandem launch` on two hosts, here both this machine: a rank that dies before it has come to the meeting is named on both,
-and nobody waits for it; with restarts the job goes on."""
+"""Several hosts, here all this machine. `tandem launch`: a rank that dies before it has come to the meeting is named on all, and
+nobody waits for it; with restarts the job goes on. mpirun: the ranks end by themselves."""
 import os
 import re
+import shutil
 import signal
 
 import fault
-from fault import COMM, OK, eventually, want
+from fault import COMM, OK, Skipped, eventually, want
 
 KILLED = 128 + signal.SIGKILL
 
@@ -53,8 +54,35 @@ def starts_again(box):
     want(fault.summary(run_dir)["params_xxh3"] == box.golden("ddp", 4)[0], "other bits than one host's")
 
 
+def of_mpirun(job):
+    """The ranks that mpirun has started."""
+    ranks = {fault.variable_of(pid, "OMPI_COMM_WORLD_RANK"): pid for pid in fault.marked(job.mark) if pid != job.pid}
+    return {int(rank): pid for rank, pid in ranks.items() if rank is not None}
+
+
+def ends_while_mpirun_hears_nothing(box):
+    """A rank dies over MPI's TCP, and mpirun, to which Open MPI would tell that, is stopped: the other rank ends all the same."""
+    mpirun = shutil.which("mpirun")
+    if not mpirun or not os.path.exists(os.path.join(os.environ["TANDEM_MODULE_PATH"], "libtandem-mpi.so")):
+        raise Skipped("no mpirun, or no module mpi")
+    run_dir = box.new_dir()
+    job = box.train("ddp", 2, run_dir, "parallel.ddp.backend=mpi", "train.steps=100000000",
+                    wrap=(mpirun, "--oversubscribe", "-np", "2", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"),
+                    env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    job.writes(3)
+    pids = of_mpirun(job)
+    want(len(pids) == 2, "the ranks are %s\n%s", pids, job.tail())
+    job.send(job.pid, signal.SIGSTOP)
+    job.send(pids[1], signal.SIGKILL)
+    eventually(lambda: fault.state_of(pids[0]) in "ZX", fault.END_SECONDS, "rank 0 has not ended")
+    job.send(job.pid, signal.SIGCONT)
+    job.end()
+    job.told(r"rank 1 \(host .*, pid %d\) is gone" % pids[1])
+    job.nobody_left()
+
+
 if __name__ == "__main__":
     if not os.path.exists(os.path.join(os.environ.get("TANDEM_MODULE_PATH", ""), "libtandem-gloo.so")):
         print("skipped: the module gloo is not built")
         raise SystemExit(77)
-    fault.main(lost_before_it_comes, starts_again)
+    fault.main(lost_before_it_comes, starts_again, ends_while_mpirun_hears_nothing)

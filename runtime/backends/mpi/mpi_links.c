@@ -25,6 +25,8 @@ typedef struct address {
 struct mpi_links {
     int rank, world;
     int64_t silence_ms, looked_ns;
+    bool *is_heard; /* of each rank: a message of it has come */
+    bool is_due;    /* one has come for the first time */
     int *
         absent; /* of each rank: for how many looks there has been no connection to its host; -1: there never was one */
     address *of_rank;             /* ADDRESSES for each */
@@ -78,10 +80,12 @@ mpi_links *tdm__mpi_links_open(const tdm_host *host, MPI_Comm comm, int rank, in
     memset(own, 0, sizeof(own));
     find_own(own);
     int *absent = tdm__module_new(host, (size_t)world * sizeof(*absent));
-    int lacks = l == NULL || all == NULL || absent == NULL, some_lacks = 1;
+    bool *is_heard = tdm__module_new(host, (size_t)world * sizeof(*is_heard));
+    int lacks = l == NULL || all == NULL || absent == NULL || is_heard == NULL, some_lacks = 1;
     /* A rank without memory takes part here: the others would wait for it without a deadline. */
     if (MPI_Allreduce(&lacks, &some_lacks, 1, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS || some_lacks ||
         MPI_Allgather(own, sizeof(own), MPI_BYTE, all, sizeof(own), MPI_BYTE, comm) != MPI_SUCCESS) {
+        tdm__module_delete(is_heard);
         tdm__module_delete(absent);
         tdm__module_delete(all);
         tdm__module_delete(l);
@@ -89,6 +93,7 @@ mpi_links *tdm__mpi_links_open(const tdm_host *host, MPI_Comm comm, int rank, in
     }
     for (int r = 0; r < world; r++) absent[r] = -1;
     l->absent = absent;
+    l->is_heard = is_heard;
     l->rank = rank;
     l->world = world;
     l->silence_ms = silence_ms;
@@ -98,6 +103,7 @@ mpi_links *tdm__mpi_links_open(const tdm_host *host, MPI_Comm comm, int rank, in
 
 void tdm__mpi_links_close(mpi_links *l) {
     if (l == NULL) return;
+    tdm__module_delete(l->is_heard);
     tdm__module_delete(l->absent);
     tdm__module_delete(l->of_rank);
     tdm__module_delete(l);
@@ -150,16 +156,35 @@ static void look_at(mpi_links *l, int fd, int64_t now_ns, bool *is_lost) {
     }
 }
 
+/* False: the descriptors cannot be listed; then a cut is found at the deadline. */
+static bool look_at_all(mpi_links *l, int64_t now_ns, bool *is_lost) {
+    DIR *folder = opendir("/proc/self/fd");
+    if (folder == NULL) return false;
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        look_at(l, atoi(entry->d_name), now_ns, is_lost);
+    closedir(folder);
+    return true;
+}
+
+void tdm__mpi_links_heard(mpi_links *l, int rank) {
+    l->is_due = l->is_due || !l->is_heard[rank];
+    l->is_heard[rank] = true;
+}
+
+void tdm__mpi_links_see(mpi_links *l) {
+    bool is_lost[MPI_LINKS_RANKS] = {false};
+    if (l->silence_ms == 0 || !l->is_due) return;
+    l->is_due = false;
+    (void)look_at_all(l, tdm__now_ns(), is_lost);
+}
+
 int tdm__mpi_links_lost(mpi_links *l, const bool *is_waited_for) {
     const int64_t now = tdm__now_ns();
     bool is_lost[MPI_LINKS_RANKS] = {false};
     if (l->silence_ms == 0 || now - l->looked_ns < (int64_t)LOOK_MS * 1000000) return -1;
     l->looked_ns = now;
-    DIR *folder = opendir("/proc/self/fd");
-    if (folder == NULL) return -1; /* then a cut is found at the deadline */
     for (int r = 0; r < l->world; r++) l->absent[r] += l->absent[r] >= 0;
-    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) look_at(l, atoi(entry->d_name), now, is_lost);
-    closedir(folder);
+    if (!look_at_all(l, now, is_lost)) return -1;
     /* The connection that is gone may have been the program's own, so this says something of a peer that is late alone. */
     for (int r = 0; r < l->world; r++) is_lost[r] = is_lost[r] || (l->absent[r] >= ABSENT_LOOKS && is_waited_for[r]);
     return choose(l, is_lost, is_waited_for);

@@ -18,6 +18,11 @@ typedef struct mpi_links mpi_links;
 mpi_links *tdm__mpi_links_open(const tdm_host *host, MPI_Comm comm, int rank, int world, int64_t silence_ms);
 void tdm__mpi_links_close(mpi_links *links); /* NULL is fine */
 
+/* A message of this rank has come. tdm__mpi_links_see looks for the connection to the host of each rank of which the first
+ * has: only a connection that was there can be missed. One thread at a time, as below. */
+void tdm__mpi_links_heard(mpi_links *links, int rank);
+void tdm__mpi_links_see(mpi_links *links);
+
 /* A rank to whose host a connection of this process has sent data that has not been acknowledged for silence_ms, or
  * to whose host there is no connection any more; -1: there is none. Of the ranks of that host one for which
  * is_waited_for[rank] is set, if there is one. The kernel acknowledges, so a rank that is busy or stopped is no such

@@ -12,15 +12,17 @@
 #include "runtime/backends/mpi/mpi_transport.h"
 #include "runtime/base/system/clock.h"
 
-/* PART: what one MPI message holds at most; MPI counts in int. GIVE_UP_MS: how long messages of a job that has ended may
- * take to get out of the caller's memory. LISTS: of messages that have begun, by tag. */
-enum { PART = 1 << 30, SPINS = 2000, PAUSE_NS = 20000, GIVE_UP_MS = 1000, LISTS = 64 };
+/* PART: what one MPI message holds at most; MPI counts in int. GIVE_UP_MS: how long all messages of a job that has ended
+ * may take to get out of the caller's memory; those to a dead rank never do, and a rank has a second to end. LISTS: of
+ * messages that have begun, by tag. */
+enum { PART = 1 << 30, SPINS = 2000, PAUSE_NS = 20000, GIVE_UP_MS = 200, LISTS = 64 };
 
 typedef struct transport {
     tdm_transport base; /* must be first */
     MPI_Comm comm;
     pthread_mutex_t mutex; /* MPI may not allow calls from two threads at once */
     bool is_aborted;       /* atomic */
+    int64_t give_up_ns;    /* atomic; when its messages are given up; 0: none has been waited for after the job's end */
     bool is_initializer;   /* MPI_Init was called here, and so MPI_Finalize must be */
     int begin_code;        /* the first failure of `begin` */
     mpi_links *links;      /* guarded by the mutex */
@@ -39,6 +41,13 @@ static tdm_status check(int code, const char *doing) {
 
 /* ---- opening ---- */
 
+/* The call in which Open MPI meets a closed connection tells mpirun of it, and waits until that has heard. mpirun may be
+ * ending ranks then, and hears nothing for seconds. Tandem itself says which rank is lost. */
+static void hold_tongue(void) {
+    bool *is_quiet = dlsym(RTLD_DEFAULT, "orte_execute_quiet");
+    if (is_quiet != NULL) *is_quiet = true;
+}
+
 /* MPI may start threads, which must receive no signals: those belong to the program. */
 static int initialize(int *level) {
     sigset_t all, before;
@@ -50,6 +59,7 @@ static int initialize(int *level) {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, level);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code == MPI_SUCCESS) hold_tongue(); /* not earlier: what is wrong at the start, only Open MPI says */
     return code;
 }
 
@@ -194,12 +204,22 @@ static void look_at_links(batch *b) {
     b->lost = tdm__mpi_links_lost(b->t->links, is_peer);
 }
 
+/* All messages are there. The mutex is held. */
+static void note_senders(const batch *b) {
+    for (int i = 0; i < b->messages; i++) {
+        const tdm_message *m = &b->message[i];
+        if (!m->sends && m->bytes > 0) tdm__mpi_links_heard(b->t->links, m->any != NULL ? *m->from : m->peer);
+    }
+    tdm__mpi_links_see(b->t->links);
+}
+
 /* Until all are done, the job has ended, or a host is lost. */
 static int wait_for_all(batch *b, bool *done) {
     for (int n = 0;; n++) {
         pthread_mutex_lock(&b->t->mutex);
         const int code = look(b, done);
         if (code == MPI_SUCCESS && !*done && n > SPINS) look_at_links(b);
+        if (code == MPI_SUCCESS && *done) note_senders(b);
         pthread_mutex_unlock(&b->t->mutex);
         if (code != MPI_SUCCESS || *done || b->lost >= 0 || __atomic_load_n(&b->t->is_aborted, __ATOMIC_ACQUIRE))
             return code;
@@ -224,8 +244,13 @@ static void withdraw(transport *t, bool sends, MPI_Request *request, int count, 
     }
 }
 
-static int64_t give_up_ns(void) {
-    return tdm__now_ns() + (int64_t)GIVE_UP_MS * 1000000;
+/* Counts from the first message that is waited for, whatever waits for the others. */
+static int64_t give_up_ns(transport *t) {
+    int64_t at = 0;
+    const int64_t first = tdm__now_ns() + (int64_t)GIVE_UP_MS * 1000000;
+    if (__atomic_compare_exchange_n(&t->give_up_ns, &at, first, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return first;
+    return at;
 }
 
 /* ---- messages that have begun ---- */
@@ -275,7 +300,7 @@ static void begin(tdm_transport *base, const tdm_message *message, int count) {
 /* tag < 0: of all tags */
 static void drop(transport *t, uint32_t list, int64_t tag) {
     pending *dropped = NULL;
-    const int64_t deadline = give_up_ns();
+    const int64_t deadline = give_up_ns(t);
     pthread_mutex_lock(&t->mutex);
     for (pending **link = &t->begun[list]; *link != NULL;) {
         pending *each = *link;
@@ -323,7 +348,7 @@ static tdm_status run(batch *b) {
     pthread_mutex_unlock(&b->t->mutex);
     if (code == MPI_SUCCESS) code = wait_for_all(b, &done);
     if (code == MPI_SUCCESS && !done) {
-        const int64_t deadline = give_up_ns();
+        const int64_t deadline = give_up_ns(b->t);
         for (int i = 0, at = 0; i < b->messages; at += parts_of(&b->message[i++]))
             withdraw(b->t, b->message[i].sends, &b->request[at], parts_of(&b->message[i]), deadline);
         if (b->lost >= 0)
