@@ -51,9 +51,10 @@ typedef struct launch_end {
 } launch_end;
 
 /* Starts the processes and waits for all of them. If one fails, or is paused for longer than `heartbeat`, the others
- * are ended within a second; within five if it only lost a peer, which may still say why it failed. A stop signal is
- * passed on to them. A second signal kills them, and so does the end of `grace`. A process that survives even that is
- * reported and left behind. Signals stay blocked afterwards: a late one must not change how this process ends. */
+ * are ended within a second; within five if it only lost a peer, which may still say why it failed, or if other hosts
+ * must be told of it first. A stop signal is passed on to them. A second signal kills them, and so does the end of
+ * `grace`. A process that survives even that is reported and left behind. Signals stay blocked afterwards: a late one
+ * must not change how this process ends. */
 void launch_run(const launch_job *job, launch_end *end);
 /* Prints the error of `end` on stderr. Returns the exit code. */
 int launch_tell(const launch_end *end);
