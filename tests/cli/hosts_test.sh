@@ -37,6 +37,15 @@ same "$(json two2/summary.json params_xxh3)" "$(json one2/summary.json params_xx
 has 0.err "ranks started by torchrun; gradients over gloo (several hosts)"
 same "$(cat 1.out 1.err)" "" "what rank 1 says"
 [ -e meeting ] && fail "the file of the meeting was left"
+
+# over IPv6: the meeting and the data
+port=$((20000 + $$ % 10000))
+if grep -qs '^0*1 .* lo$' /proc/net/if_inet6; then
+    all parallel.ddp.init_method="tcp://[::1]:$port" --run-dir six2
+    same "${status[*]}" "0 0" "status of two ranks over IPv6"
+    same "$(json six2/summary.json params_xxh3)" "$(json one2/summary.json params_xxh3)" "two hosts over IPv6 and one"
+fi
+
 world=4 locals=2
 all parallel.ddp.init_method="$meeting" --run-dir two4
 same "${status[*]}" "0 0 0 0" "status of the ranks of two hosts with two each"
@@ -125,7 +134,6 @@ code 0 timeout 60 "$tandem" launch toy.yaml --nnodes 1 --node-rank 0 --master-ad
     'parallel.device_ids=[0]' --run-dir alone
 
 # `tandem launch` on two hosts: only the first shows the job, the second says that it takes part
-port=$((20000 + $$ % 10000))
 launch() {
     timeout 60 "$tandem" launch toy.yaml --nnodes 2 --node-rank "$1" --master-addr 127.0.0.1 --master-port "$port" \
         --mode ddp 'parallel.device_ids=[0]' --run-dir "launched$1" >"$1.out" 2>"$1.err"
