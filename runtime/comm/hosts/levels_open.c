@@ -12,7 +12,7 @@
 
 /* SLACK_MS: calls within a host have a deadline of their own; the hub's comes first, because it names ranks by their
  * numbers in the job. */
-enum { SLACK_MS = 30000, ATTEMPT_MS = 2000 };
+enum { SLACK_MS = 30000, ATTEMPT_MS = 500 };
 
 /* ---- which ranks are where ---- */
 
@@ -71,7 +71,8 @@ static tdm_status try_inside(tdm_hosts_comm *c, const tdm_launch_facts *facts, i
     return status;
 }
 
-/* A rank may die while the ranks of a host meet. So each attempt is short, and the hub is asked between two of them. */
+/* A rank may die while the ranks of a host meet. So each attempt is short, and the hub is asked between two of them: the
+ * others are to end within a second. */
 static tdm_status open_inside(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms) {
     tdm_comm *inside = NULL;
     tdm_status status;
