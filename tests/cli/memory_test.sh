@@ -36,6 +36,14 @@ done
 # ranks of ddp: each has a share of every batch
 code 0 "$tandem" plan net.yaml parallel.mode=ddp "parallel.device_ids=[0,1]" --memory
 has "$out" "memory of each process"
+has "$out" "read each other's gradients in place"
+# A rank's peak, as the system counts it: it may hold all gradients of the other rank as well, and no more.
+total=$(rows "each process" | tail -1)
+gradients=$(sed -nE 's/^  gradients .* ([0-9]+) B$/\1/p' "$out" | head -1)
+rm -rf run
+peak=$("$COST" "$tandem" train net.yaml parallel.mode=ddp "parallel.device_ids=[0,1]" --quiet 2>/dev/null | awk '{print $1 == 0 ? $3 * 1024 : 0}')
+[ $((peak * 100)) -gt $((total * 95)) ] && [ "$peak" -lt $((total * 105 / 100 + gradients)) ] ||
+    fail "ddp: the plan says $total bytes and $gradients of gradients, a process took $peak"
 
 code 2 "$tandem" plan net.yaml --memory --json
 has "$err" "\`--memory\` and \`--json\` cannot be used together"
