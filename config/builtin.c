@@ -1,6 +1,6 @@
-/* Networks by name, see builtin.h. Shapes and first weights are those of torchvision 0.2x: ResNet (He et al. 2015, v1.5:
- * the stride of a bottleneck is in its 3x3 convolution), VGG (Simonyan and Zisserman 2014), MobileNetV2 (Sandler et al.
- * 2018). LeNet-5 (LeCun et al. 1998), which torchvision does not have, has relu and max pooling.
+/* Networks by name, see builtin.h. Shapes and first weights are those of torchvision 0.2x: ResNet (He et al. 2015,
+ * v1.5: the stride of a bottleneck is in its 3x3 convolution), VGG (Simonyan and Zisserman 2014), MobileNetV2 (Sandler
+ * et al. 2018). LeNet-5 (LeCun et al. 1998), which torchvision does not have, has relu and max pooling.
  *
  * The order of the layers is that of torchvision's modules(): first weights are drawn in it. */
 #include "config/builtin.h"

@@ -51,7 +51,8 @@ static bool must_train(const tdm_config *config) {
     return !config->predicts && config->section_at[tdm__section_find("burnin")].text == NULL;
 }
 
-/* Exactly one of two keys must be written, or at most one where nothing trains. If both are, a later override wins over the other text. */
+/* Exactly one of two keys must be written, or at most one where nothing trains. If both are, a later override wins over
+ * the other text. */
 static void check_pair(tdm_config *config, const char *section, const char *a, int64_t *a_value, const char *b,
                        int64_t *b_value, const char *hint) {
     const char *a_key = tdm__fault_key(&config->faults, section, a);

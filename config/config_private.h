@@ -136,7 +136,8 @@ tdm_status tdm__check_cuts(tdm_config *config);
 static inline const char *tdm__layer_key(tdm_config *config, int index, const char *key) {
     return TDM_WORDS(config, "model.layers[%d]%s%s", index, key[0] != '\0' ? "." : "", key);
 }
-/* layers/refused.c: turns the engine's error record into a fault at the position of the layer, or of the attribute that it names. */
+/* layers/refused.c: turns the engine's error record into a fault at the position of the layer, or of the attribute that
+ * it names. */
 tdm_status tdm__engine_fault(tdm_config *config, tdm_status status, tdm_position at, const char *key, const char *hint);
 /* layers/inputs.c: exactly one of model.input and model.inputs */
 void tdm__inputs_choose(tdm_config *config);
@@ -168,8 +169,8 @@ const char *tdm__substitute(tdm_config *config, const char *text, tdm_position a
 /* The absolute path. `at` decides whether a relative path starts at the file's folder or at the working directory. NULL
  * after a fault. */
 const char *tdm__path_resolve(tdm_config *config, const char *path, tdm_position at, const char *key);
-/* For a row or a section by its key, "train.steps", "data.transform": where it was written. For a row: was what was written
- * refused? */
+/* For a row or a section by its key, "train.steps", "data.transform": where it was written. For a row: was what was
+ * written refused? */
 tdm_position tdm__config_position(const tdm_config *config, const char *key);
 bool tdm__config_is_bad(const tdm_config *config, const char *key);
 

@@ -1,5 +1,5 @@
-/* Parts of the format for which this build has no module. `check` warns of them; `explain` and the JSON Schema mark them.
- * They are not refused: the machine where the job runs may have the module. */
+/* Parts of the format for which this build has no module. `check` warns of them; `explain` and the JSON Schema mark
+ * them. They are not refused: the machine where the job runs may have the module. */
 #include <string.h>
 
 #include "config/config_private.h"

@@ -90,8 +90,8 @@ typedef struct tdm_layer_head {
     int64_t stage;
 } tdm_layer_head;
 extern const tdm_field tdm__layer_rows[];
-/* May the layer with this index in the list have the name? An unnamed layer is called by its index, so a name may not be
- * another number. "0.conv" is not a number. */
+/* May the layer with this index in the list have the name? An unnamed layer is called by its index, so a name may not
+ * be another number. "0.conv" is not a number. */
 bool tdm__layer_name_fits(const char *name, int index);
 
 /* ---- print/print.c ---- */

@@ -97,8 +97,8 @@ tdm_status tdm__loss_of_output(const tdm_mode_params *params, tdm_replica *repli
 
 /* ---- a pass ---- */
 
-/* In front of `step`, or at the end: queues the lap of what ran so far, and has replicas exchange statistics. *more: the
- * pass, forward or backward, has stopped here for that; else it has ended. */
+/* In front of `step`, or at the end: queues the lap of what ran so far, and has replicas exchange statistics. *more:
+ * the pass, forward or backward, has stopped here for that; else it has ended. */
 static tdm_status exchange(tdm_replica *replica, int step, tdm_phase phase, const tdm_exec_hooks *hooks, bool *more) {
     size_t bytes = 0;
     char *blocks = tdm__exec_statistics(replica, step, &bytes);

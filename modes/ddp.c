@@ -181,9 +181,9 @@ static bool averages_ranks(const ddp *d) {
 }
 
 /* The divisor of this rank's losses: what counts on all ranks (labels, by their weights, or numbers), added as the
- * canonical tree; or, for a mean of the ranks' means, what counts on this rank times the number of ranks. Without ignored
- * labels the two are equal, because all ranks have the same number of rows: parallel.ddp.join, with which they may not, is
- * refused for a mean of means. */
+ * canonical tree; or, for a mean of the ranks' means, what counts on this rank times the number of ranks. Without
+ * ignored labels the two are equal, because all ranks have the same number of rows: parallel.ddp.join, with which they
+ * may not, is refused for a mean of means. */
 static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *times, double *out) {
     const tdm_mode_params *params = &d->base.params;
     double all[TDM_REPLICAS_MAX];
@@ -207,9 +207,9 @@ static double sum_column(const double *first, int apart, int count) {
 }
 
 /* Adds loss, hits, denominators and requests to stop over all ranks, as the canonical tree. For a mean of means each
- * rank divides by its own denominator; a rank whose denominator is 0 adds 0, and if all are 0 there is no mean. The gradient
- * is that of the sum divided by the number of ranks, as in PyTorch; the reported loss is divided by the number of
- * ranks that have a mean. */
+ * rank divides by its own denominator; a rank whose denominator is 0 adds 0, and if all are 0 there is no mean. The
+ * gradient is that of the sum divided by the number of ranks, as in PyTorch; the reported loss is divided by the number
+ * of ranks that have a mean. */
 static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_result *result) {
     enum { LOSS, CORRECT, STOP, DENOMINATOR, COUNT };
     double own[COUNT] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0, result->denominator};
@@ -261,8 +261,8 @@ static bool is_uneven(const ddp *d, const tdm_batch *batch) {
     return d->base.params.plan->buffer_bytes > 0 && micro_batches_of(least, micro) != micro_batches_of(most, micro);
 }
 
-/* Bytes that all ranks together send in a step. In an all-reduce by segments each of n ranks sends 2(n-1)/n of what it adds,
- * as in a ring. Buffers go to every rank but the first. */
+/* Bytes that all ranks together send in a step. In an all-reduce by segments each of n ranks sends 2(n-1)/n of what it
+ * adds, as in a ring. Buffers go to every rank but the first. */
 static int64_t sent_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t summed_bytes) {
     const int64_t buffers = job->parallel.ddp.broadcast_buffers ? (int64_t)plan->buffer_bytes : 0;
     const int64_t hashes = job->parallel.ddp.check_reduction ? replicas * (int64_t)sizeof(tdm_hash128) : 0;

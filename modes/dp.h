@@ -49,8 +49,8 @@ static inline size_t tdm__dp_output_bytes(const tdm_plan *plan, int64_t rows) {
 tdm_status tdm__dp_open_gathered(dp *d);
 /* Forward, gather, loss and backward of each micro-batch, by the step's `all`. */
 tdm_status tdm__dp_gathered_passes(dp_step *step);
-/* Adds the gradients as the canonical tree, or approximates their sum (PowerSGD): on replica 0, with update: all on every
- * replica. */
+/* Adds the gradients as the canonical tree, or approximates their sum (PowerSGD): on replica 0, with update: all on
+ * every replica. */
 tdm_status tdm__dp_reduce(dp_step *step);
 
 #endif

@@ -2,8 +2,8 @@
  * theirs, and go on when this replica has the blocks of all (runtime/exec/replica.h).
  *
  * Replicas of one process go in stretches: each runs until it stops, then they exchange, then each goes on. A pass
- * without statistics is one stretch. A replica without rows in a pass takes no part. A rank without rows (ddp) stops where
- * the others do, because all ranks take part in an exchange; nobody reads its blocks. */
+ * without statistics is one stretch. A replica without rows in a pass takes no part. A rank without rows (ddp) stops
+ * where the others do, because all ranks take part in an exchange; nobody reads its blocks. */
 #ifndef TDM_MODES_EXCHANGE_H
 #define TDM_MODES_EXCHANGE_H
 

@@ -1,7 +1,7 @@
 /* The table of rewrites: what consecutive layers do together, and how a layer's tensors are stored. Rows keep the bits,
  * with two exceptions: see runtime/docs/decisions/009-rewrites-are-rows.md. A kernel says what it can do
- * (tdm_kernel_fit.epilogue) and is asked again with what a row needs; if it declines, the row does nothing. Earlier rows
- * are tried first. */
+ * (tdm_kernel_fit.epilogue) and is asked again with what a row needs; if it declines, the row does nothing. Earlier
+ * rows are tried first. */
 #include <tandem/sys/rewrite.h>
 
 #include "ops/ops.h"

@@ -175,8 +175,8 @@ char *files_self(void); /* this program's path */
  * code. */
 int tell_error(tdm_status status);
 int tell_error_of(const tdm_error *error);
-/* Prints a text of the library (text_print), and frees it. `status` is that of the call that made it: after a failure it
- * prints the error instead. Returns the exit code. */
+/* Prints a text of the library (text_print), and frees it. `status` is that of the call that made it: after a failure
+ * it prints the error instead. Returns the exit code. */
 int tell_text(tdm_status status, char *text);
 /* "file:line:col: ", "file: " or "", for a message. The caller frees it. */
 char *tell_position(const char *file, int line, int column);

@@ -38,8 +38,8 @@ void tdm__check_stages(tdm_config *config) {
 
 /* ---- layers ---- */
 
-/* Whoever writes `stages: 1` wants one device, and `tandem plan` says that `stage` is ignored. Whoever writes nothing has
- * forgotten it. */
+/* Whoever writes `stages: 1` wants one device, and `tandem plan` says that `stage` is ignored. Whoever writes nothing
+ * has forgotten it. */
 void tdm__check_missing_stages(tdm_config *config) {
     if (tdm__check_is_written(config, "parallel.stages")) return;
     for (int i = 0; i < config->layer_count; i++) {

@@ -30,8 +30,8 @@ int64_t tdm__starter_clamp(int64_t value, int64_t least, int64_t most);
 void tdm__starter_note(const tdm_starter *s, int indent, const char *en, const char *zh);
 /* The sections train and parallel. */
 void tdm__starter_put_training(const tdm_starter *s);
-/* Loss, optimizer and schedule for numbers, not pictures, slower for a network that is trained already; and the same two
- * sections. */
+/* Loss, optimizer and schedule for numbers, not pictures, slower for a network that is trained already; and the same
+ * two sections. */
 void tdm__starter_put_learning(const tdm_starter *s, bool has_classes);
 /* The section log: the curves of the report get some 100 points. */
 void tdm__starter_put_log(const tdm_starter *s);

@@ -1,6 +1,6 @@
-/* parallel.ddp.compress: what is summed instead of gradients. bf16 and fp16: each rank rounds its gradient to 16 bits, the
- * sum is made in floats and rounded once. single and dp round at the same points of a step, so that all modes have the same bits.
- * PowerSGD: powersgd.h. */
+/* parallel.ddp.compress: what is summed instead of gradients. bf16 and fp16: each rank rounds its gradient to 16 bits,
+ * the sum is made in floats and rounded once. single and dp round at the same points of a step, so that all modes have
+ * the same bits. PowerSGD: powersgd.h. */
 #ifndef TDM_MODES_COMPRESS_H
 #define TDM_MODES_COMPRESS_H
 

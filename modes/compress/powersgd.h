@@ -91,8 +91,8 @@ tdm_power_matrix tdm__power_matrix(const tdm_plan *plan, const tdm_compress_sect
 tdm_status tdm__power_new(tdm_powersgd **out, const tdm_mode_params *params, int count);
 /* Allocates the memory of a member; its wire, too, if `wire` is NULL. */
 tdm_status tdm__power_open_member(tdm_powersgd *power, int index, float *wire);
-/* Of one bucket. draw: Q for this step. take: a member's matrices, from its gradients (NULL: -0), and P. turn: the sum of
- * P is made orthonormal. approximate: a member's Q. give: the sum of the gradients, and what the member keeps back. */
+/* Of one bucket. draw: Q for this step. take: a member's matrices, from its gradients (NULL: -0), and P. turn: the sum
+ * of P is made orthonormal. approximate: a member's Q. give: the sum of the gradients, and what the member keeps back. */
 void tdm__power_draw(tdm_powersgd *power, int bucket, int64_t step);
 void tdm__power_take(tdm_powersgd *power, tdm_power_member *member, int bucket, const float *grad);
 void tdm__power_turn(tdm_powersgd *power, int bucket);

@@ -1,6 +1,7 @@
 /* What a resumed run needs to go on with the same bits: what each rank has kept back, and the factors Q. Rank 0 holds
- * all of it in `gathered` while a checkpoint is written or read: the errors of rank 0, 1, ..., each as an arena, then Q of
- * each matrix in PyTorch's order of columns. Errors that are all in this process are read and written where they are. */
+ * all of it in `gathered` while a checkpoint is written or read: the errors of rank 0, 1, ..., each as an arena, then Q
+ * of each matrix in PyTorch's order of columns. Errors that are all in this process are read and written where they
+ * are. */
 #include <string.h>
 
 #include "modes/compress/powersgd.h"

@@ -11,8 +11,8 @@
  * A bucket is a range of the gradient arena that is reduced together. Its reduction starts when backward has written
  * the bucket's last gradient, and runs while backward goes on with the layers below.
  *
- * With parallel.ddp.compress less is sent (compress/, reducer_compress.c): in host memory the same bits by every reducer; NCCL rounds sums
- * of 16 bits as it goes. */
+ * With parallel.ddp.compress less is sent (compress/, reducer_compress.c): in host memory the same bits by every
+ * reducer; NCCL rounds sums of 16 bits as it goes. */
 #ifndef TDM_MODES_REDUCER_H
 #define TDM_MODES_REDUCER_H
 
@@ -59,8 +59,8 @@ tdm_status tdm__reducer_open_alone(tdm_reducer **out, const tdm_mode_params *par
 /* The others are collective. After a failure, close *out unless it is NULL. tdm__reducer_open_cpu also opens this
  * rank's replica, whose gradient arena is the reducer's memory. */
 tdm_status tdm__reducer_open_cpu(tdm_reducer **out, tdm_replica **replica, const tdm_mode_params *params);
-/* *out is NULL if the communicator cannot be opened and the job may run without it, as `backend: auto` with two ranks on
- * one GPU. */
+/* *out is NULL if the communicator cannot be opened and the job may run without it, as `backend: auto` with two ranks
+ * on one GPU. */
 tdm_status tdm__reducer_open_device(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params);
 tdm_status tdm__reducer_open_host(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params);
 void tdm__reducer_close(tdm_reducer *reducer); /* NULL is fine */

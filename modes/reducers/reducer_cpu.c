@@ -1,5 +1,5 @@
-/* Reduces in host memory, in place: a thread reduces buckets while backward runs. If the communicator has memory that the
- * ranks share (shm), the gradient arena lies there; otherwise the communicator copies. */
+/* Reduces in host memory, in place: a thread reduces buckets while backward runs. If the communicator has memory that
+ * the ranks share (shm), the gradient arena lies there; otherwise the communicator copies. */
 #include "modes/compress/compress.h"
 #include "modes/reducers/reducer.h"
 #include "runtime/base/memory.h"

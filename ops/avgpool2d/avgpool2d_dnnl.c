@@ -1,5 +1,5 @@
-/* avgpool2d in the dnnl module. Threads share the planes. oneDNN's own average pooling sums in floats, PyTorch's and the
- * reference in doubles. */
+/* avgpool2d in the dnnl module. Threads share the planes. oneDNN's own average pooling sums in floats, PyTorch's and
+ * the reference in doubles. */
 #include "ops/avgpool2d/avgpool2d_dnnl.h"
 
 #include "ops/avgpool2d/avgpool2d.h"

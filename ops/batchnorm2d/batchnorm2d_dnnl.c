@@ -1,5 +1,6 @@
-/* batchnorm2d for blocked channels, and batchnorm1d, in C, including the addition and the relu that end a residual block. Statistics are
- * in double, as in PyTorch; oneDNN's sums are in float. x is read twice in forward, x and dy twice in backward. */
+/* batchnorm2d for blocked channels, and batchnorm1d, in C, including the addition and the relu that end a residual
+ * block. Statistics are in double, as in PyTorch; oneDNN's sums are in float. x is read twice in forward, x and dy
+ * twice in backward. */
 #include <stdio.h>
 
 #include "ops/batchnorm2d/batchnorm2d_dnnl.h"

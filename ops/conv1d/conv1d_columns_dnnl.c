@@ -1,6 +1,6 @@
-/* See conv1d_columns_dnnl.h. Of some outputs of a row at a time, the points under their windows are copied into columns:
- * y = w columns, dw = dy columns^T, and dx is what w^T dy gives back to these points. Rows are divided into parts, which
- * threads share; the sizes alone decide them, because each has a sum of dw of its own. */
+/* See conv1d_columns_dnnl.h. Of some outputs of a row at a time, the points under their windows are copied into
+ * columns: y = w columns, dw = dy columns^T, and dx is what w^T dy gives back to these points. Rows are divided into
+ * parts, which threads share; the sizes alone decide them, because each has a sum of dw of its own. */
 #include "ops/conv1d/conv1d_columns_dnnl.h"
 
 #include <string.h>

@@ -24,8 +24,9 @@ typedef struct tdm_conv_direct {
 
 typedef struct tdm_conv_direct_lanes {
     /* out = bias + the convolution of in; with `clamps`, what is below 0 becomes 0. out_blocks is even. weights:
-     * [block][block][tap][channel of in][channel of out]. bias: out's channels; NULL: 0. For each number of out: over the blocks of channels of in, the sum over taps
-     * and channels, each by one fused multiply-add; these sums are added to the bias. */
+     * [block][block][tap][channel of in][channel of out]. bias: out's channels; NULL: 0. For each number of out: over
+     * the blocks of channels of in, the sum over taps and channels, each by one fused multiply-add; these sums are
+     * added to the bias. */
     void (*points)(const tdm_conv_direct *conv, float *out, const float *in, const float *weights, const float *bias,
                    bool clamps);
     /* dweights, as `weights` above, and dbias (NULL: none) from x and dy; out_blocks is even. Each number is the sum

@@ -42,8 +42,8 @@ dnnl_status_t tdm__conv_plans_choose(tdm_conv_plans *plans, const tdm_dnnl_conte
                                      const tdm_kernel_desc *desc, int64_t rows, tdm_layout x_layout,
                                      tdm_layout y_layout, bool any, bool training);
 void tdm__conv_plans_deinit(tdm_conv_plans *plans);
-/* What conv2d_direct_lanes.h does of each pass: all of it, the layout of its weights, or nothing. `conv` is of passes that
- * pack. */
+/* What conv2d_direct_lanes.h does of each pass: all of it, the layout of its weights, or nothing. `conv` is of passes
+ * that pack. */
 typedef struct tdm_conv_ways {
     bool is_direct[TDM_CONV_PASSES], packs[TDM_CONV_PASSES];
     tdm_conv_direct conv[TDM_CONV_PASSES];

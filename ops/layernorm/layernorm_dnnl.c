@@ -8,8 +8,8 @@
 #include "ops/layernorm/layernorm_lanes.h"
 #include "runtime/backends/dnnl/kit/dnnl.h"
 
-/* Backward goes through the rows part by part, which the sizes alone decide: parts of few rows are at most four, because
- * each has sums of its own. */
+/* Backward goes through the rows part by part, which the sizes alone decide: parts of few rows are at most four,
+ * because each has sums of its own. */
 enum { PART_NUMBERS = 16384, FEW_ROWS = 16, FEW_PARTS = 4 };
 
 typedef struct {

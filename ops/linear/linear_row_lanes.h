@@ -9,9 +9,9 @@
 #include "runtime/backends/dnnl/kit/lanes.h"
 
 typedef struct tdm_linear_row_lanes {
-    /* y[o] = sum_i x[i] w[o][i] for o in [begin, end). Element i of each 16 is added to lane i % 8 of a sum by one fused
-     * multiply-add. Then the lanes of it are added, ((0 + 1) + (4 + 5)) + ((2 + 3) + (6 + 7)); of what remains of x
-     * the next 8, 4, 2 and 1 in the same way, each a sum of its own. NULL where there is no AVX2. */
+    /* y[o] = sum_i x[i] w[o][i] for o in [begin, end). Element i of each 16 is added to lane i % 8 of a sum by one
+     * fused multiply-add. Then the lanes of it are added, ((0 + 1) + (4 + 5)) + ((2 + 3) + (6 + 7)); of what remains of
+     * x the next 8, 4, 2 and 1 in the same way, each a sum of its own. NULL where there is no AVX2. */
     void (*row)(float *y, const float *x, const float *w, int64_t in, int64_t begin, int64_t end);
 } tdm_linear_row_lanes;
 TDM_LANES_TABLES(tdm_linear_row_lanes, tdm__linear_row_lanes);

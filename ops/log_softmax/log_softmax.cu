@@ -1,5 +1,5 @@
-/* log_softmax on CUDA: a warp computes a row, in float for both precisions. It reads all of the row before it writes any of
- * it, so y may lie on x, and dx on dy. */
+/* log_softmax on CUDA: a warp computes a row, in float for both precisions. It reads all of the row before it writes
+ * any of it, so y may lie on x, and dx on dy. */
 #include "runtime/backends/cuda/kit/kernel.h"
 
 using namespace tdm_cuda;

@@ -4,8 +4,8 @@
 
 #include "ops/ops.h"
 
-/* y = (x - max) - log(sum exp(x - max)): no exp overflows. A NaN, or an infinity as the largest, makes its row NaN, as in
- * PyTorch. */
+/* y = (x - max) - log(sum exp(x - max)): no exp overflows. A NaN, or an infinity as the largest, makes its row NaN, as
+ * in PyTorch. */
 static tdm_status forward(const tdm_kernel_args *args) {
     const int64_t classes = args->desc->y.dim[1];
     for (int64_t n = 0; n < args->rows; n++) {

@@ -123,8 +123,8 @@ static inline int64_t tdm__recurrent_in(const tdm_recurrent *r, int64_t layer) {
     return layer == 0 ? r->in : r->hidden;
 }
 
-/* The layouts and the memory of a kernel: what it keeps from forward to backward, which is scratch where nothing is saved,
- * and behind that `scratch` numbers. */
+/* The layouts and the memory of a kernel: what it keeps from forward to backward, which is scratch where nothing is
+ * saved, and behind that `scratch` numbers. */
 static inline bool tdm__recurrent_take(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, const tdm_recurrent *r,
                                        int64_t scratch) {
     const int64_t kept = tdm__recurrent_kept(r);

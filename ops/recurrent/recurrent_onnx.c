@@ -1,4 +1,5 @@
-/* lstm and gru in ONNX and back: one node for each layer, over [steps, batch, features], with its gates in ONNX's order. */
+/* lstm and gru in ONNX and back: one node for each layer, over [steps, batch, features], with its gates in ONNX's
+ * order. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

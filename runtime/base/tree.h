@@ -2,8 +2,8 @@
  *
  *   T(1) = r0, T(n) = T(the first p) op T(the last n - p), where p is the largest power of two below n
  *
- * Of five ranks: ((r0 + r1) + (r2 + r3)) + r4. Two things follow. An aligned block of a power of two of ranks is a subtree,
- * so hosts can form partial sums. And ranks at the end whose values change nothing may as well be left out. */
+ * Of five ranks: ((r0 + r1) + (r2 + r3)) + r4. Two things follow. An aligned block of a power of two of ranks is a
+ * subtree, so hosts can form partial sums. And ranks at the end whose values change nothing may as well be left out. */
 #ifndef TDM_BASE_TREE_H
 #define TDM_BASE_TREE_H
 
@@ -16,8 +16,8 @@ static inline int tdm__tree_left(int count) {
     return left;
 }
 
-/* The end of the largest subtree of T(count) that begins with rank `first` and ends at `end` at the latest. A subtree is an
- * aligned block of a power of two of ranks, of which the last one may have fewer. */
+/* The end of the largest subtree of T(count) that begins with rank `first` and ends at `end` at the latest. A subtree
+ * is an aligned block of a power of two of ranks, of which the last one may have fewer. */
 static inline int tdm__tree_block_end(int first, int end, int count) {
     int size = 1;
     while (size < count && first % (2 * size) == 0 && (first + 2 * size < count ? first + 2 * size : count) <= end)

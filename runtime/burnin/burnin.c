@@ -77,8 +77,8 @@ static tdm_status open_devices(tdm_burnin *b) {
     return TDM_OK;
 }
 
-/* Reads samples spread over the data, `b->samples` at most. The black pictures in place of those that cannot be read are
- * none. */
+/* Reads samples spread over the data, `b->samples` at most. The black pictures in place of those that cannot be read
+ * are none. */
 static tdm_status fill(tdm_burnin *b) {
     const tdm_dataset *data = b->reader->eval;
     const int64_t all = data->count, wanted = b->samples;

@@ -74,8 +74,8 @@ tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *
 int tdm__tensor_file_descriptor(const tdm_tensor_file *file, uint64_t *bytes);
 /* NULL: the file does not have it. Those about data are JSON. Borrowed. */
 const char *tdm__tensor_file_note(const tdm_tensor_file *file, tdm_note note);
-/* The program's own, in the order of the file; *count is how many. Of a file with more than TDM_PROPERTIES, or with more
- * than TDM_PROPERTY_BYTES of them, those that fit. Borrowed. */
+/* The program's own, in the order of the file; *count is how many. Of a file with more than TDM_PROPERTIES, or with
+ * more than TDM_PROPERTY_BYTES of them, those that fit. Borrowed. */
 const tdm_property *tdm__tensor_file_properties(const tdm_tensor_file *file, int *count);
 void tdm__tensor_file_close(tdm_tensor_file *file);
 
@@ -85,8 +85,8 @@ void tdm__tensor_file_close(tdm_tensor_file *file);
 tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
                                   const char *name, const tdm_tensor *tensors, int count, const char *const *metadata,
                                   tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes);
-/* The metadata of tandem's own files: format, step (below 0: none) and notes (NULL, or each may be NULL). `step_text` and
- * the notes must live as long as `out`. */
+/* The metadata of tandem's own files: format, step (below 0: none) and notes (NULL, or each may be NULL). `step_text`
+ * and the notes must live as long as `out`. */
 enum { TDM_METADATA = 7 + 2 * (TDM_NOTES + TDM_PROPERTIES), TDM_METADATA_STEP = 24 };
 void tdm__tensor_metadata(const char *out[TDM_METADATA], char step_text[TDM_METADATA_STEP], int64_t step,
                           const char *const *note);
@@ -176,8 +176,8 @@ tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const tdm_folder
  * there are some but none is usable, TDM_E_CHECKPOINT. If `name` is not a folder, TDM_E_IO. */
 tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name);
 /* Opens a path as users give it: a step directory, a checkpoints directory, a run directory, the file `best` or
- * `latest` that names a step directory beside it, or a .safetensors, .pt or .onnx file. The last three give a checkpoint
- * with a model and without state. */
+ * `latest` that names a step directory beside it, or a .safetensors, .pt or .onnx file. The last three give a
+ * checkpoint with a model and without state. */
 tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *path);
 /* Opens what is in memory: an archive of a step directory, of which every byte is checked, or a .safetensors file. The
  * bytes are borrowed until the close. */

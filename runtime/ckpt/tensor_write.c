@@ -1,7 +1,7 @@
 /* Writing safetensors files; tensor_file.c has their layout. The header is padded with spaces, so that the data begins
  * at a multiple of 64. The tensors of which the size is such a multiple come first, so that each of them begins at one:
- * kernels read them where they lie in a mapped file. The others follow, sorted by the size of their elements (I64 before
- * F32), so that each begins at a multiple of that size. Then names decide. */
+ * kernels read them where they lie in a mapped file. The others follow, sorted by the size of their elements (I64
+ * before F32), so that each begins at a multiple of that size. Then names decide. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

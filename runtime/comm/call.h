@@ -25,8 +25,8 @@ void tdm__cause_add(char cause[TDM_CAUSE_TEXT], const char *format, ...) TDM_PRI
 tdm_status tdm__call_compare(const tdm_call *first, int first_member, const tdm_call *other, int other_member,
                              const int *job_rank);
 
-/* The parts of an all_to_all_v. A rank says in a row what it sends to each rank, then what it expects from each; all ranks
- * see the rows of all. */
+/* The parts of an all_to_all_v. A rank says in a row what it sends to each rank, then what it expects from each; all
+ * ranks see the rows of all. */
 void tdm__parts_write(uint64_t *row, const tdm_comm_call *call, int world);
 /* TDM_E_USAGE if a rank does not send what another one expects. Row r is at rows + r * stride. */
 tdm_status tdm__parts_compare(const tdm_call *call, const uint64_t *rows, size_t stride, int world,
@@ -47,8 +47,8 @@ static inline bool tdm__gets_result(const tdm_reduction *how, int rank) {
     return how->root < 0 || how->root == rank;
 }
 
-/* What is gathered, or reduced and scattered: a span, or those of a coalesced call as if they were one; and to each another
- * span, which has a part of that size for each rank. */
+/* What is gathered, or reduced and scattered: a span, or those of a coalesced call as if they were one; and to each
+ * another span, which has a part of that size for each rank. */
 typedef struct tdm_pairs {
     const tdm_span *part, *whole; /* gather: `whole` only of ranks that get the result */
     size_t span_count, count;     /* count: of the elements of all parts */

@@ -21,11 +21,11 @@ tdm_status tdm__launch_from(tdm_launch_facts *out, tdm_variable_fn variable, voi
 
 /* Makes a call, after checking it. A NULL comm, a wrong rank and mismatching spans are TDM_E_USAGE. Each collective
  * increments the sequence number. A rank whose call is refused by these checks ends the job for all ranks, with the
- * reason, because its peers wait for it. A backend that does not have a call (TDM_E_UNSUPPORTED) refuses it on every rank
- * alike, and ends nothing. */
+ * reason, because its peers wait for it. A backend that does not have a call (TDM_E_UNSUPPORTED) refuses it on every
+ * rank alike, and ends nothing. */
 tdm_status tdm__comm_call(tdm_comm *comm, const tdm_comm_call *call);
-/* After a fork only the process that opened a communicator may use it: the child has no threads, and its calls would count
- * as those of its parent's rank. check: TDM_E_USAGE. */
+/* After a fork only the process that opened a communicator may use it: the child has no threads, and its calls would
+ * count as those of its parent's rank. check: TDM_E_USAGE. */
 bool tdm__comm_is_home(const tdm_comm *comm);
 tdm_status tdm__comm_check_home(const tdm_comm *comm, const char *call);
 /* Memory that all ranks can reach. TDM_E_UNSUPPORTED if the backend has none. */

@@ -212,8 +212,8 @@ void tdm__group_untouch(tdm_group *group);
 /* Collective: memory that all members reach, `bytes` for each; and the staging memory. */
 tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out);
 tdm_status tdm__group_open_staging(tdm_group *group);
-/* The half of the staging memory that this rank writes for the next round; that which rank r has published in the current
- * round. */
+/* The half of the staging memory that this rank writes for the next round; that which rank r has published in the
+ * current round. */
 unsigned char *tdm__group_own_staging(const tdm_group *group);
 unsigned char *tdm__group_peer_staging(const tdm_group *group, int r);
 
@@ -221,16 +221,16 @@ unsigned char *tdm__group_peer_staging(const tdm_group *group, int r);
 
 tdm_status tdm__group_run(tdm_comm *comm, const tdm_comm_call *call);
 
-/* Who gets what of a reduce_scatter: the first `parts` ranks a part each. Of it either the result over all ranks, or the value
- * (reduce.h) of each of `blocks` blocks of ranks, one behind another. */
+/* Who gets what of a reduce_scatter: the first `parts` ranks a part each. Of it either the result over all ranks, or
+ * the value (reduce.h) of each of `blocks` blocks of ranks, one behind another. */
 typedef struct tdm_lanes {
     int parts, blocks;
     const int *first; /* blocks + 1: block i begins with rank first[i], and ends where the next one begins */
     bool keeps_values;
 } tdm_lanes;
 
-/* in.count = parts * out.count. `out` of a rank that gets a part may be its own part of `in`; for values it has room for
- * `blocks` of its size, of tdm__partial_dtype, and does not overlap `in`. */
+/* in.count = parts * out.count. `out` of a rank that gets a part may be its own part of `in`; for values it has room
+ * for `blocks` of its size, of tdm__partial_dtype, and does not overlap `in`. */
 tdm_status tdm__group_reduce_lanes(tdm_comm *comm, tdm_span in, tdm_span out, const tdm_lanes *lanes, tdm_reduce_op op);
 /* For its tdm_call_table. */
 tdm_status tdm__group_broadcast(tdm_comm *comm, tdm_span io, int root);

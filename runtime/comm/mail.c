@@ -1,10 +1,11 @@
-/* Point to point. A sender offers one message at a time to each receiver, and waits until the receiver has taken it. If the
- * receiver can reach the sender's span, it reads the message in place. Otherwise the message goes through the two halves of
- * the sender's mailbox, one message after another: the sender fills one half while the receiver empties the other.
+/* Point to point. A sender offers one message at a time to each receiver, and waits until the receiver has taken it. If
+ * the receiver can reach the sender's span, it reads the message in place. Otherwise the message goes through the two
+ * halves of the sender's mailbox, one message after another: the sender fills one half while the receiver empties the
+ * other.
  *
- * A rank moves all messages of its batch at the same time: of those that wait for the same peer the first, of the others
- * each. So none waits for a rank that waits for another one. The mailbox is only for messages whose receivers have
- * accepted them, for these empty it whatever else they wait for. */
+ * A rank moves all messages of its batch at the same time: of those that wait for the same peer the first, of the
+ * others each. So none waits for a rank that waits for another one. The mailbox is only for messages whose receivers
+ * have accepted them, for these empty it whatever else they wait for. */
 #include <string.h>
 
 #include "runtime/base/memory.h"

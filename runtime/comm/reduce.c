@@ -1,5 +1,5 @@
-/* The loops of every reduction. The order of operations is part of the result: every element is reduced as the canonical
- * tree (base/tree.h). So the bits do not depend on how the elements are cut into segments, chunks or blocks.
+/* The loops of every reduction. The order of operations is part of the result: every element is reduced as the
+ * canonical tree (base/tree.h). So the bits do not depend on how the elements are cut into segments, chunks or blocks.
  *
  * The tree is walked once for each block: up to four sources take one pass, and what further ones add to stays in the
  * cache. */
@@ -32,8 +32,8 @@ typedef enum pass {
     ONTO_FOUR, /* to = to op ((a op b) op (c op d)) */
 } pass;
 
-/* `partial` is the type of the result, `through` the one that is computed in: unsigned for sums and products of integers,
- * so that overflow wraps. */
+/* `partial` is the type of the result, `through` the one that is computed in: unsigned for sums and products of
+ * integers, so that overflow wraps. */
 #define REDUCTION(name, type, partial, through, load, op)                                                     \
     static void name(pass which, void *restrict to_, const void *const *source, size_t first, size_t count) { \
         const type *a = (const type *)source[0] + first, *b, *c, *d;                                          \

@@ -105,8 +105,8 @@ static void make_answer(const rendezvous *r, const tdm_hello *who, const attenda
     }
 }
 
-/* Two hellos of this job end the rendezvous: one with another number of ranks, because the ranks could never be complete,
- * and one that reports a failure. */
+/* Two hellos of this job end the rendezvous: one with another number of ranks, because the ranks could never be
+ * complete, and one that reports a failure. */
 static void note_hello(rendezvous *r, const tdm_hello *who, attendance *g) {
     char why[TDM_REASON_TEXT];
     if (who->job != r->door.job) return;

@@ -1,4 +1,5 @@
-/* Spans: their bytes, and several of one type as if they were one, element behind element: the data of a coalesced call. */
+/* Spans: their bytes, and several of one type as if they were one, element behind element: the data of a coalesced
+ * call. */
 #ifndef TDM_COMM_SPANS_H
 #define TDM_COMM_SPANS_H
 
@@ -12,8 +13,8 @@ static inline unsigned char *tdm__bytes_at(void *base, size_t offset) {
     return (unsigned char *)base + offset;
 }
 
-/* The next elements of `count` that lie in one piece, of the span in which number *first is; the rest begins in the span
- * behind it, at 0. */
+/* The next elements of `count` that lie in one piece, of the span in which number *first is; the rest begins in the
+ * span behind it, at 0. */
 tdm_span tdm__spans_next(const tdm_span **spans, size_t *first, size_t count);
 /* Copies `count` elements from number `first` on. */
 void tdm__spans_read(const tdm_span *spans, size_t first, size_t count, void *to);

@@ -206,12 +206,12 @@ int64_t tdm__sampler_room(const tdm_sampler *sampler);
  * order[r + replicas]... `order` has room for tdm__sampler_room indices. */
 void tdm__sampler_order(const tdm_sampler *sampler, int64_t epoch, int64_t *order);
 /* The fewest rows that a replica gets in any pass of an epoch, if it gets some; together: that all of them get in one.
- * Batches have `per_device` rows and are cut into `parts` micro-batches; with_tail: the last, shorter batch counts, too.
- * 0: the epoch has no batch. */
+ * Batches have `per_device` rows and are cut into `parts` micro-batches; with_tail: the last, shorter batch counts,
+ * too. 0: the epoch has no batch. */
 int64_t tdm__sampler_fewest_rows(const tdm_sampler *sampler, int64_t per_device, int64_t parts, bool with_tail,
                                  bool together);
-/* How DataParallel cuts `rows` rows for `pieces` replicas (torch.chunk). Returns the number of rows of `piece`; *first is
- * its first row. Later pieces may get none. */
+/* How DataParallel cuts `rows` rows for `pieces` replicas (torch.chunk). Returns the number of rows of `piece`; *first
+ * is its first row. Later pieces may get none. */
 int64_t tdm__chunk(int64_t rows, int pieces, int piece, int64_t *first);
 
 /* ---- loader ---- */

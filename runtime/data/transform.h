@@ -43,8 +43,8 @@ tdm_status tdm__transform_init_given(tdm_transform *transform, const tdm_host *h
                                      const tdm_shape *input, const tdm_data_inputs *inputs);
 /* Does tdm__transform_given need memory for such samples? */
 bool tdm__transform_changes(const tdm_transform *transform, int input);
-/* `rows` such samples as the model takes them: x itself if nothing is to be done to it, else `ready`, which has room for
- * them. */
+/* `rows` such samples as the model takes them: x itself if nothing is to be done to it, else `ready`, which has room
+ * for them. */
 const float *tdm__transform_given(const tdm_transform *transform, int input, const void *x, int64_t rows, float *ready);
 /* The same for samples first to first + rows - 1 of an array for each input. */
 void tdm__transform_arrays(const tdm_transform *transform, const tdm_data_inputs *inputs, const tdm_input_array *arrays,

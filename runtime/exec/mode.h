@@ -32,8 +32,8 @@ typedef struct tdm_update {
 typedef struct tdm_step_result {
     double loss; /* mean over the global batch: replica sums added as the canonical tree, divided once */
     int64_t rows, correct;
-    /* Of that mean; with `average: ranks` the sum of the ranks' denominators. 0 if every label is ignored or weighs 0: the
-     * loss is NaN. */
+    /* Of that mean; with `average: ranks` the sum of the ranks' denominators. 0 if every label is ignored or weighs 0:
+     * the loss is NaN. */
     double denominator;
     double grad_norm; /* before clipping; NaN without clipping */
     tdm_times times;
@@ -97,8 +97,8 @@ typedef struct tdm_mode_ops {
      * in host memory and valid until the next call. */
     tdm_status (*evaluate)(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs);
     /* Copies the first replica's parameters and buffers, and with_state the optimizer's state, to all other replicas:
-     * after initialisation, a load or a tdm_run_write, before an evaluation, and after an evaluation of averaged weights.
-     * Collective in ddp. NULL: there is one replica. */
+     * after initialisation, a load or a tdm_run_write, before an evaluation, and after an evaluation of averaged
+     * weights. Collective in ddp. NULL: there is one replica. */
     tdm_status (*sync)(tdm_mode *mode, bool with_state);
     /* ---- tensors of the mode's own: what compressed gradients have kept back. NULL: there are none. ---- */
     /* On rank 0: where they are, those of all ranks together. *count 0: this job has none, or (`saves`) not yet. */

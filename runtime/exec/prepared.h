@@ -19,7 +19,8 @@ struct tdm_prepared_list {
 };
 
 /* Starts to prepare kernels for the plan's number of rows, on a thread of its own, if the device's memory is the
- * host's: making machine code takes as long as opening the data and the run's folder. Without a thread it is done at once. */
+ * host's: making machine code takes as long as opening the data and the run's folder. Without a thread it is done at
+ * once. */
 tdm_status tdm__prepare_start(tdm_replica *replica);
 /* Waits until that is done: from here on the list belongs to the calling thread. */
 tdm_status tdm__prepare_wait(tdm_replica *replica);

@@ -122,8 +122,8 @@ bool tdm__replica_is_capturing(const tdm_replica *replica) {
 }
 
 /* Stamps between phases add nodes to captured work, so on devices that capture only some steps have them. The step's
- * number alone decides which, because all ranks must capture the same. Steps that are timed never follow each other: the
- * stamps of one are read when the next is in flight. */
+ * number alone decides which, because all ranks must capture the same. Steps that are timed never follow each other:
+ * the stamps of one are read when the next is in flight. */
 enum { TIMED_EVERY = 8 };
 
 void tdm__recorder_begin(tdm_replica *replica, uint64_t step) {

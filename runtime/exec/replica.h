@@ -307,10 +307,11 @@ tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, int64_
 char *tdm__exec_statistics(const tdm_replica *replica, int step, size_t *bytes);
 /* All forward steps by the rules of evaluation: running statistics, no dropout, nothing is saved. */
 tdm_status tdm__exec_evaluate(tdm_replica *replica, const tdm_rows *rows);
-/* Returns the bytes of param 0 in the layout that the node's kernel prefers; 0: the kernel reads it as it is stored. Only
- * with borrowed weights, once the kernels are ready (tdm__prepare_wait). */
+/* Returns the bytes of param 0 in the layout that the node's kernel prefers; 0: the kernel reads it as it is stored.
+ * Only with borrowed weights, once the kernels are ready (tdm__prepare_wait). */
 size_t tdm__exec_packed_bytes(const tdm_replica *replica, int node);
-/* Writes param 0 in that layout into `to`, which begins on a line of 64 bytes. Replicas of the same plan may have it in `packed`. */
+/* Writes param 0 in that layout into `to`, which begins on a line of 64 bytes. Replicas of the same plan may have it in
+ * `packed`. */
 tdm_status tdm__exec_pack(tdm_replica *replica, int node, void *to);
 /* The output of the last forward steps, [rows, plan->output_width], and the memory for its gradient, which backward
  * reads. */

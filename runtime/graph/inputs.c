@@ -1,5 +1,5 @@
-/* The inputs of a graph, and its values, of which they are the first. A sample is one row of numbers; of a model with several inputs it has the numbers of all, one
- * input after the other. */
+/* The inputs of a graph, and its values, of which they are the first. A sample is one row of numbers; of a model with
+ * several inputs it has the numbers of all, one input after the other. */
 #include <string.h>
 
 #include "runtime/base/call/sized.h"

@@ -58,8 +58,8 @@ static void list_units(const tdm_graph *graph, balance *b) {
     b->unit[b->count] = (unit){graph->node_count, flops};
 }
 
-/* One more stage: turns `cost` of `stage` stages into that of one more. From the last unit to the first, because each new
- * cost is made of old ones of fewer units. */
+/* One more stage: turns `cost` of `stage` stages into that of one more. From the last unit to the first, because each
+ * new cost is made of old ones of fewer units. */
 static void add_stage(balance *b, size_t stage) {
     int *cut = b->cut + stage * (b->count + 1);
     for (size_t end = b->count; end > stage; end--) {

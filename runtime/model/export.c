@@ -1,5 +1,5 @@
-/* From a checkpoint to the file that is the model: its weights, with what the metadata says of the model and of where it
- * comes from. */
+/* From a checkpoint to the file that is the model: its weights, with what the metadata says of the model and of where
+ * it comes from. */
 #include <stdlib.h>
 #include <string.h>
 

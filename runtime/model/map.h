@@ -12,9 +12,9 @@ typedef struct tdm_map {
     size_t count;
 } tdm_map;
 
-/* Maps a whole regular file for reading; its pages are read when they are used, and shared by all processes that map it.
- * If the file is cut short meanwhile, reading the missing part raises SIGBUS. Fails with `missing` if
- * there is no such file, or it is empty. */
+/* Maps a whole regular file for reading; its pages are read when they are used, and shared by all processes that map
+ * it. If the file is cut short meanwhile, reading the missing part raises SIGBUS. Fails with `missing` if there is no
+ * such file, or it is empty. */
 tdm_status tdm__map_open(tdm_map *out, const char *path, tdm_status missing);
 /* The same of `count` bytes of an open file, which may be closed then; `path` is for messages. */
 tdm_status tdm__map_descriptor(tdm_map *out, int fd, uint64_t count, const char *path);

@@ -1,5 +1,6 @@
-/* The graph's tensors in the file. Kernels read a parameter where the file is mapped if it begins and ends at a multiple
- * of a cache line, as nearly all bytes of a file that tandem writes do (ckpt/tensor_write.c); the others are copied. */
+/* The graph's tensors in the file. Kernels read a parameter where the file is mapped if it begins and ends at a
+ * multiple of a cache line, as nearly all bytes of a file that tandem writes do (ckpt/tensor_write.c); the others are
+ * copied. */
 #include <string.h>
 
 #include "runtime/base/round.h"

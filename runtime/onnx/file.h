@@ -1,5 +1,5 @@
-/* An ONNX file as it is read: its nodes, and where its numbers lie. Everything is checked against the limits below before
- * memory is taken for it; numbers stay in the file until they are asked for. */
+/* An ONNX file as it is read: its nodes, and where its numbers lie. Everything is checked against the limits below
+ * before memory is taken for it; numbers stay in the file until they are asked for. */
 #ifndef TDM_ONNX_FILE_H
 #define TDM_ONNX_FILE_H
 
@@ -87,8 +87,8 @@ typedef struct tdm_onnx_file {
     tdm_names tensors, makers; /* by name: initializers; nodes by their outputs */
 } tdm_onnx_file;
 
-/* Opens and reads a file; `memory` NULL: `path` names it, else it is called so. TDM_E_CHECKPOINT: it is damaged or no ONNX
- * file, says where; TDM_E_UNSUPPORTED: it is of a kind that tandem does not read, says what to do. */
+/* Opens and reads a file; `memory` NULL: `path` names it, else it is called so. TDM_E_CHECKPOINT: it is damaged or no
+ * ONNX file, says where; TDM_E_UNSUPPORTED: it is of a kind that tandem does not read, says what to do. */
 tdm_status tdm__onnx_file_open(tdm_onnx_file **out, const tdm_host *host, const char *path, const void *memory,
                                size_t count);
 void tdm__onnx_file_close(tdm_onnx_file *file); /* NULL is fine */

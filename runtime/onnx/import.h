@@ -1,5 +1,5 @@
-/* From the nodes of an ONNX file to layers. Which nodes are a layer is said in the folder of its op (from_onnx); here is
- * what they ask, the graph that comes of it, and where the numbers of its parameters are. */
+/* From the nodes of an ONNX file to layers. Which nodes are a layer is said in the folder of its op (from_onnx); here
+ * is what they ask, the graph that comes of it, and where the numbers of its parameters are. */
 #ifndef TDM_ONNX_IMPORT_H
 #define TDM_ONNX_IMPORT_H
 
@@ -29,8 +29,8 @@ typedef struct tdm_onnx_import {
     tdm_onnx_shared shared;
 } tdm_onnx_import;
 
-/* Reads a file (tdm__onnx_file_open) and makes the graph of it, which is not finished. TDM_E_UNSUPPORTED names the first
- * node that is no layer. */
+/* Reads a file (tdm__onnx_file_open) and makes the graph of it, which is not finished. TDM_E_UNSUPPORTED names the
+ * first node that is no layer. */
 tdm_status tdm__onnx_import_open(tdm_onnx_import **out, const tdm_host *host, const char *path, const void *memory,
                                  size_t count);
 /* The graph becomes the caller's. A warning says if layers of it share constants: each trains a copy. */

@@ -80,9 +80,9 @@ static bool is_name(const char *name) {
            name[0] != '-' && strstr(name, "..") == NULL && (number == 0 || number == length || name[number] == '.');
 }
 
-/* A number is the name of the layer with that index alone; another layer gets a word in front of it. A name that is taken gets a
- * number behind it: after a few tries multiples of the layer's index, so that of many layers with one name each does not
- * try those of all others. */
+/* A number is the name of the layer with that index alone; another layer gets a word in front of it. A name that is
+ * taken gets a number behind it: after a few tries multiples of the layer's index, so that of many layers with one name
+ * each does not try those of all others. */
 static void settle(const tdm_graph *graph, int index, tdm_text *name) {
     enum { TRIES = 8 };
     char number[24], whole[MOST_NAME + 32];

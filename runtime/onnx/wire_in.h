@@ -1,5 +1,5 @@
-/* Reading the wire format of Protocol Buffers (wire.h) through a window: a file may be larger than memory. Every length is
- * checked against what is around it before it is used. */
+/* Reading the wire format of Protocol Buffers (wire.h) through a window: a file may be larger than memory. Every length
+ * is checked against what is around it before it is used. */
 #ifndef TDM_ONNX_WIRE_IN_H
 #define TDM_ONNX_WIRE_IN_H
 

@@ -48,8 +48,8 @@ void tdm__build_set_x(tdm_build *build, int node, int k, int value);
 int tdm__build_sole_reader(const tdm_build *build, int value);
 /* Is this the batch, with one reader, on a device that ingests batches into any layout? */
 bool tdm__build_is_free_batch(const tdm_build *build, int value);
-/* Can the kernel run this, epilogue included? A kernel of floats in a plan of bf16 offers TDM_EPILOGUES_OF_FLOATS alone.
- * TDM_E_MEMORY if it ran out of memory while finding out. */
+/* Can the kernel run this, epilogue included? A kernel of floats in a plan of bf16 offers TDM_EPILOGUES_OF_FLOATS
+ * alone. TDM_E_MEMORY if it ran out of memory while finding out. */
 tdm_status tdm__build_ask(const tdm_build *build, const tdm_kernel *kernel, const tdm_kernel_desc *desc,
                           tdm_kernel_fit *fit, bool *fits);
 int tdm__plan_root(const tdm_plan *plan, int value); /* the owner of a value's bytes */

@@ -133,8 +133,8 @@ static void find_stages(tdm_plan *plan) {
     }
 }
 
-/* Must the value survive other micro-batches? It does if its own micro-batch uses it in forward and in backward, or if a
- * neighbour writes it at a time of its own. */
+/* Must the value survive other micro-batches? It does if its own micro-batch uses it in forward and in backward, or if
+ * a neighbour writes it at a time of its own. */
 static bool is_kept(const tdm_plan *plan, const tdm_plan_value *value) {
     return value->is_received || (value->first < plan->forward_steps && value->last > plan->forward_steps);
 }
@@ -168,9 +168,9 @@ static size_t place_subset(tdm_plan *plan, int stage, subset which, int *order, 
     return end;
 }
 
-/* Several micro-batches in flight: each has memory of its own for its kept values, and all use the same memory, one after
- * another, for the others. Or each has memory of its own for all values, if that takes less: then the others can lie in
- * gaps between kept values. */
+/* Several micro-batches in flight: each has memory of its own for its kept values, and all use the same memory, one
+ * after another, for the others. Or each has memory of its own for all values, if that takes less: then the others can
+ * lie in gaps between kept values. */
 static void place_stage(tdm_plan *plan, int index, int *order, int *placed) {
     tdm_plan_stage *stage = &plan->stages[index];
     const size_t in_flight = (size_t)stage->in_flight;

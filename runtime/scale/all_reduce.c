@@ -1,6 +1,6 @@
 /* The time of an all_reduce: latencies, bytes over the slowest connection, and processor time. Every algorithm here
- * moves 2 (n - 1) / n of the data out of each device, the least possible (levels: more, where a host has several subtrees of
- * the sum); they differ in how many messages follow one another, and in what crosses the network. */
+ * moves 2 (n - 1) / n of the data out of each device, the least possible (levels: more, where a host has several
+ * subtrees of the sum); they differ in how many messages follow one another, and in what crosses the network. */
 #include <math.h>
 
 #include "runtime/base/call/sized.h"

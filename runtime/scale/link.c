@@ -30,8 +30,8 @@ static const unit *find(const unit *units, const char *name, size_t length) {
     return NULL;
 }
 
-/* The bytes per second of a unit, such as "Gb/s": a power of 1000, bits or bytes; "per second" may be left out. 0: it is
- * no unit. */
+/* The bytes per second of a unit, such as "Gb/s": a power of 1000, bits or bytes; "per second" may be left out. 0: it
+ * is no unit. */
 static double rate_unit(const char *at, size_t length) {
     static const unit powers[] = {{"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {NULL, 0}};
     static const unit names[] = {{"b", 0}, {"bit", 0}, {"b/s", 0}, {"bit/s", 0}, {"bps", 0},

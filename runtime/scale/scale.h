@@ -53,8 +53,8 @@ const tdm_scale_device *tdm__scale_usual_device(bool is_gpu);
 
 /* ---- the step of a plan ---- */
 
-/* One micro-batch of `rows` rows, and an update. Fills everything but `jitter`, `samples` and `buffer_bytes`; `bucket` has room
- * for the plan's buckets. */
+/* One micro-batch of `rows` rows, and an update. Fills everything but `jitter`, `samples` and `buffer_bytes`; `bucket`
+ * has room for the plan's buckets. */
 void tdm__scale_work(const tdm_plan *plan, const tdm_scale_device *device, int64_t rows, int state_count,
                      tdm_scale_bucket *bucket, tdm_scale_work *out);
 

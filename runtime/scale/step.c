@@ -50,7 +50,8 @@ static tdm_scale_time crowded(const tdm_scale_group *g, tdm_scale_time time) {
     return (tdm_scale_time){fmax(time.seconds, time.busy * factor), time.busy * factor};
 }
 
-/* The seconds from the beginning of backward until all its gradients are reduced. Adds the time of the reductions to *comm. */
+/* The seconds from the beginning of backward until all its gradients are reduced. Adds the time of the reductions to
+ * *comm. */
 static double reduce_all(const tdm_scale_group *g, const tdm_scale_work *work, double seconds, double *comm) {
     const double stolen = stolen_share(g);
     backward b = {.speed = 1};

@@ -73,8 +73,8 @@ tdm_status tdm__run_keep_notes(tdm_run *run, const tdm_ckpt *ckpt) {
     return tdm__zone_text(&run->zone, &run->note[TDM_NOTE_FEATURES], features);
 }
 
-/* The rows that the run predicts at once are the model's, too: products of many rows may round otherwise. What cannot be
- * said in YAML is left out: the checkpoint can do without. */
+/* The rows that the run predicts at once are the model's, too: products of many rows may round otherwise. What cannot
+ * be said in YAML is left out: the checkpoint can do without. */
 tdm_status tdm__run_note_model(tdm_run *run) {
     tdm_job job = *run->job;
     tdm_text text;

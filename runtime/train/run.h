@@ -248,8 +248,8 @@ tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped);
 /* ---- what follows from an evaluation ---- */
 /* TDM_E_CONFIG if checkpoint.keep_best or train.stop_early needs a number that the job's evaluations do not have. */
 tdm_status tdm__run_check_metrics(const tdm_run *run);
-/* Compares run->scores with the best so far: sets run->best and, if the evaluation is one of eval.every (`due`), run->early, the schedule, and
- * run->end_reason if train.stop_early ends the run here. The same on all ranks. */
+/* Compares run->scores with the best so far: sets run->best and, if the evaluation is one of eval.every (`due`),
+ * run->early, the schedule, and run->end_reason if train.stop_early ends the run here. The same on all ranks. */
 void tdm__run_update_best(tdm_run *run, bool due);
 /* Is this step's checkpoint to be saved because it is the best? */
 bool tdm__run_is_best(const tdm_run *run);

@@ -3,8 +3,8 @@
  *
  *   cc device.c $(pkg-config --cflags --libs tandem) -pthread -o device && ./device [KiB of memory]
  *
- * In each period the device does its own work, and then makes steps of training as long as one more fits in front of the
- * deadline, if it takes no longer than the slowest of the last ones. */
+ * In each period the device does its own work, and then makes steps of training as long as one more fits in front of
+ * the deadline, if it takes no longer than the slowest of the last ones. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdlib.h>

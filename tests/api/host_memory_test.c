@@ -1,6 +1,6 @@
-/* All memory is the host's: this program's linker gives every call of the C library's allocator from tandem's own code to
- * the functions below, and between the marks there is none. tools/check_memory says the same of the sources, those of
- * modules among them. */
+/* All memory is the host's: this program's linker gives every call of the C library's allocator from tandem's own code
+ * to the functions below, and between the marks there is none. tools/check_memory says the same of the sources, those
+ * of modules among them. */
 #include <tandem/comm.h>
 
 #include "tests/api/api.h"

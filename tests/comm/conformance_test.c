@@ -111,7 +111,8 @@ TEST(sums_are_the_canonical_tree) {
 
 enum { SPANS_MOST = 200 };
 
-/* The spans lie one behind another, with gaps, from `base` on; then the same numbers are reduced span by span in `other`. */
+/* The spans lie one behind another, with gaps, from `base` on; then the same numbers are reduced span by span in
+ * `other`. */
 static void coalesced_once(rank_context *c, unsigned char *base, unsigned char *other, const size_t *sizes, int spans,
                            tdm_dtype dtype) {
     const size_t width = tdm_dtype_bytes(dtype);

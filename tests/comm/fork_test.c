@@ -1,5 +1,5 @@
-/* The child of a fork gets a status from every call of its parent's communicators, and ends nothing; the parent's job goes
- * on. Over threads and over processes, with calls in progress and without. */
+/* The child of a fork gets a status from every call of its parent's communicators, and ends nothing; the parent's job
+ * goes on. Over threads and over processes, with calls in progress and without. */
 #include <sys/wait.h>
 #include <unistd.h>
 

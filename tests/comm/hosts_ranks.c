@@ -1,6 +1,6 @@
-/* ranks.h over several hosts' transports: forked processes that meet at a file, as if HOSTS_LOCALS of them each were on a
- * host of their own, and the rest on a last one; or, of an odd number, with HOSTS_LOCALS 3, as if hosts were of different
- * sizes. */
+/* ranks.h over several hosts' transports: forked processes that meet at a file, as if HOSTS_LOCALS of them each were on
+ * a host of their own, and the rest on a last one; or, of an odd number, with HOSTS_LOCALS 3, as if hosts were of
+ * different sizes. */
 #define ranks_run plain_ranks_run
 #include "tests/comm/ranks.c"
 #undef ranks_run

@@ -296,8 +296,8 @@ TEST(a_rank_that_dies_is_named) {
     }
 }
 
-/* A stopped rank 0 hears nothing, and the others end without it. When it goes on, it must not take them for the ones who
- * left. */
+/* A stopped rank 0 hears nothing, and the others end without it. When it goes on, it must not take them for the ones
+ * who left. */
 static pid_t *stopped;
 
 static void stop_rank_0(tdm_comm *comm, int rank) {

@@ -278,8 +278,8 @@ TEST(nothing_to_reduce) {
     CHECK(to == 5);
 }
 
-/* The first host has `odd` ranks, each of the others `locals`, the last one perhaps fewer. Each brings the values of its
- * largest subtrees. Returns how many there are. */
+/* The first host has `odd` ranks, each of the others `locals`, the last one perhaps fewer. Each brings the values of
+ * its largest subtrees. Returns how many there are. */
 static int bring_subtrees(const void *const *values, int ranks, int odd, int locals, int *first, void **sum) {
     int count = 0;
     for (int begin = 0, size = odd; begin < ranks; begin += size, size = locals) {

@@ -1,5 +1,5 @@
-/* Preloaded into the command: the rank HELD_RANK stays for ever where it would connect to rank 0, so that it can be killed
- * there. It creates HELD_FILE; a process that finds that file goes on. */
+/* Preloaded into the command: the rank HELD_RANK stays for ever where it would connect to rank 0, so that it can be
+ * killed there. It creates HELD_FILE; a process that finds that file goes on. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* libFuzzer: the files of data sets. Byte 0 chooses the format; its highest bit says that the second of two files is
- * the hostile one, of npy that it is that of two inputs, and of csv that it is read by what another table taught. Byte 1 says what is wanted of the data; of
- * csv, byte 2 has its keys. The rest is the file. */
+ * the hostile one, of npy that it is that of two inputs, and of csv that it is read by what another table taught. Byte
+ * 1 says what is wanted of the data; of csv, byte 2 has its keys. The rest is the file. */
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* Files of models from hostile hands: nothing crashes, and what opens predicts, a row among others as a row alone.
  *
- * The highest bit of byte 0: the rest is a whole file. Without it the rest is the text of a model, and the file around it
- * is made here, with the tensors that the text wants; the low bits of byte 0 spoil it (see `spoilt`). */
+ * The highest bit of byte 0: the rest is a whole file. Without it the rest is the text of a model, and the file around
+ * it is made here, with the tensors that the text wants; the low bits of byte 0 spoil it (see `spoilt`). */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* ONNX files from hostile hands: nothing crashes; what is read becomes a graph that can be finished if it has parameters,
- * and numbers of as many bytes as these have. */
+/* ONNX files from hostile hands: nothing crashes; what is read becomes a graph that can be finished if it has
+ * parameters, and numbers of as many bytes as these have. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

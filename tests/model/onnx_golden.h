@@ -1,4 +1,5 @@
-/* Written by make_onnx_golden.py with onnxruntime 1.32.0 and onnx 1.23.2: the files of onnx_test.c whose outputs are tandem's. */
+/* Written by make_onnx_golden.py with onnxruntime 1.32.0 and onnx 1.23.2: the files of onnx_test.c whose outputs are
+ * tandem's. */
 static const struct {
     const char *name, *hash;
 } golden[] = {

@@ -1,5 +1,5 @@
-/* Models that together have every op, for onnx_test.c: their input, or inputs, and layers. In rows of `whole` numbers these are below
- * 7. */
+/* Models that together have every op, for onnx_test.c: their input, or inputs, and layers. In rows of `whole` numbers
+ * these are below 7. */
 typedef struct onnx_model {
     const char *name, *input, *layers;
     int width; /* numbers of a sample */

@@ -1,5 +1,5 @@
-/* A model's file predicts what the run that made it predicts, to the bit: for samples one by one and many, from a file and
- * from memory, on any number of threads. */
+/* A model's file predicts what the run that made it predicts, to the bit: for samples one by one and many, from a file
+ * and from memory, on any number of threads. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -381,8 +381,8 @@ TEST(join_gives_the_exact_mean) {
     tdm_graph_free(graph);
 }
 
-/* DataParallel behind a DataLoader: the last batch has the rows that are left, here 5, which are cut into 2, 2 and 1 for
- * four devices. The numbers are those of one device. Without join it is filled up to 8, as DistributedSampler does. */
+/* DataParallel behind a DataLoader: the last batch has the rows that are left, here 5, which are cut into 2, 2 and 1
+ * for four devices. The numbers are those of one device. Without join it is filled up to 8, as DistributedSampler does. */
 TEST(join_is_the_short_batch_of_data_parallel) {
     tdm_job job;
     law_job(&job);

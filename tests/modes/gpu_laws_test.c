@@ -55,8 +55,8 @@ static void check_near(const law_result *a, const law_result *b, double relative
     for (int64_t i = 0; i < a->steps; i++) CHECK_NEAR(a->loss[i], b->loss[i], relative * fabs(b->loss[i]));
 }
 
-/* Fewer samples than on the CPU: an emulated GPU is slow. Batches of an epoch: two whole ones of 2 devices and a smaller
- * one, or one whole one of 3 devices and a smaller one. */
+/* Fewer samples than on the CPU: an emulated GPU is slow. Batches of an epoch: two whole ones of 2 devices and a
+ * smaller one, or one whole one of 3 devices and a smaller one. */
 enum { STEPS = 5 };
 static void small_job(tdm_job *job) {
     law_job(job);

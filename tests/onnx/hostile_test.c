@@ -1,5 +1,5 @@
-/* Files that are damaged, that lie, or that ask for what tandem does not have: each is refused with one sentence that names
- * the file, the place and, of a good file, what to do. */
+/* Files that are damaged, that lie, or that ask for what tandem does not have: each is refused with one sentence that
+ * names the file, the place and, of a good file, what to do. */
 #include <sys/stat.h>
 #include <unistd.h>
 

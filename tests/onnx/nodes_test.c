@@ -1,4 +1,5 @@
-/* Nodes that are a layer give what the real onnxruntime gives, and nodes that are nearly one are refused (make_nodes.py). */
+/* Nodes that are a layer give what the real onnxruntime gives, and nodes that are nearly one are refused
+ * (make_nodes.py). */
 #include <math.h>
 
 #include "runtime/graph/graph.h"

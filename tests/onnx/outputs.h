@@ -1,5 +1,5 @@
-/* Written by make_files.py with torch 2.13.0+cpu and onnxruntime 1.32.0: what the files give for two rows. In rows of `whole`
- * numbers these are below 7. */
+/* Written by make_files.py with torch 2.13.0+cpu and onnxruntime 1.32.0: what the files give for two rows. In rows of
+ * `whole` numbers these are below 7. */
 static const struct {
     const char *name;
     int whole, width;

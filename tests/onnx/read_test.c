@@ -10,8 +10,8 @@
 
 /* ---- what tandem writes ---- */
 
-/* The ops of both graphs are the same, and their names as long as they have the same places, but for a sum of three, which is two of two, and a dropout of channels, which does
- * nothing outside training. */
+/* The ops of both graphs are the same, and their names as long as they have the same places, but for a sum of three,
+ * which is two of two, and a dropout of channels, which does nothing outside training. */
 static void check_ops(const tdm_graph *wanted, const tdm_graph *got) {
     size_t k = 0;
     for (size_t i = 0; i < wanted->node_count; i++) {

@@ -1,5 +1,5 @@
-/* exp, tanh and the normal distribution of ops/activation_math.h against the C library's in double, over floats of every
- * size; and the loops of activations for each instruction set, which give the bits of the formula. */
+/* exp, tanh and the normal distribution of ops/activation_math.h against the C library's in double, over floats of
+ * every size; and the loops of activations for each instruction set, which give the bits of the formula. */
 #include "ops/activation_lanes.h"
 #include "ops/activations.h" /* generated from ops.def */
 #include "tests/support/tdm_test.h"

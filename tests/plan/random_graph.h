@@ -29,11 +29,12 @@ typedef enum random_kind {
     RANDOM_INPUTS    /* as RANDOM_ALL, of two pictures and a row of features */
 } random_kind;
 
-/* A batch of 8x6x6, of 8x6 for series, or of several inputs, `layers` drawn ones, and what joins their loose ends into one output. */
+/* A batch of 8x6x6, of 8x6 for series, or of several inputs, `layers` drawn ones, and what joins their loose ends into
+ * one output. */
 tdm_graph *random_graph(random_kind kind, int layers, uint64_t *state);
 
-/* Patterns of parameters that are not trained: of none, of the first layers, of any layers, or single ones; never of all.
- * They are valid as long as the graph. */
+/* Patterns of parameters that are not trained: of none, of the first layers, of any layers, or single ones; never of
+ * all. They are valid as long as the graph. */
 void random_freeze(tdm_texts *out, const tdm_graph *graph, uint64_t *state);
 
 /* What kernels answer, for plan_kernels. */

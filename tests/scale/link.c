@@ -1,5 +1,5 @@
-/* link.c - a link between two network namespaces with a rate and a latency, for measurements where the kernel has no netem.
- * Each end is a TAP device; this program carries their packets. It is no part of the build:
+/* link.c - a link between two network namespaces with a rate and a latency, for measurements where the kernel has no
+ * netem. Each end is a TAP device; this program carries their packets. It is no part of the build:
  *
  *     cc -O2 link.c -o link && ./link NAMESPACE0 NAMESPACE1 MBIT_PER_S LATENCY_US
  *

@@ -1,8 +1,8 @@
 /* bench_op.c - `tandem bench op`: measures forward and backward of one layer.
  *
  * A layer with parameters comes before the measured one, because no gradient is computed for a model's input. Its times
- * are measured with a second model, in turn with the first, and subtracted: a machine's speed changes meanwhile. A layer
- * that looks numbers up, as embedding, reads those of the samples, so that it is alone. */
+ * are measured with a second model, in turn with the first, and subtracted: a machine's speed changes meanwhile. A
+ * layer that looks numbers up, as embedding, reads those of the samples, so that it is alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* cmd_plan.c - `tandem plan`: what a run will do, without devices or other processes; --memory opens the data, and --scale
- * does, if it measures. */
+/* cmd_plan.c - `tandem plan`: what a run will do, without devices or other processes; --memory opens the data, and
+ * --scale does, if it measures. */
 #include "tools/terminal/term.h"
 
 #include <tandem/scale.h>

@@ -20,8 +20,8 @@ int inference_job(inference *in, tool *t, const char **weights);
 bool inference_is_model(const char *path);
 /* Opens the configuration that the file of a model carries, with the overrides. The exit code. */
 int inference_model(tool *t, tdm_config **out);
-/* The path of the checkpoint that --checkpoint names in a run directory (NULL: there is none), into *out, which the caller
- * frees; without the flag *out stays. The exit code. */
+/* The path of the checkpoint that --checkpoint names in a run directory (NULL: there is none), into *out, which the
+ * caller frees; without the flag *out stays. The exit code. */
 int inference_checkpoint(const tool *t, const char *run, char **out);
 /* Where samples come from. */
 typedef enum inference_data {

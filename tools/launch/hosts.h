@@ -19,8 +19,8 @@ typedef struct launch_hosts {
     int count;
 } launch_hosts;
 
-/* Reads "host", "user@host:2", "[address]:2", separated by commas. Looks up no name: ssh may know hosts that nobody else
- * knows. TDM_E_USAGE after printing what is wrong. */
+/* Reads "host", "user@host:2", "[address]:2", separated by commas. Looks up no name: ssh may know hosts that nobody
+ * else knows. TDM_E_USAGE after printing what is wrong. */
 int hosts_read(const tool *t, const char *text, launch_hosts *out);
 void hosts_free(launch_hosts *hosts);
 

@@ -58,7 +58,8 @@ bool fleet_has_stopped(const hosted *h);
 
 /* ---- hosts_fault.c ---- */
 
-/* Notes what a line of another host tells: the greeting of tandem, or why ssh cannot connect. True: it is not to be shown. */
+/* Notes what a line of another host tells: the greeting of tandem, or why ssh cannot connect. True: it is not to be
+ * shown. */
 bool hosted_notes(hosted *h, const char *line);
 /* The host runs no tandem of this version: nothing there will join the job. */
 bool hosted_is_foreign(const hosted *h);

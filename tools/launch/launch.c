@@ -41,8 +41,8 @@ static bool is_secret(const char *variable) {
     return strncmp(variable, "TANDEM_SECRET=", 14) == 0 || strncmp(variable, "TANDEM_SECRET_FILE=", 19) == 0;
 }
 
-/* Our environment without the variables of a launch, with this process as the parent. has_address, has_secret: the child
- * is told where to meet, and with which secret, whatever our environment says. */
+/* Our environment without the variables of a launch, with this process as the parent. has_address, has_secret: the
+ * child is told where to meet, and with which secret, whatever our environment says. */
 static text_list child_environment(bool has_address, bool has_secret) {
     text_list out = {0};
     for (char **variable = environ; *variable; variable++) {

@@ -1,7 +1,7 @@
-/* orders.h - what `tandem launch --hosts` tells each host of the job, over the standard input of `tandem --hosted` there,
- * which ssh has started. First come the orders, then words of one byte. The end of the input means that the launching
- * process, or the way to it, is gone: then nothing may be left of the job. Nothing of this is on a command line, which
- * other users see, and no shell reads it. */
+/* orders.h - what `tandem launch --hosts` tells each host of the job, over the standard input of `tandem --hosted`
+ * there, which ssh has started. First come the orders, then words of one byte. The end of the input means that the
+ * launching process, or the way to it, is gone: then nothing may be left of the job. Nothing of this is on a command
+ * line, which other users see, and no shell reads it. */
 #ifndef ORDERS_H
 #define ORDERS_H
 
@@ -10,8 +10,8 @@
 /* ORDERS_BEAT comes every second, so that silence means something. */
 enum { ORDERS_STOP = 's', ORDERS_BEAT = '.' };
 
-/* What `tandem --hosted --greet` writes on standard error before anything else, with its version behind it: so the launching
- * process knows whether tandem has begun there, and which. */
+/* What `tandem --hosted --greet` writes on standard error before anything else, with its version behind it: so the
+ * launching process knows whether tandem has begun there, and which. */
 #define ORDERS_GREETING "tandem hosted "
 
 typedef struct launch_orders {
@@ -38,8 +38,8 @@ int orders_receive(launch_orders **out);
 int orders_inherit(launch_orders **out);
 void orders_free(launch_orders *orders); /* NULL is allowed */
 
-/* Obeys the words from now on, in a thread: a stop becomes a signal to this process. This process exits, and so do those
- * that it has started, when the input ends, or when nothing has come for `silence` seconds (0: no limit). */
+/* Obeys the words from now on, in a thread: a stop becomes a signal to this process. This process exits, and so do
+ * those that it has started, when the input ends, or when nothing has come for `silence` seconds (0: no limit). */
 void orders_follow(double silence);
 
 #endif

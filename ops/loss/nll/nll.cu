@@ -1,5 +1,5 @@
-/* nll on CUDA: operation for operation that of nll.c; one thread computes a row. A label out of range makes its row NaN,
- * as in cross_entropy.cu. */
+/* nll on CUDA: operation for operation that of nll.c; one thread computes a row. A label out of range makes its row
+ * NaN, as in cross_entropy.cu. */
 #include "ops/loss/classes.h"
 
 #include "runtime/backends/cuda/kit/loss.h"

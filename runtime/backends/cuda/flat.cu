@@ -12,8 +12,8 @@ namespace {
 
 /* ---- sum ---- */
 
-/* The canonical tree (base/tree.h) of sources `first` on, SIZE of them or as many as there are. Each node is a call that the
- * compiler inlines, so partial sums stay in registers. */
+/* The canonical tree (base/tree.h) of sources `first` on, SIZE of them or as many as there are. Each node is a call
+ * that the compiler inlines, so partial sums stay in registers. */
 struct sum_item {
     const float *source[TDM_LIST_MAX];
     float *out;

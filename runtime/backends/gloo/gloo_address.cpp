@@ -1,12 +1,12 @@
 /* A function of Gloo's that this module replaces.
  *
- * When a connection has come, Gloo's thread asks for the name of its other end. If that has reset the connection meanwhile,
- * because its process died, there is none: Gloo's own function then throws, in a thread where nobody catches, and so ends
- * this process without a word. Here the name is empty instead. The connection is as broken as before, so the first read
- * fails, which Gloo reports as it reports a lost peer.
+ * When a connection has come, Gloo's thread asks for the name of its other end. If that has reset the connection
+ * meanwhile, because its process died, there is none: Gloo's own function then throws, in a thread where nobody
+ * catches, and so ends this process without a word. Here the name is empty instead. The connection is as broken as
+ * before, so the first read fails, which Gloo reports as it reports a lost peer.
  *
- * libgloo calls the function by its name, and the linker looks for it in the module that has loaded libgloo first. If the
- * program has loaded libgloo before, it has Gloo's own. */
+ * libgloo calls the function by its name, and the linker looks for it in the module that has loaded libgloo first. If
+ * the program has loaded libgloo before, it has Gloo's own. */
 #include <cstring>
 
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-/* See gloo_sockets.h. Of two ranks one listens and the other connects; so each connection is known by the address at which
- * the first one listened. */
+/* See gloo_sockets.h. Of two ranks one listens and the other connects; so each connection is known by the address at
+ * which the first one listened. */
 #include "runtime/backends/gloo/gloo_sockets.h"
 
 #include <algorithm>

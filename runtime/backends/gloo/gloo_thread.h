@@ -1,8 +1,8 @@
 /* Work for Gloo's own thread.
  *
  * Gloo's thread serves a connection only if it gets the connection's lock at once. Else it asks epoll again, which says
- * at once that the connection is ready, and so it spins for as long as another thread holds the lock: through the whole of
- * a long write, or until that thread is back on a processor, which the spinning keeps from it. Where ranks share
+ * at once that the connection is ready, and so it spins for as long as another thread holds the lock: through the whole
+ * of a long write, or until that thread is back on a processor, which the spinning keeps from it. Where ranks share
  * processors that was most of the time of many ranks. So messages are posted by Gloo's thread, and no other thread
  * touches a connection that is in use. */
 #ifndef TDM_BACKENDS_GLOO_THREAD_H
@@ -40,8 +40,8 @@ class gloo_thread : public gloo::transport::tcp::Handler {
 
     void add(const std::vector<gloo_work *> &work); // they will run soon, in this order
     void remove(gloo_work *work);                   // when this returns it has run, or never will
-    /* To close a connection waits until Gloo's thread has asked epoll once more, which it does a hundred times a second when
-     * nothing happens. From here on it does so some thousand times a second, and no work is done. */
+    /* To close a connection waits until Gloo's thread has asked epoll once more, which it does a hundred times a second
+     * when nothing happens. From here on it does so some thousand times a second, and no work is done. */
     void hurry();
 };
 

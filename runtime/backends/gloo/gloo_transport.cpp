@@ -51,8 +51,8 @@ struct transport : tdm_transport {
     std::map<uint32_t, std::vector<std::unique_ptr<pending>>> begun; // by tag
 };
 
-/* Blocks signals of this thread, and so of those that it starts. Gloo's own thread must receive none: they belong to the
- * program, and only that thread writes to connections, which raises SIGPIPE when they are closed. */
+/* Blocks signals of this thread, and so of those that it starts. Gloo's own thread must receive none: they belong to
+ * the program, and only that thread writes to connections, which raises SIGPIPE when they are closed. */
 class masked_signals {
     sigset_t before;
 
@@ -138,8 +138,8 @@ std::vector<char> peer_address(const void *addresses, int r) {
     return std::vector<char>(from + length_bytes, from + length_bytes + length);
 }
 
-/* Of two ranks the one with the larger address connects. Those to which this rank connects come first: their systems answer
- * whatever they are doing. To wait for a rank before that would hold up those that wait for this one. */
+/* Of two ranks the one with the larger address connects. Those to which this rank connects come first: their systems
+ * answer whatever they are doing. To wait for a rank before that would hold up those that wait for this one. */
 void connect_pairs(transport &t, const void *addresses, int &connecting_to) {
     std::vector<sockaddr_storage> own(size_t(t.world)), peers(size_t(t.world));
     for (int r = 0; r < t.world; r++) {
@@ -312,8 +312,8 @@ tdm_status exchange(tdm_transport *base, const tdm_message *message, int count, 
     }
 }
 
-/* Gloo sends a message only when its receiver has said that it waits for it; so what is begun early need not wait for that
- * on its way. */
+/* Gloo sends a message only when its receiver has said that it waits for it; so what is begun early need not wait for
+ * that on its way. */
 void begin(tdm_transport *base, const tdm_message *message, int count) {
     auto &t = *static_cast<transport *>(base);
     std::vector<pending *> fresh;

@@ -12,8 +12,8 @@ void tdm__module_init(const tdm_host_calls *calls); /* for tdm_module.init */
 /* A variable that `tandem help env` lists; NULL if it is not set, or before init. */
 const char *tdm__module_variable(const char *name);
 
-/* Zeroed memory from the embedding program that begins on a line of 64 bytes; NULL: there is none. It remembers its host,
- * so that whoever ends it needs none. */
+/* Zeroed memory from the embedding program that begins on a line of 64 bytes; NULL: there is none. It remembers its
+ * host, so that whoever ends it needs none. */
 void *tdm__module_new(const tdm_host *host, size_t bytes);
 void tdm__module_delete(void *pointer); /* NULL is fine */
 

@@ -1,6 +1,6 @@
-/* See mpi_links.h. Of each TCP connection of this process to another rank's host it is noted since when data waits for its
- * receipt; and whether there is one any more: Open MPI goes on without a word when one is reset. Nothing is changed at the
- * connections, which are MPI's. */
+/* See mpi_links.h. Of each TCP connection of this process to another rank's host it is noted since when data waits for
+ * its receipt; and whether there is one any more: Open MPI goes on without a word when one is reset. Nothing is changed
+ * at the connections, which are MPI's. */
 #include "runtime/backends/mpi/mpi_links.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
-/* Whether the hosts of other ranks still answer, as the kernel sees it: MPI itself waits for a cut connection as long as for
- * a slow one. */
+/* Whether the hosts of other ranks still answer, as the kernel sees it: MPI itself waits for a cut connection as long
+ * as for a slow one. */
 #ifndef TDM_BACKENDS_MPI_LINKS_H
 #define TDM_BACKENDS_MPI_LINKS_H
 
@@ -18,8 +18,8 @@ typedef struct mpi_links mpi_links;
 mpi_links *tdm__mpi_links_open(const tdm_host *host, MPI_Comm comm, int rank, int world, int64_t silence_ms);
 void tdm__mpi_links_close(mpi_links *links); /* NULL is fine */
 
-/* A message of this rank has come. tdm__mpi_links_see looks for the connection to the host of each rank of which the first
- * has: only a connection that was there can be missed. One thread at a time, as below. */
+/* A message of this rank has come. tdm__mpi_links_see looks for the connection to the host of each rank of which the
+ * first has: only a connection that was there can be missed. One thread at a time, as below. */
 void tdm__mpi_links_heard(mpi_links *links, int rank);
 void tdm__mpi_links_see(mpi_links *links);
 

@@ -1,5 +1,5 @@
-/* Messages over MPI. MPI has no deadlines, and gives no promise once a rank has died: tandem's own connections watch the
- * ranks, and `abort` ends what still waits here. */
+/* Messages over MPI. MPI has no deadlines, and gives no promise once a rank has died: tandem's own connections watch
+ * the ranks, and `abort` ends what still waits here. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -12,9 +12,9 @@
 #include "runtime/backends/mpi/mpi_transport.h"
 #include "runtime/base/system/clock.h"
 
-/* PART: what one MPI message holds at most; MPI counts in int. GIVE_UP_MS: how long all messages of a job that has ended
- * may take to get out of the caller's memory; those to a dead rank never do, and a rank has a second to end. LISTS: of
- * messages that have begun, by tag. */
+/* PART: what one MPI message holds at most; MPI counts in int. GIVE_UP_MS: how long all messages of a job that has
+ * ended may take to get out of the caller's memory; those to a dead rank never do, and a rank has a second to end.
+ * LISTS: of messages that have begun, by tag. */
 enum { PART = 1 << 30, SPINS = 2000, PAUSE_NS = 20000, GIVE_UP_MS = 200, LISTS = 64 };
 
 typedef struct transport {
@@ -41,8 +41,8 @@ static tdm_status check(int code, const char *doing) {
 
 /* ---- opening ---- */
 
-/* The call in which Open MPI meets a closed connection tells mpirun of it, and waits until that has heard. mpirun may be
- * ending ranks then, and hears nothing for seconds. Tandem itself says which rank is lost. */
+/* The call in which Open MPI meets a closed connection tells mpirun of it, and waits until that has heard. mpirun may
+ * be ending ranks then, and hears nothing for seconds. Tandem itself says which rank is lost. */
 static void hold_tongue(void) {
     bool *is_quiet = dlsym(RTLD_DEFAULT, "orte_execute_quiet");
     if (is_quiet != NULL) *is_quiet = true;
@@ -227,8 +227,8 @@ static int wait_for_all(batch *b, bool *done) {
     }
 }
 
-/* The job has ended, or nobody will send: receives are withdrawn, so that MPI does not write to the caller's memory later.
- * What is sent cannot be; it is waited for, but not for long. */
+/* The job has ended, or nobody will send: receives are withdrawn, so that MPI does not write to the caller's memory
+ * later. What is sent cannot be; it is waited for, but not for long. */
 static void withdraw(transport *t, bool sends, MPI_Request *request, int count, int64_t deadline_ns) {
     int flag = 0, code = MPI_SUCCESS;
     pthread_mutex_lock(&t->mutex);

@@ -1,5 +1,5 @@
-/* What a program's tdm_host may lack: members that came after its version, and those that are NULL. Inline, because modules
- * have no symbols of the library. */
+/* What a program's tdm_host may lack: members that came after its version, and those that are NULL. Inline, because
+ * modules have no symbols of the library. */
 #ifndef TDM_BASE_CALL_HOST_H
 #define TDM_BASE_CALL_HOST_H
 

@@ -30,7 +30,8 @@ static inline bool tdm__field_is_map(const tdm_field *row) {
     return row->kind == TDM_FIELD_MAP || row->kind == TDM_FIELD_SHAPES;
 }
 /* Sets the field in `object` (the struct that row->offset refers to). If the type or range is wrong, returns false and
- * appends one clause to `why`: "must be an integer of at least 1, got 'three'". Texts and numbers are copied into the zone. */
+ * appends one clause to `why`: "must be an integer of at least 1, got 'three'". Texts and numbers are copied into the
+ * zone. */
 bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *value, tdm_zone *zone, tdm_text *why);
 /* The same from one text: a list is written [a, b, c], texts may be quoted; null, ~ and the empty text mean null. */
 bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, tdm_zone *zone, tdm_text *why);

@@ -15,8 +15,8 @@ typedef int (*tdm_confined_work)(void *user, int out);
  * stopped or the answer is too long; TDM_E_IO if it could not be started. Any thread. */
 tdm_status tdm__confined_run(const tdm_host *host, tdm_confined_work work, void *user, size_t most, void **answer,
                              size_t *count);
-/* For the work: memory in pages of its own. A lock of any other allocator may be held by a thread that the child does not
- * have; malloc's is safe only in some C libraries, and not under sanitizers. So the work must call nothing that
+/* For the work: memory in pages of its own. A lock of any other allocator may be held by a thread that the child does
+ * not have; malloc's is safe only in some C libraries, and not under sanitizers. So the work must call nothing that
  * allocates by itself, such as qsort. */
 const tdm_host *tdm__confined_host(void);
 /* For the work: writes all bytes, or returns false. */

@@ -16,8 +16,8 @@ void tdm__cpus_read(tdm_cpus *cpus); /* this process's; all of them if they cann
 int tdm__cpus_sharers(const tdm_cpus *cpus, int count, int mine);
 
 double tdm__cgroup_cpus(void); /* the control group's CPU quota, in CPUs; 0: no limit */
-/* CPUs that the host grants; if it does not say, those of the affinity mask, at most the control group's quota. At least
- * 1. */
+/* CPUs that the host grants; if it does not say, those of the affinity mask, at most the control group's quota. At
+ * least 1. */
 int tdm__cpus_available(const tdm_host *host);
 
 #endif

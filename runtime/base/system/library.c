@@ -1,6 +1,6 @@
 /* dlopen reports only a text, in the user's language, and "no such file" even if it merely had no memory to look for
- * the file. Two signs tell that there was no memory: errno is ENOMEM, which a failed allocation sets; or there is no address
- * space for the library, because the loader's own failed mappings do not set errno. */
+ * the file. Two signs tell that there was no memory: errno is ENOMEM, which a failed allocation sets; or there is no
+ * address space for the library, because the loader's own failed mappings do not set errno. */
 #include "runtime/base/system/library.h"
 
 #include <dlfcn.h>

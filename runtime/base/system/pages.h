@@ -18,8 +18,8 @@ static inline void tdm__advise_huge_pages(void *start, size_t bytes) {
     (void)madvise(start, bytes - bytes % TDM_HUGE_PAGE, MADV_HUGEPAGE);
 }
 
-/* Gives back the whole pages in a range of a mapped file that nobody has written: they are read from the file again when
- * they are touched. */
+/* Gives back the whole pages in a range of a mapped file that nobody has written: they are read from the file again
+ * when they are touched. */
 static inline void tdm__give_back_pages(uintptr_t at, size_t bytes) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const uintptr_t begin = tdm__round_up(at, page), end = (at + bytes) / page * page;

@@ -68,8 +68,8 @@ static inline void tdm__thread_run_hosted(void *argument) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Starts a thread that calls run(argument): the host's if it starts threads, else tandem's own. All signals but those of
- * faults are blocked in it. device -1: it works for none. Returns 0 or an error number. Ends with tdm__thread_join. */
+/* Starts a thread that calls run(argument): the host's if it starts threads, else tandem's own. All signals but those
+ * of faults are blocked in it. device -1: it works for none. Returns 0 or an error number. Ends with tdm__thread_join. */
 static inline int tdm__thread_start(tdm_thread *thread, const tdm_host *host, tdm_thread_role role, int index,
                                     int device, void (*run)(void *argument), void *argument) {
     *thread = (tdm_thread){.host = host, .run = run, .argument = argument};

@@ -58,7 +58,8 @@ bool tdm__parse_bool(const char *text, bool *out);    /* true | false */
 /* Prints the shortest decimal text that reads back as the same double. With an exponent the mantissa has a point
  * (1.0e-3, 1.0e+15), so that readers of YAML 1.1 and 1.2 agree. `out` holds at least 32 bytes. */
 void tdm__print_float(char *out, double value);
-/* Prints a size for people, as the command does: "100 B", "1.6 MiB", "67.1 GiB", "512 GiB". `out` holds at least 32 bytes. Returns `out`. */
+/* Prints a size for people, as the command does: "100 B", "1.6 MiB", "67.1 GiB", "512 GiB". `out` holds at least 32
+ * bytes. Returns `out`. */
 const char *tdm__print_bytes(char *out, uint64_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* Writing an archive: entries are stored, and their data begins at a multiple of 64, as torch.save has it. A number that
- * a record has no room for is all ones there, and stands in a field of zip64 with 64 bits. */
+/* Writing an archive: entries are stored, and their data begins at a multiple of 64, as torch.save has it. A number
+ * that a record has no room for is all ones there, and stands in a field of zip64 with 64 bits. */
 #include <stdio.h>
 
 #include "runtime/base/round.h"

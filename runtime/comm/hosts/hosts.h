@@ -1,7 +1,7 @@
 /* A communicator over several hosts: collectives made from the messages of a transport (gloo, mpi).
  *
- * Every collective begins with its ranks agreeing on the call: the entry of each (the call, and small data itself) goes to
- * all others. So all find out whether the calls are equal before any data moves, and small data needs nothing more. */
+ * Every collective begins with its ranks agreeing on the call: the entry of each (the call, and small data itself) goes
+ * to all others. So all find out whether the calls are equal before any data moves, and small data needs nothing more. */
 #ifndef TDM_COMM_HOSTS_HOSTS_H
 #define TDM_COMM_HOSTS_HOSTS_H
 
@@ -14,8 +14,8 @@
 enum {
     TDM_HOSTS_ENTRY_BYTES = 448,             /* data up to this size travels in the entry */
     TDM_HOSTS_CHUNK_BYTES = 4 * 1024 * 1024, /* of the data that is reduced at a time */
-    /* To so many members messages go directly, which is the least to wait for. Between more, messages cost more than that:
-     * entries go in rounds, and data up to this size through a tree. */
+    /* To so many members messages go directly, which is the least to wait for. Between more, messages cost more than
+     * that: entries go in rounds, and data up to this size through a tree. */
     TDM_HOSTS_FEW = 16,
     TDM_HOSTS_TREE_BYTES = 64 * 1024,
     TDM_HOSTS_GROUPS = TDM_TAGS / 8 /* groups of one job */
@@ -63,8 +63,8 @@ typedef struct tdm_hosts_comm {
                                       * NULL: it has one block, whose values are in the span */
     tdm_hosts_entry *entry; /* of each member, in the current call */
     bool shares_entries;    /* they are in memory of `inside` */
-    /* Where the others' entries of this call and the next one come in, in turn, and the bytes of a member's. NULL until the
-     * first call. */
+    /* Where the others' entries of this call and the next one come in, in turn, and the bytes of a member's. NULL until
+     * the first call. */
     unsigned char *arrivals;
     size_t arrival_bytes;
     int turn;
@@ -98,8 +98,8 @@ void tdm__hosts_comm_free(tdm_hosts_comm *c); /* NULL is fine */
 
 /* ---- hosts_memory.c ---- */
 
-/* Memory of this process that stays until the job's transport is closed: what `allocate` returns, whose spans are sent from
- * where they lie, like all others; and that into which messages may still come when a communicator is closed. */
+/* Memory of this process that stays until the job's transport is closed: what `allocate` returns, whose spans are sent
+ * from where they lie, like all others; and that into which messages may still come when a communicator is closed. */
 tdm_status tdm__hosts_memory_new(tdm_hosts_job *job, size_t bytes, void **out);
 void tdm__hosts_memory_delete(tdm_hosts_job *job); /* all */
 
@@ -108,9 +108,9 @@ void tdm__hosts_memory_delete(tdm_hosts_job *job); /* all */
 /* `bytes` to or from a member; the order of messages of one use between two ranks is that of the calls. */
 tdm_message tdm__hosts_send(const tdm_hosts_comm *c, int member, tdm_hosts_use use, const void *data, size_t bytes);
 tdm_message tdm__hosts_receive(const tdm_hosts_comm *c, int member, tdm_hosts_use use, void *data, size_t bytes);
-/* Begins those of the first `count` of c->message that `which` says: a later exchange of the same messages finishes them.
- * A receive should be begun as soon as its size is known, because Gloo sends a message only when it knows that the other
- * end waits for it: to tell it that while it still computes saves half of what a message takes on its way. */
+/* Begins those of the first `count` of c->message that `which` says: a later exchange of the same messages finishes
+ * them. A receive should be begun as soon as its size is known, because Gloo sends a message only when it knows that
+ * the other end waits for it: to tell it that while it still computes saves half of what a message takes on its way. */
 void tdm__hosts_begin(tdm_hosts_comm *c, int count, int which);
 /* After a failed call: its memory is the caller's again. */
 void tdm__hosts_forget(tdm_hosts_comm *c);
@@ -141,8 +141,8 @@ tdm_status tdm__hosts_agree_on_call(tdm_hosts_comm *c, const void *data, size_t 
 
 /* ---- hosts_data.c ---- */
 
-/* Begins the receives of an all_reduce or reduce, if possible before the ranks have agreed on the call; tdm__hosts_reduce_data
- * of the same must follow. */
+/* Begins the receives of an all_reduce or reduce, if possible before the ranks have agreed on the call;
+ * tdm__hosts_reduce_data of the same must follow. */
 tdm_status tdm__hosts_begin_reduction(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how);
 /* The data of an all_reduce or reduce, and of a broadcast, after the ranks have agreed on the call. */
 tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how);

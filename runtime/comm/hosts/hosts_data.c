@@ -1,8 +1,8 @@
 /* The data of reductions and broadcasts, straight from memory to memory.
  *
- * all_reduce and reduce cut the data into chunks, and a chunk into a segment for each rank. Rank r gets segment r of all
- * ranks, adds in the order of every backend (reduce.h), and sends the sum to the ranks that get the result. While a chunk's
- * sums are made and travel, so does the data of the next two chunks: the network is never idle. Each rank sends
+ * all_reduce and reduce cut the data into chunks, and a chunk into a segment for each rank. Rank r gets segment r of
+ * all ranks, adds in the order of every backend (reduce.h), and sends the sum to the ranks that get the result. While a
+ * chunk's sums are made and travel, so does the data of the next two chunks: the network is never idle. Each rank sends
  * 2 (n - 1) / n of the data, the least possible. */
 #include <string.h>
 
@@ -83,8 +83,8 @@ static int add_contributions(const reduction *r, int count, size_t n) {
     return count;
 }
 
-/* And those with which the sums of chunk n get to whoever gets the result; `own_sum` NULL: only the receives. A sum comes
- * only after its sender has this rank's copy, so it may be waited for as soon as that is on its way. */
+/* And those with which the sums of chunk n get to whoever gets the result; `own_sum` NULL: only the receives. A sum
+ * comes only after its sender has this rank's copy, so it may be waited for as soon as that is on its way. */
 static int add_results(const reduction *r, int count, size_t n, const void *own_sum) {
     tdm_hosts_comm *c = r->c;
     const chunk whole = chunk_of(r, n);
@@ -100,8 +100,8 @@ static int add_results(const reduction *r, int count, size_t n, const void *own_
     return count;
 }
 
-/* Sums this rank's segment of chunk n. Returns where the sum is: in its place if this rank gets the result, else in a room
- * behind the contributions. */
+/* Sums this rank's segment of chunk n. Returns where the sum is: in its place if this rank gets the result, else in a
+ * room behind the contributions. */
 static const void *reduce_own(const reduction *r, size_t n) {
     const void *source[TDM_COMM_WORLD_MAX];
     const tdm_hosts_comm *c = r->c;
@@ -171,8 +171,8 @@ tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_redu
 
 /* ---- broadcast ---- */
 
-/* Of two members the root sends everything. Of more, two steps, so that none sends more than twice the data: member r gets
- * part r from the root, then all give their parts to all. */
+/* Of two members the root sends everything. Of more, two steps, so that none sends more than twice the data: member r
+ * gets part r from the root, then all give their parts to all. */
 static int add_from_root(tdm_hosts_comm *c, const chunk *whole, int root) {
     int count = 0;
     for (int r = 0; r < c->comm.world; r++) {

@@ -4,8 +4,8 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/hosts/hosts.h"
 
-/* There are two rooms for arrivals, used in turn. The receives of a call begin when the call before the last one has what it
- * needs: so the others know of them even if they make one call right after another. */
+/* There are two rooms for arrivals, used in turn. The receives of a call begin when the call before the last one has
+ * what it needs: so the others know of them even if they make one call right after another. */
 static unsigned char *arrivals(const tdm_hosts_comm *c, int turn) {
     return c->arrivals + (size_t)turn * (size_t)c->comm.world * c->arrival_bytes;
 }

@@ -1,6 +1,6 @@
-/* Small data among many members: each sends and receives about log2(world) messages, where hosts_data.c has two for each
- * member. The tree is that of the sums (reduce.h): member r is the root of the members from r on, as many as the largest
- * power of two that divides r (member 0: all), and its branches are r + 1, r + 2, r + 4, ... */
+/* Small data among many members: each sends and receives about log2(world) messages, where hosts_data.c has two for
+ * each member. The tree is that of the sums (reduce.h): member r is the root of the members from r on, as many as the
+ * largest power of two that divides r (member 0: all), and its branches are r + 1, r + 2, r + 4, ... */
 #include <string.h>
 
 #include "runtime/base/status.h"

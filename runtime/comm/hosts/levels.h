@@ -1,14 +1,14 @@
 /* Two levels: ranks of one host meet in shared memory, and only what they have in common goes between hosts.
  *
- * The first `lanes` ranks of each host, as many as the host with the fewest has, form a column each with those of the same
- * local rank. In an all_reduce the data has a segment for each column. First each rank of a column reduces its segment over
- * the ranks of its host; then the column reduces it between the hosts; and then the ranks of a host give each other the
- * segments.
+ * The first `lanes` ranks of each host, as many as the host with the fewest has, form a column each with those of the
+ * same local rank. In an all_reduce the data has a segment for each column. First each rank of a column reduces its
+ * segment over the ranks of its host; then the column reduces it between the hosts; and then the ranks of a host give
+ * each other the segments.
  *
- * Sums are a tree over ranks (base/tree.h). A host forms the values of the largest subtrees within its ranks, and these go
- * between hosts: one where all hosts have the same power of two of ranks, else at most 2 log2(ranks). So it sends no more
- * than the tree permits. Values of 16 bits go as floats, because they are rounded only at the end. What is needed is that
- * hosts have their ranks one after another; else there are no levels. */
+ * Sums are a tree over ranks (base/tree.h). A host forms the values of the largest subtrees within its ranks, and these
+ * go between hosts: one where all hosts have the same power of two of ranks, else at most 2 log2(ranks). So it sends no
+ * more than the tree permits. Values of 16 bits go as floats, because they are rounded only at the end. What is needed
+ * is that hosts have their ranks one after another; else there are no levels. */
 #ifndef TDM_COMM_HOSTS_LEVELS_H
 #define TDM_COMM_HOSTS_LEVELS_H
 

@@ -16,8 +16,8 @@ enum { SLACK_MS = 30000, ATTEMPT_MS = 500 };
 
 /* ---- which ranks are where ---- */
 
-/* Notes the first rank of each host in `first`, which has room for one more than there are ranks. Returns how many hosts
- * there are; 0: they do not have their ranks one after another. */
+/* Notes the first rank of each host in `first`, which has room for one more than there are ranks. Returns how many
+ * hosts there are; 0: they do not have their ranks one after another. */
 static int find_hosts(const tdm_peer *peer, int world, int *first) {
     int hosts = 0;
     for (int r = 0; r < world; hosts++) {
@@ -71,8 +71,8 @@ static tdm_status try_inside(tdm_hosts_comm *c, const tdm_launch_facts *facts, i
     return status;
 }
 
-/* A rank may die while the ranks of a host meet. So each attempt is short, and the hub is asked between two of them: the
- * others are to end within a second. */
+/* A rank may die while the ranks of a host meet. So each attempt is short, and the hub is asked between two of them:
+ * the others are to end within a second. */
 static tdm_status open_inside(tdm_hosts_comm *c, const tdm_peer *peer, const char *job, int64_t timeout_ms) {
     tdm_comm *inside = NULL;
     tdm_status status;

@@ -15,8 +15,8 @@
 #include "runtime/base/system/thread.h"
 #include "runtime/comm/hub/hub_private.h"
 
-/* SETTLE_MS: how long the hub may take to say why the job has ended. DRAIN_MS: how long a connection stays open for its other
- * end to read what was sent last, unless that was silent for SILENT_MS. */
+/* SETTLE_MS: how long the hub may take to say why the job has ended. DRAIN_MS: how long a connection stays open for its
+ * other end to read what was sent last, unless that was silent for SILENT_MS. */
 enum { SETTLE_MS = 1000, DRAIN_MS = 1000, SILENT_MS = 5 * TDM_BEAT_MS, EARLY_SHARE = 10 };
 
 static const int64_t beat_ns = (int64_t)TDM_BEAT_MS * 1000000;

@@ -1,5 +1,5 @@
-/* The connections that ranks on several hosts keep between them, for everything but data: heartbeats, the first cause of
- * a job's end, who has left, what a wait is for. They form a star: rank 0 is the hub, and each of the others has one
+/* The connections that ranks on several hosts keep between them, for everything but data: heartbeats, the first cause
+ * of a job's end, who has left, what a wait is for. They form a star: rank 0 is the hub, and each of the others has one
  * connection to it. One thread of each process serves them.
  *
  * A rank whose process ends is found at once, because its connection closes; one that is stopped, or whose link is cut,
@@ -65,8 +65,8 @@ void tdm__hub_wait_end(tdm_hub *hub, tdm_hub_wait *wait);
 
 /* ---- leaving ---- */
 
-/* Tells the others that this rank makes no more calls, and waits until all have said so or the job has ended: a transport
- * needs both of its ends until then. At most timeout_ms. */
+/* Tells the others that this rank makes no more calls, and waits until all have said so or the job has ended: a
+ * transport needs both of its ends until then. At most timeout_ms. */
 void tdm__hub_leave(tdm_hub *hub, int64_t timeout_ms);
 void tdm__hub_close(tdm_hub *hub); /* NULL is fine */
 

@@ -68,7 +68,8 @@ struct tdm_hub {
 bool tdm__connection_send(tdm_connection *c, tdm_frame_kind kind, const void *data, size_t bytes);
 /* Sends what waits. False: it is broken. */
 bool tdm__connection_flush(tdm_connection *c);
-/* Gets what has arrived; calls `on_frame` for each whole frame. False: the connection is closed, broken, or says nonsense. */
+/* Gets what has arrived; calls `on_frame` for each whole frame. False: the connection is closed, broken, or says
+ * nonsense. */
 bool tdm__connection_receive(tdm_connection *c,
                              void (*on_frame)(tdm_hub *hub, int from, tdm_frame frame, const void *data), tdm_hub *hub,
                              int from);

@@ -4,8 +4,8 @@
 
 #include "runtime/comm/meeting/meeting.h"
 
-/* Fills in m->at from init_method ("env" or NULL, "tcp://host:port", "file:///path" on a shared disk); rank 0 also begins
- * to listen there, or at a free port whose address it publishes. */
+/* Fills in m->at from init_method ("env" or NULL, "tcp://host:port", "file:///path" on a shared disk); rank 0 also
+ * begins to listen there, or at a free port whose address it publishes. */
 tdm_status tdm__address_find(tdm_meeting *m, const tdm_launch_facts *facts, const char *init_method,
                              const char *interface);
 /* The file of a meeting at file:///path. Rank 0 replaces it as a whole, so a reader sees an old one or a new one. */

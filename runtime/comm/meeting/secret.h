@@ -14,8 +14,8 @@ typedef struct tdm_secret {
     size_t bytes; /* 0: there is none; anyone who reaches the port may join */
 } tdm_secret;
 
-/* Reads the secret from the file that TANDEM_SECRET_FILE names, or from TANDEM_SECRET. Blanks and line ends around it do
- * not count. TDM_E_USAGE if it cannot be read, is empty or too long, or if others may read the file. */
+/* Reads the secret from the file that TANDEM_SECRET_FILE names, or from TANDEM_SECRET. Blanks and line ends around it
+ * do not count. TDM_E_USAGE if it cannot be read, is empty or too long, or if others may read the file. */
 tdm_status tdm__secret_read(tdm_secret *out);
 
 typedef struct tdm_mac_part {

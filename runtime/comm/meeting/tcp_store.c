@@ -1,8 +1,8 @@
 /* See tcp_store.h.
  *
- * A request is a byte that names it, and its arguments: a number is eight bytes in the machine's order, a text its length
- * as a number, then its bytes. There are two dialects. Since PyTorch 2.2 a connection begins with a magic number, and
- * the names of requests are one higher. Nothing says which dialect a store speaks, so both are tried. */
+ * A request is a byte that names it, and its arguments: a number is eight bytes in the machine's order, a text its
+ * length as a number, then its bytes. There are two dialects. Since PyTorch 2.2 a connection begins with a magic
+ * number, and the names of requests are one higher. Nothing says which dialect a store speaks, so both are tried. */
 #include "runtime/comm/meeting/tcp_store.h"
 
 #include <stdio.h>
@@ -80,8 +80,8 @@ static void hang_up(tdm_tcp_store *store) {
 /* Asks in one dialect for the number of keys. Without an answer the store is hung up on, and `why` says what happened.
  *
  * The first bytes must not harm a store of the other dialect. To one of 2.1 or older the first byte is SET, and the
- * eight bytes behind it are the length of a key. It would wait for a short key, and let nobody else in meanwhile. So the
- * question is repeated, which makes that length more than any memory holds: the store drops the connection at once. */
+ * eight bytes behind it are the length of a key. It would wait for a short key, and let nobody else in meanwhile. So
+ * the question is repeated, which makes that length more than any memory holds: the store drops the connection at once. */
 static tdm_status greet(tdm_tcp_store *store, int64_t deadline_ns, char why[WHY_TEXT]) {
     const uint32_t magic = MAGIC;
     message m = {.count = 0};

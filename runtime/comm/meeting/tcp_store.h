@@ -2,10 +2,10 @@
  * cannot listen at MASTER_PORT, for the agent does. Rank 0 publishes in the store where it listens, and the others read
  * it there.
  *
- * Speaks to PyTorch 1.13 and later, with and without libuv. Keys are those of a torch.distributed.TCPStore; a PrefixStore
- * puts "prefix/" before them. One thread at a time. Every wait ends at a deadline (of tdm__now_ns), but for the look-up
- * of the host's name, which the system's resolver ends. A failed call ends the connection: later calls fail at once.
- * Failures are TDM_E_COMM. */
+ * Speaks to PyTorch 1.13 and later, with and without libuv. Keys are those of a torch.distributed.TCPStore; a
+ * PrefixStore puts "prefix/" before them. One thread at a time. Every wait ends at a deadline (of tdm__now_ns), but for
+ * the look-up of the host's name, which the system's resolver ends. A failed call ends the connection: later calls fail
+ * at once. Failures are TDM_E_COMM. */
 #ifndef TDM_COMM_MEETING_TCP_STORE_H
 #define TDM_COMM_MEETING_TCP_STORE_H
 

@@ -1,5 +1,5 @@
-/* Pictures that a program or the command wants predictions for: read, transformed as in evaluation, turned into what the
- * model takes. One thread at a time. */
+/* Pictures that a program or the command wants predictions for: read, transformed as in evaluation, turned into what
+ * the model takes. One thread at a time. */
 #ifndef TDM_DATA_PICTURES_PICTURE_INPUT_H
 #define TDM_DATA_PICTURES_PICTURE_INPUT_H
 

@@ -76,8 +76,8 @@ typedef struct tdm_burnin_total {
     { sizeof(tdm_burnin_total), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Opens the model on every device of the job, and reads the samples: of data.eval, or of data.train if there is none.
- * Pictures that cannot be read are left out with on_bad_sample: skip; TDM_E_DATA if that leaves no sample.
- * The job is copied and the graph kept, as tdm_run_open does; the host is borrowed until tdm_burnin_close. options NULL:
+ * Pictures that cannot be read are left out with on_bad_sample: skip; TDM_E_DATA if that leaves no sample. The job is
+ * copied and the graph kept, as tdm_run_open does; the host is borrowed until tdm_burnin_close. options NULL:
  * TDM_BURNIN_OPTIONS_INIT. A device that cannot be opened is judged as failed; if there is no other, its error is
  * returned. */
 TDM_API tdm_status tdm_burnin_open(tdm_burnin **out, const tdm_job *job, const tdm_graph *graph,

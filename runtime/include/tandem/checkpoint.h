@@ -18,9 +18,9 @@
 TDM_BEGIN_DECLS
 
 /* Properties: texts of the program's own, by key, in the metadata of a checkpoint's model (tdm_run_set_property) and of
- * a model file. A key has 1 to TDM_PROPERTY_KEY bytes of UTF-8, is not "format", and does not begin with "tandem.". There
- * are at most TDM_PROPERTIES, and their keys and texts, a byte more for each, have at most TDM_PROPERTY_BYTES. Of a file
- * with more, those that fit are read. */
+ * a model file. A key has 1 to TDM_PROPERTY_KEY bytes of UTF-8, is not "format", and does not begin with "tandem.".
+ * There are at most TDM_PROPERTIES, and their keys and texts, a byte more for each, have at most TDM_PROPERTY_BYTES. Of
+ * a file with more, those that fit are read. */
 enum { TDM_PROPERTIES = 64, TDM_PROPERTY_KEY = 64, TDM_PROPERTY_BYTES = 65536 };
 
 /* Lists the checkpoints of a run directory or checkpoints directory, oldest first. */
@@ -63,13 +63,13 @@ typedef struct tdm_checkpoint_difference {
 TDM_API tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const char *b, double rtol, double atol,
                                           tdm_checkpoint_difference *out);
 
-/* Converts a file of PyTorch (.pt or .pth, saved by torch 1.6 or later) or an ONNX file (.onnx; its tensors have the names
- * that tdm_graph_from_onnx gives them) into a .safetensors file, or any checkpoint
- * path as above into a .pt file that torch.load(weights_only=True) takes; the ending of `to` says which, and `to` must
- * not exist yet. `key` (may be NULL) names the dictionary of tensors in the file of PyTorch; without it that is the
- * file's own, or "state_dict", or "model". No code in the file is run, and a process without rights (fork, seccomp)
- * reads it. *report becomes one line about what was written; it may be NULL. TDM_E_CHECKPOINT if the file is damaged,
- * or holds anything but tensors that would have to be run. */
+/* Converts a file of PyTorch (.pt or .pth, saved by torch 1.6 or later) or an ONNX file (.onnx; its tensors have the
+ * names that tdm_graph_from_onnx gives them) into a .safetensors file, or any checkpoint path as above into a .pt file
+ * that torch.load(weights_only=True) takes; the ending of `to` says which, and `to` must not exist yet. `key` (may be
+ * NULL) names the dictionary of tensors in the file of PyTorch; without it that is the file's own, or "state_dict", or
+ * "model". No code in the file is run, and a process without rights (fork, seccomp) reads it. *report becomes one line
+ * about what was written; it may be NULL. TDM_E_CHECKPOINT if the file is damaged, or holds anything but tensors that
+ * would have to be run. */
 TDM_API tdm_status tdm_checkpoint_convert(const tdm_host *host, const char *from, const char *to, const char *key,
                                           char **report);
 

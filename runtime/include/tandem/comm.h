@@ -1,4 +1,5 @@
-/* tandem/comm.h - communicators: collectives between the threads of a process, the processes of a host, or several hosts.
+/* tandem/comm.h - communicators: collectives between the threads of a process, the processes of a host, or several
+ * hosts.
  *
  * A tdm_comm is one rank's end of a group of `world` ranks. Every rank makes the same collective calls in the same
  * order, with the same counts (all_to_all_v: counts that match), types, operators and roots. A call that does not match
@@ -20,8 +21,8 @@
  *
  * Numbers: a reduction of n ranks is the canonical tree, T(n) = T(the first p) op T(the last n - p), where p is the
  * largest power of two below n: ((r0 + r1) + (r2 + r3)) + r4 of five. So it gives the same bits on every rank, over
- * threads and over processes, and ranks at the end that add -0 change none. Integers wrap around. Minimum and maximum of
- * floats propagate NaN. Floats of 16 bits are computed with as floats, and rounded once at the end. */
+ * threads and over processes, and ranks at the end that add -0 change none. Integers wrap around. Minimum and maximum
+ * of floats propagate NaN. Floats of 16 bits are computed with as floats, and rounded once at the end. */
 #ifndef TANDEM_COMM_H
 #define TANDEM_COMM_H
 
@@ -98,9 +99,9 @@ TDM_API const char *tdm_comm_backend(const tdm_comm *comm); /* "local", "shm" */
 
 /* Reduces the io of all ranks; every rank gets the result in its io. */
 TDM_API tdm_status tdm_comm_all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op);
-/* As an all_reduce of each of the `span_count` spans (at least 1, of one type), with the same bits, in one call: the ranks
- * meet once for all of them, which is faster for many small ones. Every rank passes spans of the same counts in the same
- * order. The array is borrowed like the spans. */
+/* As an all_reduce of each of the `span_count` spans (at least 1, of one type), with the same bits, in one call: the
+ * ranks meet once for all of them, which is faster for many small ones. Every rank passes spans of the same counts in
+ * the same order. The array is borrowed like the spans. */
 TDM_API tdm_status tdm_comm_all_reduce_coalesced(tdm_comm *comm, const tdm_span *spans, size_t span_count,
                                                  tdm_reduce_op op);
 /* Copies the root's io into the io of every rank. */
@@ -121,15 +122,16 @@ TDM_API tdm_status tdm_comm_reduce_scatter(tdm_comm *comm, tdm_span in, tdm_span
 /* Every rank sends part r of its `in` to rank r, and gets the part from rank r as part r of its `out`. The parts are
  * equal: in.count = out.count, a multiple of the number of ranks. */
 TDM_API tdm_status tdm_comm_all_to_all(tdm_comm *comm, tdm_span in, tdm_span out);
-/* As all_to_all, with parts of any size: in_counts[r] elements go to rank r, out_counts[r] come from it; a count may be 0.
- * Each array has a count for each rank, and is borrowed like the spans. The parts lie one behind another, in the order of
- * the ranks: in.count is the sum of in_counts, out.count that of out_counts. What a rank sends to another must be what that
- * one expects from it; if not, the call is TDM_E_USAGE on every rank, and the message names the two and both counts. */
+/* As all_to_all, with parts of any size: in_counts[r] elements go to rank r, out_counts[r] come from it; a count may be
+ * 0. Each array has a count for each rank, and is borrowed like the spans. The parts lie one behind another, in the
+ * order of the ranks: in.count is the sum of in_counts, out.count that of out_counts. What a rank sends to another must
+ * be what that one expects from it; if not, the call is TDM_E_USAGE on every rank, and the message names the two and
+ * both counts. */
 TDM_API tdm_status tdm_comm_all_to_all_v(tdm_comm *comm, tdm_span in, const size_t *in_counts, tdm_span out,
                                          const size_t *out_counts);
-/* As an all_gather of each of the `span_count` pairs (at least 1, all of one type), in one call: the ranks meet once for all
- * of them. outs[i].count = world * ins[i].count; ins[i] may be this rank's own part of outs[i]. Every rank passes spans of
- * the same counts in the same order. The arrays are borrowed like the spans. */
+/* As an all_gather of each of the `span_count` pairs (at least 1, all of one type), in one call: the ranks meet once
+ * for all of them. outs[i].count = world * ins[i].count; ins[i] may be this rank's own part of outs[i]. Every rank
+ * passes spans of the same counts in the same order. The arrays are borrowed like the spans. */
 TDM_API tdm_status tdm_comm_all_gather_coalesced(tdm_comm *comm, const tdm_span *ins, const tdm_span *outs,
                                                  size_t span_count);
 /* As a reduce_scatter of each of the pairs, with the same bits, in one call: ins[i].count = world * outs[i].count, and
@@ -147,9 +149,10 @@ TDM_API tdm_status tdm_comm_receive(tdm_comm *comm, tdm_span out, int from);
  * the lowest rank is taken. */
 TDM_API tdm_status tdm_comm_receive_any(tdm_comm *comm, tdm_span out, int *from);
 /* Sends and receives `count` messages (at least 1, of any types) at once, and returns when all are done. None waits for
- * another one, except that those from one rank to another arrive in the order of its list; so the order of a list matters
- * only among messages with one peer, and in a ring no rank need begin. Not a collective: only ranks that have messages make
- * the call. The other end of each may be a batch, too, or a send or receive. The array is borrowed like the spans. */
+ * another one, except that those from one rank to another arrive in the order of its list; so the order of a list
+ * matters only among messages with one peer, and in a ring no rank need begin. Not a collective: only ranks that have
+ * messages make the call. The other end of each may be a batch, too, or a send or receive. The array is borrowed like
+ * the spans. */
 TDM_API tdm_status tdm_comm_batch_send_receive(tdm_comm *comm, const tdm_transfer *transfers, size_t count);
 
 /* Allocates `bytes` zeroed bytes on every rank, aligned to 64, that peers can access directly: collectives on spans
@@ -268,7 +271,8 @@ typedef struct tdm_hosts_options {
  * Rank 0 listens at the address of init_method. Only ranks of the same job, with the same secret (TANDEM_SECRET_FILE,
  * TANDEM_SECRET), are admitted; data and control are neither encrypted nor protected after that. Until the last
  * communicator of the job is closed, a thread of this process, which receives no signals, keeps in touch with rank 0: a
- * rank that dies, is stopped or cannot be reached ends the job. The last close waits until all ranks have closed theirs.
+ * rank that dies, is stopped or cannot be reached ends the job. The last close waits until all ranks have closed
+ * theirs.
  *
  * TDM_E_UNSUPPORTED if the module is not available. mpi calls MPI_Init_thread unless the program has, and then also
  * MPI_Finalize; it needs MPI_THREAD_SERIALIZED at least, and no other thread may call MPI meanwhile unless MPI has

@@ -2,8 +2,8 @@
  * the format, from the same table that reads it. Nothing here needs a device; only the starters read data. Free
  * returned texts with tdm_free.
  *
- * Threads: one thread at a time uses a tdm_config; any number of threads may use different ones. Functions that take none
- * keep nothing between calls: any thread. */
+ * Threads: one thread at a time uses a tdm_config; any number of threads may use different ones. Functions that take
+ * none keep nothing between calls: any thread. */
 #ifndef TANDEM_CONFIG_H
 #define TANDEM_CONFIG_H
 
@@ -41,9 +41,9 @@ TDM_API void tdm_config_free(tdm_config *config); /* NULL is allowed */
 TDM_API tdm_status tdm_config_override(tdm_config *config, const char *assignment);
 /* The same, with a value that is plain text instead of YAML: for paths and names that a program passes on. */
 TDM_API tdm_status tdm_config_override_text(tdm_config *config, const char *key, const char *text);
-/* Says that the job will predict or burn in, and not train: what only training needs (train.epochs or steps, train.batch)
- * may be left out. Without this call train.batch may be left out of a file that has `burnin`, and a length too: then the
- * job has neither epochs nor steps, and tdm_run_open refuses to train it. */
+/* Says that the job will predict or burn in, and not train: what only training needs (train.epochs or steps,
+ * train.batch) may be left out. Without this call train.batch may be left out of a file that has `burnin`, and a length
+ * too: then the job has neither epochs nor steps, and tdm_run_open refuses to train it. */
 TDM_API tdm_status tdm_config_predicts(tdm_config *config);
 /* Checks everything that can be checked without data and devices, model shapes included. TDM_E_CONFIG if there are
  * faults; TDM_E_UNSUPPORTED if all of them concern parts of the format that this build lacks. */
@@ -73,9 +73,10 @@ typedef enum tdm_config_form {
 TDM_API tdm_status tdm_config_print(const tdm_config *config, tdm_config_form form, char **out);
 TDM_API tdm_status tdm_config_get(const tdm_config *config, const char *key, char **out);
 TDM_API const char *tdm_config_source(const tdm_config *config);
-/* Prints the model of a job, with what predictions need beside its weights (transforms, the kind of its loss, precision,
- * how a table is read), as YAML that tdm_config_parse takes after tdm_config_predicts. Every checkpoint carries it. No
- * path is in it. TDM_E_UNSUPPORTED if YAML cannot say the model: it is too large, or a layer behind its output exists. */
+/* Prints the model of a job, with what predictions need beside its weights (transforms, the kind of its loss,
+ * precision, how a table is read), as YAML that tdm_config_parse takes after tdm_config_predicts. Every checkpoint
+ * carries it. No path is in it. TDM_E_UNSUPPORTED if YAML cannot say the model: it is too large, or a layer behind its
+ * output exists. */
 TDM_API tdm_status tdm_config_print_model(const tdm_job *job, const tdm_graph *graph, char **out);
 
 typedef enum tdm_language { TDM_ENGLISH, TDM_CHINESE } tdm_language;
@@ -103,10 +104,10 @@ TDM_API tdm_status tdm_config_starter_table(const tdm_host *host, const char *pa
  * y.npy. TDM_E_DATA if there is nothing to learn from, or a number is not finite. */
 TDM_API tdm_status tdm_config_starter_series(const tdm_host *host, const char *data, const char *labels,
                                              tdm_language language, char **out);
-/* The same for the network of an ONNX file (tdm_graph_from_onnx), to be trained further: its layers, and the file as its
- * weights. `task`: images, table or series, on `data` and `target` as above; the network's last layer gets as many outputs
- * as these need. task and data NULL: on numbers drawn by chance. TDM_E_UNSUPPORTED names a node that is no layer, TDM_E_DATA
- * says what does not fit. */
+/* The same for the network of an ONNX file (tdm_graph_from_onnx), to be trained further: its layers, and the file as
+ * its weights. `task`: images, table or series, on `data` and `target` as above; the network's last layer gets as many
+ * outputs as these need. task and data NULL: on numbers drawn by chance. TDM_E_UNSUPPORTED names a node that is no
+ * layer, TDM_E_DATA says what does not fit. */
 TDM_API tdm_status tdm_config_starter_onnx(const tdm_host *host, const char *path, const char *task, const char *data,
                                            const char *target, tdm_language language, char **out);
 

@@ -35,10 +35,10 @@ typedef struct tdm_data_use {
 
 /* Opens the data, reads every sample and reports the number of samples, their shape, how often each label occurs, and
  * the mean and standard deviation per channel in the form that data.transform takes; of several inputs all of
- * data.transform, without the inputs that layers look up. Where all numbers of a channel are equal the deviation is 1, as
- * there is nothing to divide by. *report is text of several lines;
- * free it with tdm_free. host NULL: tdm_host_default(). use NULL: all zero. Bad data is TDM_E_DATA, and the message
- * names the file or the sample; if only pictures cannot be read, the report on the others is made, too. */
+ * data.transform, without the inputs that layers look up. Where all numbers of a channel are equal the deviation is 1,
+ * as there is nothing to divide by. *report is text of several lines; free it with tdm_free. host NULL:
+ * tdm_host_default(). use NULL: all zero. Bad data is TDM_E_DATA, and the message names the file or the sample; if only
+ * pictures cannot be read, the report on the others is made, too. */
 TDM_API tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use,
                                   char **report);
 

@@ -34,9 +34,10 @@ TDM_API void tdm_graph_free(tdm_graph *graph); /* NULL is allowed */
 /* Declares the shape of one sample, C,H,W or a feature count, and returns the input's value in *out. Call it first, and
  * once per graph. */
 TDM_API tdm_status tdm_graph_input(tdm_graph *graph, int ndim, const int64_t *dim, tdm_value *out);
-/* Instead of that, for a model with several inputs, such as a picture and numbers about it: declares one of them, before
- * any layer, and returns its value in *out. A sample is then one row, the numbers of all inputs in the order of these
- * calls. name: 1 to 64 letters, digits and _, no digit first, not `input` or `output`; no layer may have the same. At most 32 inputs; a layer must take each of them (tdm_graph_finish). */
+/* Instead of that, for a model with several inputs, such as a picture and numbers about it: declares one of them,
+ * before any layer, and returns its value in *out. A sample is then one row, the numbers of all inputs in the order of
+ * these calls. name: 1 to 64 letters, digits and _, no digit first, not `input` or `output`; no layer may have the
+ * same. At most 32 inputs; a layer must take each of them (tdm_graph_finish). */
 TDM_API tdm_status tdm_graph_add_input(tdm_graph *graph, const char *name, int ndim, const int64_t *dim,
                                        tdm_value *out);
 /* What an input is. Set `size` with TDM_INPUT_INFO_INIT. */
@@ -63,8 +64,8 @@ TDM_API tdm_status tdm_graph_add(tdm_graph *graph, const char *op, const char *n
 TDM_API tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const char *op, const char *name,
                                     const tdm_value *inputs, int input_count, const tdm_attr *attrs, int attr_count,
                                     tdm_value *out);
-/* Says how many inputs a layer with `op` takes: *least to *most. Either may be NULL. TDM_E_CONFIG if there is no such op;
- * the message names the nearest. Any thread. */
+/* Says how many inputs a layer with `op` takes: *least to *most. Either may be NULL. TDM_E_CONFIG if there is no such
+ * op; the message names the nearest. Any thread. */
 TDM_API tdm_status tdm_graph_op_inputs(const char *op, int *least, int *most);
 /* Lets the graph use layers of the program's own, which tandem/sys/module.h describes: tdm_graph_add then knows their
  * names. Call them before the layers are added. The module is borrowed for as long as the graph and all that is made of
@@ -78,11 +79,11 @@ struct tdm_module;
 TDM_API tdm_status tdm_graph_use(tdm_graph *graph, const struct tdm_module *module);
 TDM_API tdm_status tdm_graph_use_file(tdm_graph *graph, const char *path);
 /* Makes the graph of an ONNX file in *out, and its output in *output: finish it with tdm_graph_finish, or add layers
- * first. Layers have the names that PyTorch gave their parameters, where the file tells them; `tandem explain layers` says
- * what layers there are, runtime/docs/models.md which nodes become them. Their weights are read where a path of weights
- * is: job.weights, tdm_run_load, tdm_run_load_memory. Numbers in other files beside the file are read, too; from memory a
- * file must be whole. TDM_E_UNSUPPORTED names the first node that is no layer; TDM_E_CHECKPOINT: the file is damaged, or
- * no ONNX file. `bytes` are not needed afterwards. Any thread. */
+ * first. Layers have the names that PyTorch gave their parameters, where the file tells them; `tandem explain layers`
+ * says what layers there are, runtime/docs/models.md which nodes become them. Their weights are read where a path of
+ * weights is: job.weights, tdm_run_load, tdm_run_load_memory. Numbers in other files beside the file are read, too;
+ * from memory a file must be whole. TDM_E_UNSUPPORTED names the first node that is no layer; TDM_E_CHECKPOINT: the file
+ * is damaged, or no ONNX file. `bytes` are not needed afterwards. Any thread. */
 TDM_API tdm_status tdm_graph_from_onnx(tdm_graph **out, tdm_value *output, const tdm_host *host, const char *path);
 TDM_API tdm_status tdm_graph_from_onnx_memory(tdm_graph **out, tdm_value *output, const tdm_host *host,
                                               const void *bytes, size_t count);

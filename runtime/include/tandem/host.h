@@ -78,10 +78,10 @@ typedef struct tdm_host {
                         void **handle);
     void (*thread_join)(void *user, void *handle);
 
-    /* Returns a time in nanoseconds, 0 or more. All that tandem measures, shows and counts in seconds is of these clocks:
-     * times of steps, intervals such as `checkpoint.every: 30m`, the length of a burn-in, times in names and files.
-     * Waits end by the kernel's own clock, which other processes and the kernel's calls know. Called from any thread,
-     * also between two kernels of a step; NULL: CLOCK_MONOTONIC and CLOCK_REALTIME. */
+    /* Returns a time in nanoseconds, 0 or more. All that tandem measures, shows and counts in seconds is of these
+     * clocks: times of steps, intervals such as `checkpoint.every: 30m`, the length of a burn-in, times in names and
+     * files. Waits end by the kernel's own clock, which other processes and the kernel's calls know. Called from any
+     * thread, also between two kernels of a step; NULL: CLOCK_MONOTONIC and CLOCK_REALTIME. */
     int64_t (*now_ns)(void *user, tdm_clock clock);
 
     /* How many CPUs a run of this process may keep busy: where parallel.threads_per_device is null, its devices share

@@ -1,12 +1,12 @@
 /* tandem/job.h - everything about a training run except the model, as plain structs.
  *
- * The YAML reader fills a tdm_job. A C program may fill one itself, starting with tdm_job_init. Texts are borrowed
- * for the calls that take the job: what they open keeps copies. `tandem explain KEY` gives each field's meaning, unit, default and
- * range, from the same table that reads the file (config/fields). A comment that begins with a kind ("idx",
+ * The YAML reader fills a tdm_job. A C program may fill one itself, starting with tdm_job_init. Texts are borrowed for
+ * the calls that take the job: what they open keeps copies. `tandem explain KEY` gives each field's meaning, unit,
+ * default and range, from the same table that reads the file (config/fields). A comment that begins with a kind ("idx",
  * "sgd", "onecycle") names the kinds that use the field.
  *
- * Threads: functions here keep nothing between calls; any number of threads may call them with different jobs, and those
- * that take a const tdm_job with the same. */
+ * Threads: functions here keep nothing between calls; any number of threads may call them with different jobs, and
+ * those that take a const tdm_job with the same. */
 #ifndef TANDEM_JOB_H
 #define TANDEM_JOB_H
 

@@ -1,11 +1,11 @@
 /* tandem/model.h - a trained model that only predicts.
  *
- * One file is the model: a safetensors file whose metadata holds the architecture, the transforms of its data, the names
- * of its classes and where it comes from (runtime/docs/models.md). `tandem export` and tdm_model_export write one, and
- * the model.safetensors of every checkpoint is one.
+ * One file is the model: a safetensors file whose metadata holds the architecture, the transforms of its data, the
+ * names of its classes and where it comes from (runtime/docs/models.md). `tandem export` and tdm_model_export write
+ * one, and the model.safetensors of every checkpoint is one.
  *
- * A handle needs no job, no data and no optimizer. It computes on the CPU, and the file's weights are read where the file
- * is mapped: the file must not change while the model is open; replace it by renaming another.
+ * A handle needs no job, no data and no optimizer. It computes on the CPU, and the file's weights are read where the
+ * file is mapped: the file must not change while the model is open; replace it by renaming another.
  *
  * Threads: any number of threads may call the functions that predict, at once, on one handle. Each call computes on the
  * calling thread; tdm_model_options.threads adds others. Opening and closing is one thread's.
@@ -40,8 +40,8 @@ typedef struct tdm_model_options {
 
 /* Opens a model in *out; end it with tdm_model_close. options NULL: TDM_MODEL_OPTIONS_INIT. A file that is no model, or
  * is damaged, is TDM_E_CHECKPOINT: its header is checked before anything is allocated by it, its numbers are not looked
- * at (`tandem ckpt verify` does). A model that cannot predict one sample by itself, because a layer takes the statistics
- * of the batch, is TDM_E_UNSUPPORTED. */
+ * at (`tandem ckpt verify` does). A model that cannot predict one sample by itself, because a layer takes the
+ * statistics of the batch, is TDM_E_UNSUPPORTED. */
 TDM_API tdm_status tdm_model_open(tdm_model **out, const char *path, const tdm_model_options *options);
 /* The same from memory, which is borrowed until tdm_model_close. Weights are used where they lie if `bytes` begins at a
  * multiple of 64, and else copied. */
@@ -81,11 +81,11 @@ TDM_API const char *tdm_model_class_name(const tdm_model *model, int64_t index);
 TDM_API const char *tdm_model_property(const tdm_model *model, const char *key);
 TDM_API const char *tdm_model_property_key(const tdm_model *model, int index);
 
-/* Computes y[rows][output_width] from `rows` samples of kind `input` (tdm_input), in evaluation mode. Rows go through the
- * model in pieces of 32, 16, 8, 4, 2 and 1: one sample costs what one sample costs. Any thread. */
+/* Computes y[rows][output_width] from `rows` samples of kind `input` (tdm_input), in evaluation mode. Rows go through
+ * the model in pieces of 32, 16, 8, 4, 2 and 1: one sample costs what one sample costs. Any thread. */
 TDM_API tdm_status tdm_model_predict(tdm_model *model, int input, const void *x, int64_t rows, float *y);
-/* The same of a model whose inputs have names, from an array for each: inputs[count], in the order of the inputs, each of
- * `rows` samples. Any thread. */
+/* The same of a model whose inputs have names, from an array for each: inputs[count], in the order of the inputs, each
+ * of `rows` samples. Any thread. */
 TDM_API tdm_status tdm_model_predict_inputs(tdm_model *model, const tdm_input_array *inputs, int count, int64_t rows,
                                             float *y);
 /* Reads a picture, JPEG or PNG, from a file or from memory, and makes of it a sample of kind TDM_INPUT_READY:
@@ -95,9 +95,9 @@ TDM_API tdm_status tdm_model_read_picture(tdm_model *model, const char *path, fl
 TDM_API tdm_status tdm_model_decode_picture(tdm_model *model, const void *bytes, size_t count, float *x);
 
 /* Writes the model of a checkpoint (a step directory, a run directory, or its model.safetensors) into the file `to`,
- * which must not exist yet. Of a run with train.ema and eval.weights: ema, that is the average. *report becomes one line
- * about what was written, free it with tdm_free; it may be NULL. TDM_E_CHECKPOINT if the checkpoint does not carry its
- * model, as those of earlier versions do not. */
+ * which must not exist yet. Of a run with train.ema and eval.weights: ema, that is the average. *report becomes one
+ * line about what was written, free it with tdm_free; it may be NULL. TDM_E_CHECKPOINT if the checkpoint does not carry
+ * its model, as those of earlier versions do not. */
 TDM_API tdm_status tdm_model_export(const tdm_host *host, const char *from, const char *to, char **report);
 /* The same bytes, to a writer, such as one of a tdm_buffer. */
 TDM_API tdm_status tdm_model_export_to(const tdm_host *host, const char *from, const tdm_writer *to, char **report);
@@ -105,9 +105,10 @@ TDM_API tdm_status tdm_model_export_to(const tdm_host *host, const char *from, c
  * meanwhile. Collective in ddp: only rank 0's `to` is written to, and only rank 0 gets a report, or the
  * status of a writer that refuses. Besides, TDM_E_CHECK if the replicas differ. */
 TDM_API tdm_status tdm_run_export_to(struct tdm_run *run, const tdm_writer *to, char **report);
-/* The same as an ONNX file of opset 17, for evaluation: its input `input`, float[batch][shape of a sample], or its inputs
- * by their names, are what the model takes after data.transform, its output `output` is that of tdm_model_predict, and its properties are the texts of
- * an exported file. TDM_E_UNSUPPORTED names a layer that ONNX does not have with these attributes. */
+/* The same as an ONNX file of opset 17, for evaluation: its input `input`, float[batch][shape of a sample], or its
+ * inputs by their names, are what the model takes after data.transform, its output `output` is that of
+ * tdm_model_predict, and its properties are the texts of an exported file. TDM_E_UNSUPPORTED names a layer that ONNX
+ * does not have with these attributes. */
 TDM_API tdm_status tdm_model_export_onnx(const tdm_host *host, const char *from, const char *to, char **report);
 TDM_API tdm_status tdm_model_export_onnx_to(const tdm_host *host, const char *from, const tdm_writer *to,
                                             char **report);

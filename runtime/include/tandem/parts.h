@@ -1,15 +1,15 @@
 /* tandem/parts.h - parts of a run that the program brings itself: a loss, a metric, an optimizer. They are members of
  * tdm_run_options (tandem/tandem.h); runtime/docs/own-loop.md has examples.
  *
- * They are called with host memory, by a run on the CPU; on a GPU the run is refused (TDM_E_UNSUPPORTED). A call may use
- * no function of its run. The members of a struct that tandem fills are for reading, and their pointers are valid during
- * the call.
+ * They are called with host memory, by a run on the CPU; on a GPU the run is refused (TDM_E_UNSUPPORTED). A call may
+ * use no function of its run. The members of a struct that tandem fills are for reading, and their pointers are valid
+ * during the call.
  *
  * Errors: a call returns TDM_OK, or the status with which the step or evaluation then fails. After a step the run can
  * only be closed.
  *
- * Lifetime: tdm_run_open copies the struct and its texts; `user` is used until tdm_run_close. In ddp every rank passes the
- * same parts. */
+ * Lifetime: tdm_run_open copies the struct and its texts; `user` is used until tdm_run_close. In ddp every rank passes
+ * the same parts. */
 #ifndef TANDEM_PARTS_H
 #define TANDEM_PARTS_H
 
@@ -28,15 +28,15 @@ typedef struct tdm_outputs {
                             float[rows][width] */
 } tdm_outputs;
 
-/* A loss in place of the job's. Of the job's `loss` remain: whether samples have labels or numbers, what the mean divides
- * by (the rows, or the numbers, that count, with their weights) and how accuracy is counted.
+/* A loss in place of the job's. Of the job's `loss` remain: whether samples have labels or numbers, what the mean
+ * divides by (the rows, or the numbers, that count, with their weights) and how accuracy is counted.
  *
  * Adds up the losses of the rows, not divided, into *sum, which comes as 0; and, unless `dy` is NULL as in an
  * evaluation, writes d(sum)/dy, [rows][width], all of it. tandem divides both by the same number.
  *
- * Calls: for each replica and micro-batch one, in the order of the micro-batches; of an evaluation for each batch. dp with
- * `loss: replica` calls from the threads of its replicas at once; otherwise the thread that trains calls, with stages the
- * last stage's. If each row's loss depends on its row alone, results have the same bits in all modes. */
+ * Calls: for each replica and micro-batch one, in the order of the micro-batches; of an evaluation for each batch. dp
+ * with `loss: replica` calls from the threads of its replicas at once; otherwise the thread that trains calls, with
+ * stages the last stage's. If each row's loss depends on its row alone, results have the same bits in all modes. */
 typedef struct tdm_own_loss {
     uint32_t size;    /* sizeof(tdm_own_loss) */
     const char *name; /* of letters, digits, '_' and '-', at most 15: checkpoints have it, and messages */
@@ -74,9 +74,9 @@ typedef struct tdm_own_update {
 } tdm_own_update;
 
 /* An optimizer in place of the job's, of which lr, momentum, weight_decay, groups and the schedule remain. One call for
- * each group that has parameters, and with stages for each of them, in the thread of the stage; dp with `update: all` calls
- * from the threads of its replicas at once. The rule must not depend on where a number lies: modes, stages and groups
- * cut the arrays differently.
+ * each group that has parameters, and with stages for each of them, in the thread of the stage; dp with `update: all`
+ * calls from the threads of its replicas at once. The rule must not depend on where a number lies: modes, stages and
+ * groups cut the arrays differently.
  *
  * Checkpoints keep the state under the names given here: "<state>.<parameter>". */
 typedef struct tdm_own_optimizer {

@@ -20,15 +20,15 @@ TDM_BEGIN_DECLS
 
 enum { TDM_SCALE_DEVICES_MAX = 1 << 20 };
 
-/* A connection: b bytes take latency + max(b / rate, b * cost / 2) + b * cost / 2. `rate` INFINITY: bytes take no time on
- * their way, as where processors copy them. */
+/* A connection: b bytes take latency + max(b / rate, b * cost / 2) + b * cost / 2. `rate` INFINITY: bytes take no time
+ * on their way, as where processors copy them. */
 typedef struct tdm_link {
     double rate;    /* bytes per second that arrive, in each direction at once */
     double latency; /* seconds, of one message */
     double cost;    /* seconds of a processor per byte that it sends, receives and adds; NaN: usual for the device */
 } tdm_link;
-/* Reads "RATE,LATENCY" or "RATE,LATENCY,COST": "25Gb,20us", "100Gbit,5us", "3GB/s,20us", "10Gb,30us,1.2ns". RATE is
- * in bits (b, bit; what a network is sold by: protocols take TDM_LINK_FRAMES of it) or bytes (B; what arrives), with k, M,
+/* Reads "RATE,LATENCY" or "RATE,LATENCY,COST": "25Gb,20us", "100Gbit,5us", "3GB/s,20us", "10Gb,30us,1.2ns". RATE is in
+ * bits (b, bit; what a network is sold by: protocols take TDM_LINK_FRAMES of it) or bytes (B; what arrives), with k, M,
  * G or T (powers of 1000) and with or without "/s" or "ps"; LATENCY in ns, us, ms or s; COST, per byte, in ps or ns. */
 #define TDM_LINK_FRAMES 0.05
 TDM_API tdm_status tdm_link_parse(const char *text, tdm_link *out);
@@ -107,13 +107,13 @@ typedef struct tdm_plan_scale_options {
 } tdm_plan_scale_options;
 #define TDM_PLAN_SCALE_OPTIONS_INIT \
     { sizeof(tdm_plan_scale_options), 0, 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, TDM_ALL_REDUCE_AUTO, 0 }
-/* Reads "FORWARD,BACKWARD,REST" or "FORWARD,BACKWARD,REST,JITTER" into out[4], in seconds: "46ms,107ms,6.6ms" (ns, us, ms
- * or s), the times of a step of one device, as `tandem bench step --mode single` prints them; REST is the update and
+/* Reads "FORWARD,BACKWARD,REST" or "FORWARD,BACKWARD,REST,JITTER" into out[4], in seconds: "46ms,107ms,6.6ms" (ns, us,
+ * ms or s), the times of a step of one device, as `tandem bench step --mode single` prints them; REST is the update and
  * everything else, JITTER the standard deviation of their sum, NaN if it is left out. */
 TDM_API tdm_status tdm_scale_times_parse(const char *text, double out[4]);
 /* Prints a table of 1, 2, 4, ... devices up to hosts * devices, from the job's plan: its buckets, and where in backward
- * each is complete. The job's own mode and device_ids do not matter, but for the default of `devices`. TDM_E_UNSUPPORTED
- * for parallel.stages above 1 and for PowerSGD, which the formulas do not know. */
+ * each is complete. The job's own mode and device_ids do not matter, but for the default of `devices`.
+ * TDM_E_UNSUPPORTED for parallel.stages above 1 and for PowerSGD, which the formulas do not know. */
 TDM_API tdm_status tdm_plan_scale(const tdm_job *job, const tdm_graph *graph, const tdm_plan_scale_options *options,
                                   char **out);
 

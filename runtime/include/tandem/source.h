@@ -44,8 +44,8 @@ typedef struct tdm_source_rows {
     int64_t failed;       /* -1; read_rows may set it to the index that it could not read, for the message */
 } tdm_source_rows;
 
-/* Samples in one of three ways, of which the first that is not NULL counts: arrays, read_rows, read. A sample of a model
- * with several inputs is a row of the numbers of all, in their order; or there is an array for each (`inputs`).
+/* Samples in one of three ways, of which the first that is not NULL counts: arrays, read_rows, read. A sample of a
+ * model with several inputs is a row of the numbers of all, in their order; or there is an array for each (`inputs`).
  *
  * Errors: `read` and `read_rows` return 0, or any other number. The step then ends with TDM_E_DATA and a message that
  * names the sample. A run of one process goes on from there: the next tdm_run_step, tdm_run_train or tdm_run_evaluate
@@ -77,10 +77,10 @@ typedef struct tdm_source {
      * They are all TDM_INPUT_READY, or none of them is. tdm_run_open copies this array, not the numbers. */
     const tdm_input_array *inputs;
     int input_count;
-    /* What the program calls these samples: 1 to 63 bytes of printable text, such as "scans of March" or a hash; copied.
-     * Checkpoints keep that of the samples trained on, and a run that resumes with samples of another identity is
-     * TDM_E_CHECKPOINT. Give other samples another text. NULL: a run that resumes warns if their number has changed, or,
-     * of arrays, a hash of some of them. */
+    /* What the program calls these samples: 1 to 63 bytes of printable text, such as "scans of March" or a hash;
+     * copied. Checkpoints keep that of the samples trained on, and a run that resumes with samples of another identity
+     * is TDM_E_CHECKPOINT. Give other samples another text. NULL: a run that resumes warns if their number has changed,
+     * or, of arrays, a hash of some of them. */
     const char *identity;
 } tdm_source;
 #define TDM_SOURCE_INIT \

@@ -10,25 +10,25 @@
  *
  * Structs start with `size`; initialise them with the INIT macros. They grow at their end: the library takes the
  * shorter struct of a program that was built with an older header, fills in no more of it than it has, and refuses a
- * longer one (TDM_E_USAGE). tdm_attr, tdm_span, tdm_origin, tdm_link, tdm_scale_bucket and tdm_input_array have no `size`
- * and never grow;
- * tdm_error and tdm_fault are the library's and grow at their end. A tdm_job of another size is refused: a new version may
- * have a member anywhere in its sections, and so in tdm_phase_ms, and programs that use them are compiled anew.
+ * longer one (TDM_E_USAGE). tdm_attr, tdm_span, tdm_origin, tdm_link, tdm_scale_bucket and tdm_input_array have no
+ * `size` and never grow; tdm_error and tdm_fault are the library's and grow at their end. A tdm_job of another size is
+ * refused: a new version may have a member anywhere in its sections, and so in tdm_phase_ms, and programs that use them
+ * are compiled anew.
  *
- * Nothing here exits, aborts, prints, installs signal handlers or keeps process-wide state. A process is started only to
- * read a PyTorch file: a child without rights does that. Runs in one process are independent of each other.
+ * Nothing here exits, aborts, prints, installs signal handlers or keeps process-wide state. A process is started only
+ * to read a PyTorch file: a child without rights does that. Runs in one process are independent of each other.
  *
  * Threads: one thread at a time uses an object, except where a function says "any thread". A run and a burn-in refuse a
- * call (TDM_E_USAGE) while another thread is in one. In a process that a fork has made, where threads do not live on, they
- * and communicators refuse every call, and closing them does nothing.
+ * call (TDM_E_USAGE) while another thread is in one. In a process that a fork has made, where threads do not live on,
+ * they and communicators refuse every call, and closing them does nothing.
  *
- * Callbacks: on_event and on_progress may ask their run for anything (read, write, save, evaluate, predict, ...), but not
- * train, step, load or close it; all other callbacks may not call functions on the object that calls them, except those
- * for any thread. What they may not is TDM_E_USAGE, and tdm_run_close then leaves the run open and a message in
+ * Callbacks: on_event and on_progress may ask their run for anything (read, write, save, evaluate, predict, ...), but
+ * not train, step, load or close it; all other callbacks may not call functions on the object that calls them, except
+ * those for any thread. What they may not is TDM_E_USAGE, and tdm_run_close then leaves the run open and a message in
  * tdm_error_message() and the log. A callback returns: no longjmp and no exception of C++ may leave it; catch them, and
- * return non-zero. An exception on the thread that called tandem does pass through the library to the program's handler,
- * but the run is in its call for ever then, and cannot even be closed; on a thread of tandem's it ends the process
- * (std::terminate).
+ * return non-zero. An exception on the thread that called tandem does pass through the library to the program's
+ * handler, but the run is in its call for ever then, and cannot even be closed; on a thread of tandem's it ends the
+ * process (std::terminate).
  *
  * Errors: a call that returns tdm_status and fails leaves its message in tdm_error_message(). A NULL pointer where none
  * is allowed is TDM_E_USAGE. After a step has failed the run can only be closed; but where one process only could not
@@ -53,7 +53,8 @@ TDM_BEGIN_DECLS
 #define TDM_VERSION "0.1.0"
 #define TDM_VERSION_NUMBER 100
 TDM_API const char *tdm_version(void); /* of the library; static */
-/* TDM_VERSION_NUMBER of the library. A program built with a newer header than this has structs that the library refuses. */
+/* TDM_VERSION_NUMBER of the library. A program built with a newer header than this has structs that the library
+ * refuses. */
 TDM_API int tdm_version_number(void);
 
 typedef struct tdm_run tdm_run; /* a job with its graph, plan, replicas and trainer */
@@ -121,11 +122,11 @@ typedef struct tdm_run_options {
      * world are then this run's. Borrowed until tdm_run_close. Others may use it only between calls of the
      * run, and then on all ranks alike. NULL: none. */
     struct tdm_comm *comm;
-    /* Of a job on several hosts: this rank among those of its host, and how many these are. They choose the rank's device
-     * and share the host's cores. local_world 0: all ranks are on this host. */
+    /* Of a job on several hosts: this rank among those of its host, and how many these are. They choose the rank's
+     * device and share the host's cores. local_world 0: all ranks are on this host. */
     int local_rank, local_world;
-    /* Parts of the program's own (tandem/parts.h): in place of the job's, and a metric beside them. NULL: none. Only runs
-     * that have its loss and its optimizer resume from a run's checkpoints (TDM_E_CHECKPOINT). */
+    /* Parts of the program's own (tandem/parts.h): in place of the job's, and a metric beside them. NULL: none. Only
+     * runs that have its loss and its optimizer resume from a run's checkpoints (TDM_E_CHECKPOINT). */
     const tdm_own_loss *loss;
     const tdm_own_metric *metric;
     const tdm_own_optimizer *optimizer;
@@ -138,17 +139,16 @@ typedef struct tdm_run_options {
 
 /* Opens the data, builds the plan and the replicas, makes the initial weights, and resumes if the job says so. The job
  * and the texts of `options` are copied, and the run keeps the graph, in memory of the graph's host: tdm_job, texts and
- * tdm_graph may be freed when this returns. Borrowed until tdm_run_close are the hosts, options->comm, and what a source
- * points to. options NULL: TDM_RUN_OPTIONS_INIT.
- * Collective over the ranks of a ddp job: every rank calls it, and it fails on all of them if it fails on one. */
+ * tdm_graph may be freed when this returns. Borrowed until tdm_run_close are the hosts, options->comm, and what a
+ * source points to. options NULL: TDM_RUN_OPTIONS_INIT. Collective over the ranks of a ddp job: every rank calls it,
+ * and it fails on all of them if it fails on one. */
 TDM_API tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *graph,
                                 const tdm_run_options *options);
 TDM_API void tdm_run_close(tdm_run *run); /* Frees the run and everything borrowed from it. NULL is allowed. */
 
 /* Trains to the end of the job, with evaluations, checkpoints and metrics as the job says. Collective in ddp.
- * TDM_E_STOPPED after a stop request: if there is a run directory, it then holds a checkpoint of the last step made; the
- * message and tdm_run_state.saved_step say whether one was saved.
- * Call it again to go on. */
+ * TDM_E_STOPPED after a stop request: if there is a run directory, it then holds a checkpoint of the last step made;
+ * the message and tdm_run_state.saved_step say whether one was saved. Call it again to go on. */
 TDM_API tdm_status tdm_run_train(tdm_run *run);
 /* Makes `count` steps, and no evaluation, checkpoint or metrics. Collective in ddp. TDM_E_USAGE if fewer
  * steps were left in the job; those have been made. TDM_E_STOPPED after a stop request; nothing is saved. */
@@ -174,8 +174,8 @@ typedef struct tdm_pass {
 } tdm_pass;
 #define TDM_PASS_INIT \
     { sizeof(tdm_pass), 0, 0, 0, 0 }
-/* Fills *out, which may be NULL. TDM_E_USAGE if all steps of the job are done, or an update waits already: for gradients
- * of several batches there is train.accumulate. */
+/* Fills *out, which may be NULL. TDM_E_USAGE if all steps of the job are done, or an update waits already: for
+ * gradients of several batches there is train.accumulate. */
 TDM_API tdm_status tdm_run_backward(tdm_run *run, tdm_pass *out);
 TDM_API tdm_status tdm_run_update(tdm_run *run);
 TDM_API tdm_status tdm_run_skip_update(tdm_run *run);
@@ -242,8 +242,8 @@ TDM_API tdm_status tdm_run_predict(tdm_run *run, const float *x, int64_t rows, f
 /* The same for samples of kind `input` (tdm_input in tandem/source.h). Those of tdm_run_eval_sample,
  * tdm_run_read_picture and tdm_run_decode_picture are TDM_INPUT_READY. */
 TDM_API tdm_status tdm_run_predict_as(tdm_run *run, int input, const void *x, int64_t rows, float *y);
-/* The same of a model whose inputs have names, from an array for each: inputs[count], in the order of the inputs, each of
- * `rows` samples. */
+/* The same of a model whose inputs have names, from an array for each: inputs[count], in the order of the inputs, each
+ * of `rows` samples. */
 TDM_API tdm_status tdm_run_predict_inputs(tdm_run *run, const tdm_input_array *inputs, int count, int64_t rows,
                                           float *y);
 TDM_API int64_t tdm_run_eval_batch(const tdm_run *run); /* rows */
@@ -256,9 +256,8 @@ TDM_API int tdm_run_input_count(const tdm_run *run);
 TDM_API tdm_status tdm_run_get_input(const tdm_run *run, int index, tdm_input_info *out);
 /* Returns the number of eval samples; 0 without eval data. */
 TDM_API int64_t tdm_run_eval_count(const tdm_run *run);
-/* Reads one eval sample: x[tdm_run_input_width] after the transform (TDM_INPUT_READY), and its label, -1 if samples have
- * none.
- * TDM_E_USAGE if `index` is out of range. Reading in rising order is fastest. */
+/* Reads one eval sample: x[tdm_run_input_width] after the transform (TDM_INPUT_READY), and its label, -1 if samples
+ * have none. TDM_E_USAGE if `index` is out of range. Reading in rising order is fastest. */
 TDM_API tdm_status tdm_run_eval_sample(tdm_run *run, int64_t index, float *x, int64_t *label);
 /* Reads a picture, JPEG or PNG, from a file or from memory, and makes of it what the model takes:
  * x[tdm_run_input_width], after the steps of data.transform as in evaluation (TDM_INPUT_READY). TDM_E_DATA says what is
@@ -323,9 +322,9 @@ TDM_API tdm_status tdm_run_tensor(const tdm_run *run, int index, tdm_tensor_info
 TDM_API tdm_status tdm_run_read(tdm_run *run, const char *name, void *to, size_t bytes);
 TDM_API tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_t bytes);
 
-/* The optimizer's state, float32, under torch.optim's names: a tensor for each of its states and each trained parameter,
- * all of one state first; the name is "exp_avg.fc.weight". A run that only predicts has none, nor has SGD without
- * momentum. The `step` of torch.optim is tdm_run_state.step.
+/* The optimizer's state, float32, under torch.optim's names: a tensor for each of its states and each trained
+ * parameter, all of one state first; the name is "exp_avg.fc.weight". A run that only predicts has none, nor has SGD
+ * without momentum. The `step` of torch.optim is tdm_run_state.step.
  *
  * The first two are as tdm_run_tensor_count and tdm_run_tensor. The last copies the state of a parameter, "exp_avg" of
  * "fc.weight", out of the run; `bytes` must be the parameter's size. Zeros before the first step. TDM_E_USAGE lists the
@@ -334,14 +333,14 @@ TDM_API int tdm_run_optimizer_count(const tdm_run *run);
 TDM_API tdm_status tdm_run_optimizer_tensor(const tdm_run *run, int index, tdm_tensor_info *out);
 TDM_API tdm_status tdm_run_read_optimizer(tdm_run *run, const char *state, const char *param, void *to, size_t bytes);
 
-/* Copies the gradient of parameter `name` out of the run, in the parameter's shape and layout: as the last step's update
- * took it, that is of the loss over all samples of the step, of all replicas and micro-batches, after clip_grad_norm and
- * clip_grad_value, and without weight decay; between tdm_run_backward and the update not clipped yet. `bytes` must be
- * the parameter's size. TDM_E_USAGE also before the run's first step since it was opened, and for buffers and frozen
- * parameters, which have none. In ddp every rank has the same one. */
+/* Copies the gradient of parameter `name` out of the run, in the parameter's shape and layout: as the last step's
+ * update took it, that is of the loss over all samples of the step, of all replicas and micro-batches, after
+ * clip_grad_norm and clip_grad_value, and without weight decay; between tdm_run_backward and the update not clipped
+ * yet. `bytes` must be the parameter's size. TDM_E_USAGE also before the run's first step since it was opened, and for
+ * buffers and frozen parameters, which have none. In ddp every rank has the same one. */
 TDM_API tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_t bytes);
-/* Sets the gradient that tdm_run_update takes. TDM_E_USAGE if no update waits. In ddp every rank writes the same numbers,
- * or the replicas differ. */
+/* Sets the gradient that tdm_run_update takes. TDM_E_USAGE if no update waits. In ddp every rank writes the same
+ * numbers, or the replicas differ. */
 TDM_API tdm_status tdm_run_write_gradient(tdm_run *run, const char *name, const void *from, size_t bytes);
 
 /* Saves a checkpoint `dir`/step-NNNNNNNN. Compares the replicas first; TDM_E_CHECK if they differ. Collective in ddp.
@@ -352,15 +351,15 @@ TDM_API tdm_status tdm_run_save(tdm_run *run, const char *dir);
  */
 TDM_API tdm_status tdm_run_load(tdm_run *run, const char *path);
 /* The same without files. tdm_run_save_to gives a writer, such as one of a tdm_buffer, the files of a checkpoint as one
- * tar archive, which `tar xf` unpacks; on other ranks than 0 `to` is not looked at. tdm_run_load_memory takes these bytes
- * back, or those of a .safetensors or .onnx file (only the weights), and borrows them for the call; rank 0's count. They are
- * checked like files, every byte of them. */
+ * tar archive, which `tar xf` unpacks; on other ranks than 0 `to` is not looked at. tdm_run_load_memory takes these
+ * bytes back, or those of a .safetensors or .onnx file (only the weights), and borrows them for the call; rank 0's
+ * count. They are checked like files, every byte of them. */
 TDM_API tdm_status tdm_run_save_to(tdm_run *run, const tdm_writer *to);
 TDM_API tdm_status tdm_run_load_memory(tdm_run *run, const void *bytes, size_t count);
 
-/* The run's own properties (tandem/checkpoint.h), which its checkpoints keep and what is exported from them. Restoring a
- * run from a checkpoint with state, tdm_run_load or checkpoint.resume, replaces them all by those of the checkpoint. In
- * ddp rank 0's are saved, and only rank 0 gets them back. They do not need an idle run: a callback may set them.
+/* The run's own properties (tandem/checkpoint.h), which its checkpoints keep and what is exported from them. Restoring
+ * a run from a checkpoint with state, tdm_run_load or checkpoint.resume, replaces them all by those of the checkpoint.
+ * In ddp rank 0's are saved, and only rank 0 gets them back. They do not need an idle run: a callback may set them.
  *
  * Sets the text of a key, which is copied; UTF-8. text NULL removes it. TDM_E_USAGE if there would be too many, or if
  * the key is tandem's own. */

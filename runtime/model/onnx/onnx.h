@@ -20,8 +20,8 @@ typedef struct tdm_onnx_source {
     int property_count;
 } tdm_onnx_source;
 
-/* Writes a new file, which must not exist. *bytes: its size. TDM_E_UNSUPPORTED names a layer that ONNX does not have, or
- * says that the file would be too large. */
+/* Writes a new file, which must not exist. *bytes: its size. TDM_E_UNSUPPORTED names a layer that ONNX does not have,
+ * or says that the file would be too large. */
 tdm_status tdm__onnx_write(const tdm_host *host, const tdm_onnx_source *source, const char *to, uint64_t *bytes);
 
 /* ---- between the files of this folder ---- */

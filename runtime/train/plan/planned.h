@@ -11,8 +11,8 @@ typedef struct tdm_planned {
     const char *note; /* what differs from a run of the job; NULL: nothing */
 } tdm_planned;
 
-/* Checks the job and makes the plan of one of `devices` replicas that share this process's CPUs. `look` says up to which
- * pass, and whether it trains. */
+/* Checks the job and makes the plan of one of `devices` replicas that share this process's CPUs. `look` says up to
+ * which pass, and whether it trains. */
 tdm_status tdm__planned_open(tdm_planned *out, const tdm_job *job, const tdm_graph *graph, int devices,
                              const tdm_plan_print_options *look);
 void tdm__planned_close(tdm_planned *planned);

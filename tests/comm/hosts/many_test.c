@@ -1,5 +1,5 @@
-/* Calls among more ranks than talk to each other directly (TDM_HOSTS_FEW). Ranks are threads here, and their transport a
- * list of messages in memory: what is tested is who sends what to whom. */
+/* Calls among more ranks than talk to each other directly (TDM_HOSTS_FEW). Ranks are threads here, and their transport
+ * a list of messages in memory: what is tested is who sends what to whom. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What mpi_links.c sees of connections: here those of this process with itself, as if each address of 127.0.0.0/8 were a
- * host. */
+/* What mpi_links.c sees of connections: here those of this process with itself, as if each address of 127.0.0.0/8 were
+ * a host. */
 #include "runtime/backends/mpi/mpi_links.h"
 
 #include <arpa/inet.h>
@@ -68,8 +68,8 @@ static int find_lost(mpi_links *links, int waits_for) {
     return lost;
 }
 
-/* Its rank waits for the first time after the connections are gone. Of rank 1 a message had come; rank 2 may not have been
- * connected yet. */
+/* Its rank waits for the first time after the connections are gone. Of rank 1 a message had come; rank 2 may not have
+ * been connected yet. */
 TEST(a_connection_that_was_reset_before_the_first_wait_is_missed) {
     int one[2], two[2];
     mpi_links *links = tdm__mpi_links_open(tdm_host_default(), MPI_COMM_NULL, 0, WORLD, SILENCE_MS);

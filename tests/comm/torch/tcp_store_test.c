@@ -7,8 +7,8 @@
 #include "tests/support/tdm_failing_host.h"
 #include "tests/support/tdm_test.h"
 
-/* LONG_MS: a limit that no test reaches. SHORT_MS: one that a test waits for. ONCE_MS: the same, with time for an answer
- * on a busy machine. */
+/* LONG_MS: a limit that no test reaches. SHORT_MS: one that a test waits for. ONCE_MS: the same, with time for an
+ * answer on a busy machine. */
 enum { LONG_MS = 60000, SHORT_MS = 300, ONCE_MS = 1500 };
 
 static int64_t in_ms(int64_t ms) {

@@ -82,8 +82,8 @@ script from_environment() {
     return s;
 }
 
-/* Never destroyed, as threads may be in it to the end; in the library's own memory, as a library whose version is refused
- * is closed after its first call. */
+/* Never destroyed, as threads may be in it to the end; in the library's own memory, as a library whose version is
+ * refused is closed after its first call. */
 state &all() {
     alignas(state) static unsigned char room[sizeof(state)];
     static state *one = [] {

@@ -77,8 +77,8 @@ static inline const void *tdm__cuda_at(const void *from, int64_t index, tdm_cuda
     return (const char *)from + index * (int64_t)tdm__cuda_size(number);
 }
 
-/* A matrix product, such as y[rows, out] = x[rows, in] w[out, in]^T (+ bias)(then max(0, y)) and the two products of its
- * backward. Row-major, all in the device's memory. Sums are in float. Open chooses the algorithm for these sizes. */
+/* A matrix product, such as y[rows, out] = x[rows, in] w[out, in]^T (+ bias)(then max(0, y)) and the two products of
+ * its backward. Row-major, all in the device's memory. Sums are in float. Open chooses the algorithm for these sizes. */
 typedef struct tdm_cuda_matmul tdm_cuda_matmul;
 typedef struct tdm_cuda_matmul_shape {
     int64_t m, n, k;               /* c[m, n] = op(a)[m, k] op(b)[k, n] */

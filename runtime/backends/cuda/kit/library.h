@@ -36,8 +36,8 @@ static inline size_t tdm__cuda_part(size_t bytes) {
     return tdm__round_up(bytes, 256);
 }
 
-/* cuda_matmul.c: describes the algorithm that was chosen for aligned operands. `fused`: how people call nothing, a bias, a
- * clamp, and both. */
+/* cuda_matmul.c: describes the algorithm that was chosen for aligned operands. `fused`: how people call nothing, a
+ * bias, a clamp, and both. */
 void tdm__cuda_matmul_algorithm(const tdm_cuda_matmul *matmul, const char *pass, const char *const fused[4],
                                 tdm_algorithms *out);
 /* Returns how many bytes at the start of the workspace `run` may use. NULL: 0. */

@@ -53,8 +53,8 @@ __device__ inline Index pack_at(const tdm_planes &planes, Index packs, Index pla
     return ((plane * (Index)planes.height + row) * (Index)planes.width + column) * packs + inner;
 }
 
-/* Launches a kernel on all points of `planes`: `packed`, which moves packs, if all pointers and the planes allow it, else
- * `plain`. It gets `grid`, whose index this sets, and the pointers. */
+/* Launches a kernel on all points of `planes`: `packed`, which moves packs, if all pointers and the planes allow it,
+ * else `plain`. It gets `grid`, whose index this sets, and the pointers. */
 template <class Number, class Grid, class... Pointers>
 tdm_status each_point(tdm_device *device, const tdm_planes &planes, void (*packed)(Grid, Pointers...),
                       void (*plain)(Grid, Pointers...), Grid grid, Pointers... pointers) {

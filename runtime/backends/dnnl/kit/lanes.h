@@ -22,8 +22,8 @@
 #endif
 
 /* An ordinary store brings each line into the cache before it writes it. Where a tensor leaves the second-level cache
- * before the next layer reads it, vectors are stored past the cache (store_past_16 of vectors.h). They lie on lines of 64
- * bytes. */
+ * before the next layer reads it, vectors are stored past the cache (store_past_16 of vectors.h). They lie on lines of
+ * 64 bytes. */
 enum { TDM_SECOND_CACHE_BYTES = 2 * 1024 * 1024 };
 
 /* Whether `count` floats at `to` are written so. NULL: nothing is written there. */

@@ -1,5 +1,5 @@
-/* Sums in double over runs of neighbouring floats: of every sixteenth number, and then over these sixteen sums, so every
- * instruction set gives the same bits. */
+/* Sums in double over runs of neighbouring floats: of every sixteenth number, and then over these sixteen sums, so
+ * every instruction set gives the same bits. */
 #ifndef TDM_DNNL_RUNS_H
 #define TDM_DNNL_RUNS_H
 
@@ -11,8 +11,8 @@
 
 enum { RUN_STEP = 16 };
 
-/* Half of a run_pair widens to run_doubles. Compilers take vectors wider than the registers through memory, so the width is
- * that of the instruction set; the sums are the same. */
+/* Half of a run_pair widens to run_doubles. Compilers take vectors wider than the registers through memory, so the
+ * width is that of the instruction set; the sums are the same. */
 #if defined(__AVX512F__)
 enum { RUN_LANES = 8 };
 typedef floats_8 run_floats;

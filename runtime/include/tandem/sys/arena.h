@@ -45,8 +45,8 @@ typedef struct tdm_ingest {
 
 /* On the device's own queue, but for ingest. */
 typedef struct tdm_arena_ops {
-    /* out = the sum of the sources as the canonical tree, (s0 + s1) + (s2 + s3) of four (runtime/base/tree.h); out may be
-     * any of the sources. */
+    /* out = the sum of the sources as the canonical tree, (s0 + s1) + (s2 + s3) of four (runtime/base/tree.h); out may
+     * be any of the sources. */
     tdm_status (*sum)(tdm_device *device, float *out, const float *const *source, int source_count, size_t count);
     /* torch.nn.utils.clip_grad_norm_: g times min(1, values->clip_norm / (norm + 1e-6)), where norm is the 2-norm of
      * the ranges' 2-norms. Writes it to *norm, in the device's memory. */

@@ -98,7 +98,8 @@ static inline bool tdm_comm_kind_is_message(tdm_comm_kind kind) {
     return kind == TDM_COMM_SEND || kind == TDM_COMM_RECEIVE || kind == TDM_COMM_BATCH;
 }
 
-/* What a rank passes in or gets: `out` of scatter, reduce_scatter (also coalesced) and receive, `in` of all other kinds. */
+/* What a rank passes in or gets: `out` of scatter, reduce_scatter (also coalesced) and receive, `in` of all other
+ * kinds. */
 static inline tdm_span tdm_comm_call_span(const tdm_comm_call *call) {
     const bool gets = call->kind == TDM_COMM_SCATTER || call->kind == TDM_COMM_REDUCE_SCATTER ||
                       call->kind == TDM_COMM_REDUCE_SCATTER_COALESCED || call->kind == TDM_COMM_RECEIVE;

@@ -1,13 +1,13 @@
 /* tandem/sys/onnx.h - how an op is written into an ONNX file, and found in one. For writers of ops.
  *
- * Writing. The member `onnx` of a tdm_op_def writes the nodes of one layer, of opset 17 (TDM_ONNX_OPSET), for evaluation: inputs
- * and output have the batch in front of the shapes that are given here. Calls cannot fail: what is short of memory is
- * told at the end. Names live as long as the writer.
+ * Writing. The member `onnx` of a tdm_op_def writes the nodes of one layer, of opset 17 (TDM_ONNX_OPSET), for
+ * evaluation: inputs and output have the batch in front of the shapes that are given here. Calls cannot fail: what is
+ * short of memory is told at the end. Names live as long as the writer.
  *
- * Reading. The member `from_onnx` looks at one output of a node and at what is in front of it, and says whether they are
- * a layer of its op: the node is the layer's last. It is asked for each node in the order of the file, after the ops in
- * front of it in ops/ops.def. Where nodes of a layer are layers of their own, too (a gelu has a tanh in it), the whole
- * wins, because nothing reads what is inside it. */
+ * Reading. The member `from_onnx` looks at one output of a node and at what is in front of it, and says whether they
+ * are a layer of its op: the node is the layer's last. It is asked for each node in the order of the file, after the
+ * ops in front of it in ops/ops.def. Where nodes of a layer are layers of their own, too (a gelu has a tanh in it), the
+ * whole wins, because nothing reads what is inside it. */
 #ifndef TANDEM_SYS_ONNX_H
 #define TANDEM_SYS_ONNX_H
 
@@ -59,8 +59,8 @@ typedef struct tdm_onnx_node {
     const char *const *input, *const *output; /* names of values; "": left out */
 } tdm_onnx_node;
 
-/* A value that a layer makes, or the model's input, as nodes see it: with the batch, perhaps with its dimensions in another
- * order, and with dimensions of 1 that the layer's output does not have, or without some that it has. */
+/* A value that a layer makes, or the model's input, as nodes see it: with the batch, perhaps with its dimensions in
+ * another order, and with dimensions of 1 that the layer's output does not have, or without some that it has. */
 enum { TDM_ONNX_BATCH = -1, TDM_ONNX_ONE = -2 };
 typedef struct tdm_onnx_view {
     int ndim;

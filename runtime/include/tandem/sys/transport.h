@@ -50,9 +50,9 @@ typedef struct tdm_transport_ops {
      * deadline: tandem calls `abort` when a peer is lost or late. After a failure the transport can only be closed, and
      * `lost` is the peer with which a message failed; -1: that is not known. */
     tdm_status (*exchange)(tdm_transport *transport, const tdm_message *message, int count, int *lost);
-    /* Begins messages, none from any, that a later `exchange` names again, with the same memory, and finishes. Their memory
-     * is the transport's until that has returned. They go on whatever the next calls of `exchange` wait for. The next
-     * `exchange` reports a failure. */
+    /* Begins messages, none from any, that a later `exchange` names again, with the same memory, and finishes. Their
+     * memory is the transport's until that has returned. They go on whatever the next calls of `exchange` wait for. The
+     * next `exchange` reports a failure. */
     void (*begin)(tdm_transport *transport, const tdm_message *message, int count);
     /* Drops what was begun with this tag and not finished, after a failure: its memory is the caller's again. */
     void (*forget)(tdm_transport *transport, uint32_t tag);
