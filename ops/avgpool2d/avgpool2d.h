@@ -14,7 +14,7 @@ typedef struct tdm_avgpool2d_attrs {
 static inline tdm_average_range tdm__avgpool2d_span(const void *attrs_pointer, int axis, int64_t at, int64_t in,
                                                     int64_t out) {
     (void)out;
-    const tdm_avgpool2d_attrs *attrs = attrs_pointer;
+    const tdm_avgpool2d_attrs *attrs = (const tdm_avgpool2d_attrs *)attrs_pointer;
     const tdm_window window = tdm__pool_window(&attrs->pool);
     const tdm_window_part part = tdm__window_part(&window, axis, at, in);
     const int64_t padded = tdm__window_padded(&window, axis, part.corner, in);
