@@ -208,18 +208,24 @@ static tdm_status put_module(report *r, const tdm_host *host, const char *name, 
     return TDM_OK;
 }
 
+/* A module that is not loaded says nothing of the run, and libraries such as MPI's take milliseconds. */
+static tdm_status put_other(report *r, const tdm_host *host, const char *name, bool is_loaded_only) {
+    const tdm_module *module = NULL;
+    return is_loaded_only && !tdm__module_is_loaded(name) ? TDM_OK : put_module(r, host, name, &module);
+}
+
 /* Modules with kernels, the one for pictures, then the backends. An absent module is information here. It is an error
  * only for a job that asks for it, and `train` reports it then. */
-static tdm_status modules_part(report *r, const tdm_host *host, const tdm_module **cuda) {
+static tdm_status modules_part(report *r, const tdm_host *host, bool are_loaded_only, const tdm_module **cuda) {
     const tdm_module *module = NULL;
     section(r, "modules");
     TDM_TRY(put_module(r, host, "dnnl", &module));
     TDM_TRY(put_module(r, host, "cuda", cuda));
-    TDM_TRY(put_module(r, host, "image", &module));
+    TDM_TRY(put_other(r, host, "image", are_loaded_only));
     for (const tdm_backend_def *backend = tdm__backends; backend->name != NULL; backend++) {
         const bool is_module =
             backend->source == TDM_SOURCE_DEVICE_MODULE || backend->source == TDM_SOURCE_HOSTS_MODULE;
-        if (is_module) TDM_TRY(put_module(r, host, backend->name, &module));
+        if (is_module) TDM_TRY(put_other(r, host, backend->name, are_loaded_only));
     }
     return TDM_OK;
 }
@@ -261,7 +267,8 @@ tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     memory_part(&r);
     limits_part(&r);
     const tdm_module *cuda = NULL;
-    tdm_status status = json == TDM_ENVIRONMENT_JSON_ALONE ? TDM_OK : modules_part(&r, host, &cuda);
+    tdm_status status = TDM_OK;
+    if (json != TDM_ENVIRONMENT_JSON_ALONE) status = modules_part(&r, host, json == TDM_ENVIRONMENT_JSON_LOADED, &cuda);
     if (status == TDM_OK) devices_part(&r, cuda);
     if (r.json) tdm__json_put(&r.out, "}}\n");
     if (status == TDM_OK) status = tdm__text_take_public(&r.text, out);

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -148,6 +149,18 @@ static tdm_status try_beside(search *s, const void *address, const char *rest) {
     *strrchr(file, '/') = '\0';
     const int length = snprintf(folder, sizeof folder, "%s%s", file, rest);
     return try_folder(s, folder, (size_t)length);
+}
+
+static int is_file(struct dl_phdr_info *library, size_t bytes, void *name) {
+    (void)bytes;
+    const char *base = strrchr(library->dlpi_name, '/');
+    return base != NULL && strcmp(base + 1, name) == 0;
+}
+
+bool tdm__module_is_loaded(const char *name) {
+    char file[64];
+    snprintf(file, sizeof file, "libtandem-%s.so", name);
+    return dl_iterate_phdr(is_file, file) != 0;
 }
 
 const char *tdm__module_absent(const char *name) {

@@ -28,6 +28,8 @@ typedef struct tdm_module_report {
 tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const char *name, const char *module_path,
                             tdm_module_report *report);
 
+bool tdm__module_is_loaded(const char *name); /* by this process, from whatever folder */
+
 /* Opens a module with layers from a library in the folders of TANDEM_OP_PATH. `file`: its name without a folder. The
  * message says what to do. */
 tdm_status tdm__own_ops_open(const tdm_module **out, const char *file);

@@ -43,7 +43,8 @@ static void write_environment(const session *s) {
     FREED char *path = text_format("%s/env.json", s->job->run.dir);
     TDM_FREED char *text = NULL;
     bool alone = s->job->parallel.kernels == TDM_KERNELS_REF;
-    tdm_status status = tdm_environment(&s->t->host, alone ? TDM_ENVIRONMENT_JSON_ALONE : TDM_ENVIRONMENT_JSON, &text);
+    tdm_status status =
+        tdm_environment(&s->t->host, alone ? TDM_ENVIRONMENT_JSON_ALONE : TDM_ENVIRONMENT_JSON_LOADED, &text);
     if (status == TDM_E_MEMORY) memory_missing();
     if (status == TDM_OK || status == TDM_E_CHECK) files_try(path, text, strlen(text));
 }

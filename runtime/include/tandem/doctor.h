@@ -1,6 +1,6 @@
 /* tandem/doctor.h - a report on this machine: system, processor, memory and limits, modules, GPUs.
  *
- * Threads: any number of threads may call. The report loads the modules that it tells about, which stay loaded. */
+ * Threads: any number of threads may call. The report loads the modules that it names, which stay loaded. */
 #ifndef TANDEM_DOCTOR_H
 #define TANDEM_DOCTOR_H
 
@@ -8,12 +8,14 @@
 
 TDM_BEGIN_DECLS
 
-/* The forms of the report: text that can be pasted into a bug report; JSON (a run directory's env.json); JSON without
- * the modules and GPUs, so that no library is loaded. */
+/* The forms of the report: text that can be pasted into a bug report; JSON; JSON without the modules and GPUs, so that
+ * no library is loaded; JSON with the modules that have kernels, and of the others those that are loaded (a run
+ * directory's env.json). */
 typedef enum tdm_environment_form {
     TDM_ENVIRONMENT_TEXT,
     TDM_ENVIRONMENT_JSON,
-    TDM_ENVIRONMENT_JSON_ALONE
+    TDM_ENVIRONMENT_JSON_ALONE,
+    TDM_ENVIRONMENT_JSON_LOADED
 } tdm_environment_form;
 
 /* Makes a report in the form `json`, one of the above, in *out; free it with tdm_free. host NULL: tdm_host_default().
