@@ -47,7 +47,7 @@ cmp -s single/evaluation.json ddp/evaluation.json || fail "evaluation.json diffe
 
 # Predictions need the run alone: no data, and other names of files.
 mkdir new && cp digits/four/* new/ && mv digits away
-code 0 "$tandem" predict ddp new "away/two" -o rows.csv
+code 0 "$tandem" predict ddp new/ "away/two" -o rows.csv
 # one file that is the model: the same rows, without the run
 code 0 "$tandem" export ddp -o digits.tandem
 cp digits.tandem "$work/away-from-all.tandem"

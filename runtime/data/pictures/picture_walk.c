@@ -1,4 +1,6 @@
 /* The pictures below a path, for programs. */
+#include <string.h>
+
 #include <tandem/data.h>
 
 #include "runtime/base/status.h"
@@ -7,11 +9,14 @@
 static tdm_status call_each(const tdm_picture_list *list, tdm_status (*each)(void *user, const char *path),
                             void *user) {
     tdm_status status = TDM_OK;
+    const char *root = list->root.path;
+    size_t length = strlen(root);
     tdm_text path;
     tdm__text_init(&path, list->host);
+    while (length > 0 && root[length - 1] == '/') length--;
     for (int64_t i = 0; i < list->count && status == TDM_OK; i++) {
         path.length = 0;
-        tdm__text_printf(&path, "%s/%s", list->root.path, tdm__picture_path(list, i));
+        tdm__text_printf(&path, "%.*s/%s", (int)length, root, tdm__picture_path(list, i));
         status = path.failed
                      ? tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory for the list of pictures")
                      : each(user, path.data);
