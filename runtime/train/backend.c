@@ -50,7 +50,7 @@ tdm_status tdm__run_open_backend(tdm_run *run) {
 }
 
 tdm_status tdm__run_agree_on_backend(tdm_run *run) {
-    if (run->comm == NULL) return TDM_OK;
+    if (run->comm == NULL || tdm__device_on_host(run->compute.device)) return TDM_OK;
     int64_t row = 0, rows[TDM_REPLICAS_MAX]; /* of the list of backends; 0: none */
     int other = 0;                           /* the first rank with another one than this */
     for (int i = 0; run->device_comm != NULL && tdm__backends[i].name != NULL; i++)
