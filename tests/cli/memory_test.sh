@@ -33,17 +33,19 @@ for mode in "single" "dp parallel.device_ids=[0,1]" "single parallel.device_ids=
         fail "$mode: the plan says $total bytes, the process took $peak"
 done
 
-# ranks of ddp: each has a share of every batch
-code 0 "$tandem" plan net.yaml parallel.mode=ddp "parallel.device_ids=[0,1]" --memory
-has "$out" "memory of each process"
-has "$out" "read each other's gradients in place"
-# A rank's peak, as the system counts it: it may hold all gradients of the other rank as well, and no more.
-total=$(rows "each process" | tail -1)
-gradients=$(sed -nE 's/^  gradients .* ([0-9]+) B$/\1/p' "$out" | head -1)
-rm -rf run
-peak=$("$COST" "$tandem" train net.yaml parallel.mode=ddp "parallel.device_ids=[0,1]" --quiet 2>/dev/null | awk '{print $1 == 0 ? $3 * 1024 : 0}')
-[ $((peak * 100)) -gt $((total * 95)) ] && [ "$peak" -lt $((total * 105 / 100 + gradients)) ] ||
-    fail "ddp: the plan says $total bytes and $gradients of gradients, a process took $peak"
+# ranks of ddp: each has a share of every batch, and the system counts what it reads of the other ranks' memory
+for options in "" "parallel.ddp.compress.type=bf16" "$factors" "parallel.device_ids=[0,1,2]"; do
+    # shellcheck disable=SC2086 # overrides
+    set -- parallel.mode=ddp "parallel.device_ids=[0,1]" $options
+    code 0 "$tandem" plan net.yaml "$@" --memory
+    has "$out" "memory of each process"
+    total=$(rows "each process" | tail -1)
+    same $(($(rows "each process" | head -n -1 | paste -sd+))) "$total" "the sum of the rows, ddp $options"
+    rm -rf run
+    peak=$("$COST" "$tandem" train net.yaml "$@" --quiet 2>/dev/null | awk '{print $1 == 0 ? $3 * 1024 : 0}')
+    [ $((peak * 100)) -gt $((total * 95)) ] && [ $((peak * 100)) -lt $((total * 105)) ] ||
+        fail "ddp $options: the plan says $total bytes, a process took $peak"
+done
 
 code 2 "$tandem" plan net.yaml --memory --json
 has "$err" "\`--memory\` and \`--json\` cannot be used together"

@@ -7,6 +7,7 @@
 #include "runtime/base/system/process.h"
 #include "runtime/base/tree.h"
 #include "runtime/exec/prepared.h"
+#include "runtime/module/module.h"
 #include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
@@ -120,6 +121,26 @@ static size_t count_devices(const tdm_plan *plan, const tdm_job *job, int replic
     return first.bytes[TDM_COST_TOTAL] + (size_t)(replicas - 1) * other;
 }
 
+/* A rank sums a share of the gradients in the memory of the ranks that have them. The system counts such pages for each
+ * process that has touched them. Of what a rank sends, half is brought back. */
+static size_t count_summed(const tdm_plan *plan, const tdm_job *job, int replicas) {
+    const tdm_compress_section *compress = &job->parallel.ddp.compress;
+    tdm_job plain = *job;
+    if (tdm__backends[job->parallel.ddp.backend].source == TDM_SOURCE_HOSTS_MODULE) return 0;
+    if (compress->type == TDM_COMPRESS_POWERSGD && compress->start_step > 0)
+        plain.parallel.ddp.compress.type = TDM_COMPRESS_NONE;
+    const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
+    return (size_t)(mode->wire_bytes(plan, &plain, replicas, 0) / (2 * replicas));
+}
+
+/* Of other ranks, in rank 0's process: it also brings together what PowerSGD keeps back on all ranks, to save it. */
+static size_t count_peers(const tdm_plan *plan, const tdm_job *job, int replicas) {
+    const tdm_compress_section *compress = &job->parallel.ddp.compress;
+    const bool gathers = compress->type == TDM_COMPRESS_POWERSGD && compress->error_feedback;
+    if (!tdm_builtin_modes[job->parallel.mode]->process_per_device || replicas == 1) return 0;
+    return count_summed(plan, job, replicas) + (gathers ? (size_t)replicas * plan->trained_floats * sizeof(float) : 0);
+}
+
 /* Batches of floats, with positions, indices and targets; the order of an epoch; for each thread a sample in bytes. */
 static size_t count_ahead(const tdm_loader_options *o, const tdm_dataset *dataset) {
     const size_t x = (size_t)tdm__shape_count(&dataset->x_shape) * sizeof(float);
@@ -200,6 +221,7 @@ tdm_status tdm__process_memory(const tdm_plan *plan, const tdm_job *job, int rep
     TDM_TRY(device->open(&p.replica.device, p.replica.host, &options));
     out->bytes[TDM_PROCESS_PROGRAM] = tdm__process_resident();
     out->bytes[TDM_PROCESS_DEVICES] = count_devices(plan, job, replicas);
+    out->bytes[TDM_PROCESS_PEERS] = count_peers(plan, job, replicas);
     const tdm_status status = add_all(&p);
     tdm__prepared_free_all(&p.replica);
     device->close(p.replica.device);

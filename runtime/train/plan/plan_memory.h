@@ -48,6 +48,7 @@ typedef enum tdm_process_cost {
     TDM_PROCESS_SAMPLES,
     TDM_PROCESS_BATCHES, /* read ahead */
     TDM_PROCESS_DEVICES, /* all of its replicas */
+    TDM_PROCESS_PEERS,   /* of other ranks: gradients that this one sums in place, and what PowerSGD saves of them */
     TDM_PROCESS_TOTAL,
     TDM_PROCESS_COSTS
 } tdm_process_cost;
