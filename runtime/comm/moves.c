@@ -7,6 +7,20 @@
 
 /* ---- broadcast ---- */
 
+/* All ranks copy as much: each receiver reads, and the root writes the last n-th of each receiver's span, n being the
+ * number of ranks. Where the root does not reach every receiver, they read it all. */
+static tdm_status broadcast_in_place(tdm_group *group, tdm_span io, int root) {
+    const size_t bytes = tdm__span_bytes(io), world = (size_t)group->comm.world;
+    const size_t rest = tdm__group_reaches(group, 0, group->comm.world) ? bytes / world / TDM_LINE * TDM_LINE : 0;
+    const size_t own = bytes - rest;
+    TDM_TRY(tdm__group_touch(group));
+    if (group->comm.rank != root) memcpy(io.data, tdm__group_peer_span(group, root), own);
+    for (int r = 0; group->comm.rank == root && rest > 0 && r < group->comm.world; r++)
+        if (r != root) memcpy(tdm__bytes_at(tdm__group_peer_span(group, r), own), tdm__bytes_at(io.data, own), rest);
+    tdm__group_untouch(group);
+    return tdm__group_round(group);
+}
+
 tdm_status tdm__group_broadcast(tdm_comm *comm, tdm_span io, int root) {
     tdm_group *group = (tdm_group *)comm;
     size_t bytes = tdm__span_bytes(io);
@@ -16,12 +30,7 @@ tdm_status tdm__group_broadcast(tdm_comm *comm, tdm_span io, int root) {
         if (!is_root && bytes > 0) memcpy(io.data, tdm__group_entry(group, root)->data, bytes);
         return TDM_OK;
     }
-    if (tdm__group_entry(group, root)->address.region != 0) {
-        TDM_TRY(tdm__group_touch(group));
-        if (!is_root) memcpy(io.data, tdm__group_peer_span(group, root), bytes);
-        tdm__group_untouch(group);
-        return tdm__group_round(group);
-    }
+    if (tdm__group_entry(group, root)->address.region != 0) return broadcast_in_place(group, io, root);
     TDM_TRY(tdm__group_open_staging(group));
     for (size_t done = 0; done < bytes;) {
         size_t n = bytes - done < TDM_STAGING_BYTES ? bytes - done : TDM_STAGING_BYTES;
