@@ -23,12 +23,15 @@ TDM_HOST_DEVICE static inline float tdm__power_of_2(uint32_t n) {
 }
 
 /* x = n log 2 + r: e^x = 2^n (1 + r + r^2 P(r)). Adding 1.5 * 2^23 rounds to an integer, whose bits are then the low
- * ones. 2^n is two factors, because n may be 128 or lie below -126. */
+ * ones. 2^n is two factors, because n may be 128 or lie below -126. Of the two bounds only one is a comparison of
+ * floats: of two of them compilers make branches. Above the other, 129, the result is infinite. */
 TDM_HOST_DEVICE static inline float tdm__expf(float x) {
-    const float rounds = 12582912.0f;
-    float at = x < -104.0f ? -104.0f : x;
-    at = at > 89.0f ? 89.0f : at;
-    const float shifted = fmaf(at, 1.44269502f, rounds), n = shifted - rounds;
+    const float rounds = 12582912.0f, at = x < -104.0f ? -104.0f : x;
+    const int32_t zero = (int32_t)tdm__bits_of_float(rounds), most = zero + 129;
+    const int32_t bits = (int32_t)tdm__bits_of_float(fmaf(at, 1.44269502f, rounds)),
+                  shifted = bits < most ? bits : most;
+    const int32_t whole = shifted - zero, half = whole >> 1;
+    const float n = tdm__float_of_bits((uint32_t)shifted) - rounds;
     float r = fmaf(n, -0.693145752f, at);
     r = fmaf(n, -1.42860677e-06f, r);
     float p = 1.3937847e-03f;
@@ -37,9 +40,7 @@ TDM_HOST_DEVICE static inline float tdm__expf(float x) {
     p = fmaf(p, r, 1.6666518e-01f);
     p = fmaf(p, r, 0.5f);
     p = fmaf(p * r, r, r) + 1.0f;
-    const uint32_t whole = tdm__bits_of_float(shifted) - tdm__bits_of_float(rounds);
-    const uint32_t half = (uint32_t)((int32_t)whole >> 1);
-    return p * tdm__power_of_2(half) * tdm__power_of_2(whole - half);
+    return p * tdm__power_of_2((uint32_t)half) * tdm__power_of_2((uint32_t)(whole - half));
 }
 
 /* Below 0.6 x + x^3 P(x^2), above 1 - 2 / (e^(2 |x|) + 1); with the sign of x */
