@@ -34,7 +34,7 @@ function(tdm_list_ops)
     foreach(optim ${TDM_OPTIMS})
         list(APPEND TDM_OP_SOURCES ${root}/optim/${optim}/${optim}.c)
     endforeach()
-    file(GLOB TDM_LANES CONFIGURE_DEPENDS ${root}/optim/*/*_lanes.c ${root}/flat/*_lanes.c)
+    file(GLOB TDM_LANES CONFIGURE_DEPENDS ${root}/optim/*/*_lanes.c ${root}/flat/*_lanes.c ${root}/loss/*_lanes.c)
 
     file(GLOB TDM_CUDA_OP_SOURCES CONFIGURE_DEPENDS ${root}/*/*_cuda*.c)
     file(GLOB TDM_CUDA_OP_CU CONFIGURE_DEPENDS ${root}/*/*.cu ${root}/loss/*/*.cu

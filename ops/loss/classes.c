@@ -1,6 +1,9 @@
 #include "ops/loss/classes.h"
 
+#include <math.h>
+
 #include "ops/ops.h"
+#include "runtime/base/isa.h"
 
 tdm_status tdm__classes_infer(const char *loss, const tdm_loss_section *section, const tdm_shape *output,
                               const tdm_origin *origin, int64_t *classes) {
@@ -47,9 +50,11 @@ tdm_status tdm__classes_wrong_label(const char *loss, const tdm_loss_args *args,
              (long long)(is_second ? label.second : label.first), (long long)row);
 }
 
-tdm_softmax_row tdm__softmax_row(const float *y, int64_t width, int64_t largest) {
-    const float max = y[largest];
-    float sum = 0;
-    for (int64_t c = 0; c < width; c++) sum += expf(y[c] - max);
-    return (tdm_softmax_row){y, width, max, logf(sum)};
+const tdm_class_lanes *tdm__class_lanes(void) {
+    static const tdm_class_lanes *const lanes[] = TDM_ISA_KERNELS(&tdm__class_lanes);
+    return lanes[tdm__isa()];
+}
+
+tdm_softmax_row tdm__softmax_row(const float *y, int64_t width, float max) {
+    return (tdm_softmax_row){y, width, max, (float)log(tdm__class_lanes()->exp_sum(y, width, max))};
 }

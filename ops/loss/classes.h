@@ -1,8 +1,6 @@
-/* What losses over classes share: weights of the classes, softmax, and the largest output. */
+/* What losses over classes share: weights of the classes, softmax, and the largest output. log_softmax is of it. */
 #ifndef TDM_OPS_LOSS_CLASSES_H
 #define TDM_OPS_LOSS_CLASSES_H
-
-#include <math.h>
 
 #include <tandem/sys/label.h>
 #include <tandem/sys/op.h>
@@ -50,15 +48,34 @@ typedef struct tdm_softmax_row {
     float max, log_total; /* log_total: log(sum exp(y - max)) */
 } tdm_softmax_row;
 
-tdm_softmax_row tdm__softmax_row(const float *y, int64_t width, int64_t largest);
+/* Targets that are not one class: q = (kept t + spread) weight, for each class. t NULL: spread weight. */
+typedef struct tdm_class_targets {
+    const float *t;
+    double kept, spread;
+    tdm_class_weights weights;
+} tdm_class_targets;
+
+/* Loops over a row, for several instruction sets (classes_lanes.c). What is written may lie on what is read. */
+typedef struct tdm_class_lanes {
+    float (*max)(const float *y, int64_t width);       /* NaN if there is one */
+    int64_t (*largest)(const float *y, int64_t width); /* as tdm__largest */
+    double (*exp_sum)(const float *y, int64_t width, float max);
+    void (*log_softmax)(float *out, const tdm_softmax_row *row);
+    void (*softmax)(float *out, const tdm_softmax_row *row, float factor);
+    /* Sums of q times a class's loss, and of q */
+    void (*expected)(const tdm_softmax_row *row, const tdm_class_targets *of, double *loss, double *share);
+    void (*take_targets)(float *dy, int64_t width, const tdm_class_targets *of, float seed); /* dy -= q seed */
+    /* dx = dy - softmax sum dy, where y is log softmax */
+    void (*log_softmax_gradient)(float *dx, const float *y, const float *dy, int64_t width);
+} tdm_class_lanes;
+extern const tdm_class_lanes tdm__class_lanes_ref, tdm__class_lanes_avx2, tdm__class_lanes_avx512;
+
+const tdm_class_lanes *tdm__class_lanes(void); /* for this processor */
+tdm_softmax_row tdm__softmax_row(const float *y, int64_t width, float max);
 
 /* -log softmax(y)_c */
 static inline float tdm__softmax_loss(const tdm_softmax_row *row, int64_t c) {
     return -((row->y[c] - row->max) - row->log_total);
-}
-
-static inline float tdm__softmax_of(const tdm_softmax_row *row, int64_t c) {
-    return expf((row->y[c] - row->max) - row->log_total);
 }
 #endif
 

@@ -1,5 +1,8 @@
 /* Every loss of the list: what its definition promises, and its cases. Then closed forms, ignored rows, wrong labels
  * and shapes of single losses. Against PyTorch: op_fixture_test.c. */
+#include "ops/loss/classes.h"
+#include "runtime/base/isa.h"
+#include "runtime/base/largest.h"
 #include "tests/ops/loss_case.h"
 #include "tests/support/tdm_test.h"
 
@@ -327,10 +330,65 @@ TEST(shapes) {
     CHECK_HAS(tdm_error_message(), "loss.weight has 4 numbers, but the model gives 10 classes; write one for each");
 }
 
+/* ---- loops over classes ---- */
+
+enum { MOST_OF_CLASSES = 1100, CLASS_RESULTS = 4 * MOST_OF_CLASSES + 5 };
+
+/* Everything that the loops give, one behind the other. */
+static void class_results(const tdm_class_lanes *lanes, const float *y, int64_t width, const tdm_class_targets *of,
+                          float out[CLASS_RESULTS]) {
+    const float most = lanes->max(y, width);
+    double sums[3] = {lanes->exp_sum(y, width, most)};
+    const tdm_softmax_row row = {y, width, most, (float)log(sums[0])};
+    float *softmax = out + width, *taken = out + 2 * width;
+    lanes->expected(&row, of, &sums[1], &sums[2]);
+    lanes->log_softmax(out, &row);
+    lanes->softmax(softmax, &row, 0.25f);
+    memcpy(taken, softmax, (size_t)width * sizeof *taken);
+    lanes->take_targets(taken, width, of, 0.5f);
+    lanes->log_softmax_gradient(out + 3 * width, out, y, width);
+    out[4 * width] = most;
+    out[4 * width + 1] = (float)lanes->largest(y, width);
+    for (int i = 0; i < 3; i++) out[4 * width + 2 + i] = (float)sums[i];
+}
+
+static void check_class_lanes(const float *y, int64_t width, const tdm_class_targets *of) {
+    static const tdm_class_lanes *const lanes[] = TDM_ISA_KERNELS(&tdm__class_lanes);
+    static float want[CLASS_RESULTS], got[CLASS_RESULTS];
+    class_results(lanes[0], y, width, of, want);
+    CHECK_INT((int64_t)want[4 * width + 1], tdm__largest(y, width));
+    const float most = y[tdm__largest(y, width)];
+    CHECK(want[4 * width] == most || (isnan(most) && isnan(want[4 * width])));
+    for (int isa = 1; isa <= (int)tdm__isa(); isa++) {
+        class_results(lanes[isa], y, width, of, got);
+        for (int64_t i = 0; i < 4 * width + 5; i++)
+            CHECK((isnan(got[i]) && isnan(want[i])) || memcmp(&got[i], &want[i], sizeof want[i]) == 0);
+    }
+}
+
+TEST(loops_over_classes_have_equal_bits_on_every_instruction_set) {
+    static float y[MOST_OF_CLASSES], t[MOST_OF_CLASSES];
+    static double weight[MOST_OF_CLASSES];
+    static const float special[] = {NAN, INFINITY, -INFINITY, -0.0f, 0.0f, 3e38f, 1e-42f};
+    for (int64_t width = 1; width <= MOST_OF_CLASSES; width += width < 70 ? 1 : 103) {
+        loss_numbers((uint32_t)width, y, width, 4);
+        loss_numbers(7 * (uint32_t)width, t, width, 1);
+        for (int64_t c = 0; c < width; c++) weight[c] = 0.5 + (double)(c % 7) / 3;
+        y[width - 1] = y[width / 2] = y[width / 3]; /* of equal ones the first */
+        const tdm_class_weights weights = {(int)width, weight}, none = {0};
+        check_class_lanes(y, width, &(tdm_class_targets){t, 0.9, 0.1 / (double)width, none});
+        check_class_lanes(y, width, &(tdm_class_targets){NULL, 0.0, 0.1 / (double)width, weights});
+        for (int i = 0; i < (int)(sizeof special / sizeof *special); i++) {
+            y[width / 2] = special[i], y[0] = special[(i + 4) % 7];
+            check_class_lanes(y, width, &(tdm_class_targets){t, 0.9, 0.1, weights});
+        }
+    }
+}
+
 TEST_MAIN(RUN(every_loss_has_cases); RUN(definitions); RUN(places_are_those_of_the_enum); RUN(cases);
-          RUN(equal_outputs_cost_log_of_classes); RUN(large_outputs_do_not_overflow); RUN(nan_is_seen);
-          RUN(ignored_rows_do_not_count); RUN(a_label_counts_by_the_weight_of_its_class);
-          RUN(a_soft_target_that_is_certain_costs_what_its_label_does); RUN(nll_closed_form);
-          RUN(a_mixed_label_costs_its_two_classes); RUN(the_heavier_class_is_the_answer); RUN(labels_are_packed);
-          RUN(wrong_classes_of_mixed_labels_are_refused); RUN(labels_out_of_range_are_refused);
+          RUN(loops_over_classes_have_equal_bits_on_every_instruction_set); RUN(equal_outputs_cost_log_of_classes);
+          RUN(large_outputs_do_not_overflow); RUN(nan_is_seen); RUN(ignored_rows_do_not_count);
+          RUN(a_label_counts_by_the_weight_of_its_class); RUN(a_soft_target_that_is_certain_costs_what_its_label_does);
+          RUN(nll_closed_form); RUN(a_mixed_label_costs_its_two_classes); RUN(the_heavier_class_is_the_answer);
+          RUN(labels_are_packed); RUN(wrong_classes_of_mixed_labels_are_refused); RUN(labels_out_of_range_are_refused);
           RUN(rows_are_added_in_double); RUN(mse_closed_form); RUN(shapes);)

@@ -4,12 +4,10 @@
  * p is onehot(label). For a mixed label (tandem/sys/label.h) it is (1 - l) * onehot(first) + l * onehot(second), as
  * CrossEntropyLoss takes it from targets that are probabilities. The heavier class is the right answer. Without weights
  * the sum of w q is 1. */
-#include <math.h>
 #include <string.h>
 
 #include "ops/loss/classes.h"
 #include "ops/ops.h"
-#include "runtime/base/largest.h"
 
 static tdm_status infer(const tdm_loss_section *section, const tdm_shape *output, const tdm_origin *origin,
                         int64_t *classes) {
@@ -35,15 +33,21 @@ static entropy entropy_of(const tdm_loss_args *args) {
     return e;
 }
 
+/* Each class's share of the smoothing. */
+static tdm_class_targets every_class(const entropy *e) {
+    return (tdm_class_targets){.spread = e->spread, .weights = e->weights};
+}
+
 static float row_loss(const entropy *e, const tdm_softmax_row *row, tdm_label label) {
     const tdm_class_weights *w = &e->weights;
-    double loss = tdm__class_weight(w, label.first) * (double)tdm__softmax_loss(row, label.first), all = 0;
+    double loss = tdm__class_weight(w, label.first) * (double)tdm__softmax_loss(row, label.first), all, share;
     if (label.weight != 0.0)
         loss = (1.0 - label.weight) * loss +
                label.weight * (tdm__class_weight(w, label.second) * (double)tdm__softmax_loss(row, label.second));
     if (e->smoothing == 0.0) return (float)loss;
-    for (int64_t c = 0; c < row->width; c++) all += tdm__class_weight(w, c) * (double)tdm__softmax_loss(row, c);
-    return (float)(e->kept * loss + e->spread * all);
+    const tdm_class_targets every = every_class(e);
+    tdm__class_lanes()->expected(row, &every, &all, &share);
+    return (float)(e->kept * loss + all);
 }
 
 /* dy = softmax * total - w q * seed, each product rounded on its own, as in PyTorch's backward of log_softmax */
@@ -51,14 +55,11 @@ static void row_gradient(float *dy, const entropy *e, const tdm_softmax_row *row
     const tdm_class_weights *w = &e->weights;
     const double first = e->kept * (1.0 - label.weight) * tdm__class_weight(w, label.first);
     const double second = e->kept * label.weight * tdm__class_weight(w, label.second);
-    const float seed = e->seed, spread = (float)e->spread * seed;
-    if (w->count == 0) {
-        for (int64_t c = 0; c < row->width; c++) dy[c] = tdm__softmax_of(row, c) * seed - spread;
-    } else {
-        const float total = (float)(first + second + e->spread * e->weights_total) * seed;
-        for (int64_t c = 0; c < row->width; c++)
-            dy[c] = tdm__softmax_of(row, c) * total - (float)(e->spread * tdm__class_weight(w, c)) * seed;
-    }
+    const float seed = e->seed;
+    const float total = w->count == 0 ? seed : (float)(first + second + e->spread * e->weights_total) * seed;
+    const tdm_class_targets every = every_class(e);
+    tdm__class_lanes()->softmax(dy, row, total);
+    if (e->smoothing != 0.0) tdm__class_lanes()->take_targets(dy, row->width, &every, seed);
     dy[label.first] -= (float)first * seed;
     if (label.weight != 0.0) dy[label.second] -= (float)second * seed;
 }
@@ -77,8 +78,8 @@ static tdm_status run(const tdm_loss_args *args) {
             continue;
         }
         if (!tdm_label_fits(label, args->width)) return tdm__classes_wrong_label("cross_entropy", args, label, n);
-        const int64_t best = tdm__largest(y, args->width);
-        const tdm_softmax_row row = tdm__softmax_row(y, args->width, best);
+        const int64_t best = tdm__class_lanes()->largest(y, args->width);
+        const tdm_softmax_row row = tdm__softmax_row(y, args->width, y[best]);
         total += (double)row_loss(&e, &row, label);
         correct += best == tdm_label_heavier(label);
         if (dy != NULL) row_gradient(dy, &e, &row, label);

@@ -4,7 +4,6 @@
  * The mean is over the rows, whatever the weights. A row's sums are in double. */
 #include "ops/loss/classes.h"
 #include "ops/ops.h"
-#include "runtime/base/largest.h"
 
 static tdm_status infer(const tdm_loss_section *section, const tdm_shape *output, const tdm_origin *origin,
                         int64_t *classes) {
@@ -17,26 +16,23 @@ static double denominator(const tdm_loss_section *section, int64_t rows, int64_t
 }
 
 static tdm_status run(const tdm_loss_args *args) {
-    const tdm_class_weights weights = tdm__class_weights(args);
-    const double kept = 1.0 - args->section->label_smoothing;
-    const double spread = args->section->label_smoothing / (double)args->width;
+    const tdm_class_lanes *lanes = tdm__class_lanes();
+    const double smoothing = args->section->label_smoothing;
+    tdm_class_targets of = {
+        .kept = 1.0 - smoothing, .spread = smoothing / (double)args->width, .weights = tdm__class_weights(args)};
     const float seed = args->values->loss_seed;
     double total = 0;
     for (int64_t n = 0; n < args->rows; n++) {
-        const float *y = args->y + n * args->width, *t = (const float *)args->target + n * args->width;
+        const float *y = args->y + n * args->width;
         float *dy = args->dy != NULL ? args->dy + n * args->width : NULL;
-        const tdm_softmax_row row = tdm__softmax_row(y, args->width, tdm__largest(y, args->width));
-        double loss = 0, share = 0;
-        for (int64_t c = 0; c < args->width; c++) {
-            const double q = (kept * (double)t[c] + spread) * tdm__class_weight(&weights, c);
-            loss += q * (double)tdm__softmax_loss(&row, c);
-            share += q;
-        }
+        const tdm_softmax_row row = tdm__softmax_row(y, args->width, lanes->max(y, args->width));
+        double loss, share;
+        of.t = (const float *)args->target + n * args->width;
+        lanes->expected(&row, &of, &loss, &share);
         total += (double)(float)loss;
-        for (int64_t c = 0; dy != NULL && c < args->width; c++) {
-            const double q = (kept * (double)t[c] + spread) * tdm__class_weight(&weights, c);
-            dy[c] = tdm__softmax_of(&row, c) * ((float)share * seed) - (float)q * seed;
-        }
+        if (dy == NULL) continue;
+        lanes->softmax(dy, &row, (float)share * seed);
+        lanes->take_targets(dy, args->width, &of, seed);
     }
     *args->loss_sum += total;
     return TDM_OK;
