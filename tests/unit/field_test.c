@@ -12,7 +12,7 @@ typedef struct settings {
     double rate, share, clip;
     const char *name, *note, *path;
     int type;
-    int64_t kernel[2];
+    int64_t kernel[2], stride[2], total;
     tdm_ints ids;
     tdm_floats betas;
     tdm_numbers shares;
@@ -48,6 +48,20 @@ static const tdm_field rows[] = {
     {.key = "path", .kind = TDM_FIELD_PATH, AT(path), .flags = TDM_FIELD_REQUIRED},
     {.key = "type", .kind = TDM_FIELD_ENUM, AT(type), .initial = "adam", .names = types},
     {.key = "kernel", .kind = TDM_FIELD_PAIR, AT(kernel), .initial = "3", .min = 1, .max = -1},
+    {.key = "stride",
+     .kind = TDM_FIELD_PAIR,
+     AT(stride),
+     .initial = "null",
+     .min = 1,
+     .max = 9,
+     .flags = TDM_FIELD_NULLABLE},
+    {.key = "total",
+     .kind = TDM_FIELD_INT,
+     AT(total),
+     .initial = "null",
+     .min = 1,
+     .max = 9,
+     .flags = TDM_FIELD_NULLABLE | TDM_FIELD_NEEDED},
     {.key = "padding", .kind = TDM_FIELD_INT, AT(padding), .initial = "0", .max = 9, .names = paddings},
     {.key = "ids",
      .kind = TDM_FIELD_INTS,
@@ -216,7 +230,9 @@ TEST(integers) {
     CHECK_TEXT(refusal("any", "99999999999999999999"), "must be an integer, got '99999999999999999999'");
     CHECK_TEXT(refusal("any", "-9223372036854775808"), "must be an integer, got '-9223372036854775808'");
     CHECK_TEXT(refusal("version", "2"), "must be an integer of exactly 1, got '2'");
-    CHECK_TEXT(refusal("seed", "-1"), "must be an integer of at least 0, got '-1'");
+    CHECK_TEXT(refusal("seed", "-1"), "must be an integer of at least 0 or null, got '-1'");
+    CHECK_TEXT(refusal("seed", "[1, 2]"), "must be an integer of at least 0 or null, got a list");
+    CHECK_TEXT(refusal("total", "0"), "must be an integer from 1 to 9, got '0'"); /* its type needs a number */
     CHECK_TEXT(refusal("count", "[1, 2]"), "must be an integer from 1 to 512, got a list");
 }
 
@@ -235,7 +251,7 @@ TEST(floats) {
     CHECK_TEXT(refusal("rate", "010"), "must be a number above 0, got '010': leading zeros are not allowed; write 10");
     CHECK_TEXT(refusal("share", "1.01"), "must be a number from 0 to 1, got '1.01'");
     CHECK_TEXT(refusal("share", "-0.1"), "must be a number from 0 to 1, got '-0.1'");
-    CHECK_TEXT(refusal("clip", "0"), "must be a number above 0 and at most 10, got '0'");
+    CHECK_TEXT(refusal("clip", "0"), "must be a number above 0 and at most 10 or null, got '0'");
     CHECK_TEXT(refusal("share", "null"), "must be a number from 0 to 1, got null");
 }
 
@@ -315,6 +331,10 @@ TEST(pairs) {
     CHECK_TEXT(refusal("kernel", "[]"), "must be one integer, or two as [3, 5] or 3x5, got a list of 0");
     CHECK_TEXT(refusal("kernel", "[1, 2, 3]"), "must be one integer, or two as [3, 5] or 3x5, got a list of 3");
     CHECK_TEXT(refusal("kernel", "[3, 0]"), "must be an integer of at least 1, got '0'");
+    CHECK_TEXT(refusal("stride", "0"), "must be an integer from 1 to 9 or null, got '0'");
+    CHECK_TEXT(refusal("stride", "[3, 0]"), "must be an integer from 1 to 9, got '0'");
+    CHECK_TEXT(refusal("stride", "3x0"), "must be an integer from 1 to 9, got '0'");
+    CHECK_TEXT(refusal("stride", "[3]"), "must be one integer, or two as [3, 5] or 3x5 or null, got a list of 1");
     CHECK_TEXT(refusal("kernel", "null"), "must be one integer, or two as [3, 5] or 3x5, got null");
 }
 
@@ -414,7 +434,7 @@ TEST(durations) {
     static const char *const bad[] = {
         "1.5h", "m", "1 m", "30m1h", "1m1m", "-1s", "1x", "99999999999999999s", "999999999999999d", "1mss"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        CHECK_HAS(refusal("pause", bad[i]), "must be a duration such as 500ms, 30s, 10m or 1h30m, got '");
+        CHECK_HAS(refusal("pause", bad[i]), "must be a duration such as 500ms, 30s, 10m or 1h30m or null, got '");
 }
 
 TEST(descriptions) {

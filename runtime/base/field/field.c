@@ -41,10 +41,23 @@ void tdm__field_set_null(const tdm_field *row, void *value) {
     if (row->kind == TDM_FIELD_FLOAT || row->kind == TDM_FIELD_DURATION) *(double *)value = NAN;
 }
 
+/* Behind what a whole setting may be. One that its type requires is not null, though the row has no other default. */
+static void put_or_null(const tdm_field *row, tdm_text *why) {
+    if (is_nullable(row) && (row->flags & TDM_FIELD_NEEDED) == 0) tdm__text_puts(why, " or null");
+}
+
+/* The row by which an item of a list is read: only the whole list may be null. */
+static tdm_field row_of_item(const tdm_field *row) {
+    tdm_field item = *row;
+    item.flags &= ~TDM_FIELD_NULLABLE;
+    return item;
+}
+
 /* "must be an integer from 1 to 512, got '600'". The caller may append a hint. */
 static bool refuse(const tdm_field *row, const char *what, const char *got, tdm_text *why) {
     tdm__text_printf(why, "must be %s", what);
     tdm__field_demand_range(row, why);
+    put_or_null(row, why);
     tdm__text_printf(why, ", got '%s'", got);
     return false;
 }
@@ -138,6 +151,7 @@ static bool read_enum(const tdm_field *row, const char *text, int *out, tdm_text
         }
     }
     put_names(row, why);
+    put_or_null(row, why);
     tdm__text_printf(why, ", got '%s'", text);
     const char *nearest = tdm_text_nearest(text, row->names, count);
     if (nearest != NULL) tdm__text_printf(why, "; did you mean %s?", nearest);
@@ -246,8 +260,9 @@ static bool read_numbers(const tdm_field *row, void *value, const tdm_written *w
         tdm__text_puts(why, tdm__field_no_memory);
         return false;
     }
+    const tdm_field of_item = row_of_item(row);
     for (int i = 0; i < written->count; i++)
-        if (!read_item(row, written->item[i], i, &item[i], why)) return false;
+        if (!read_item(&of_item, written->item[i], i, &item[i], why)) return false;
     *numbers = (tdm_numbers){written->count, item};
     return true;
 }
@@ -260,16 +275,17 @@ static bool read_list(const tdm_field *row, void *value, const tdm_written *writ
     } list;
     memset(&list, 0, sizeof(list));
     if (!has_right_count(row, written->count, why)) return false;
+    const tdm_field of_item = row_of_item(row);
     tdm_text clause;
     tdm__text_init(&clause, why->host);
     bool good = true;
     for (int i = 0; good && i < written->count; i++) {
         if (row->kind == TDM_FIELD_INTS)
-            good = read_int(row, written->item[i], &list.ints.item[i], &clause);
+            good = read_int(&of_item, written->item[i], &list.ints.item[i], &clause);
         else if (row->kind == TDM_FIELD_FLOATS)
-            good = read_float(row, written->item[i], &list.floats.item[i], &clause);
+            good = read_float(&of_item, written->item[i], &list.floats.item[i], &clause);
         else
-            good = read_text(row, written->item[i], &list.texts.item[i], zone, &clause);
+            good = read_text(&of_item, written->item[i], &list.texts.item[i], zone, &clause);
         if (!good) tdm__text_printf(why, "item %d %s", i + 1, clause.data == NULL ? "is wrong" : clause.data);
     }
     tdm__text_deinit(&clause);
@@ -318,14 +334,18 @@ static bool read_int_or_word(const tdm_field *row, const char *text, int64_t *ou
 }
 
 static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *written, tdm_text *why) {
+    const tdm_field of_item = row_of_item(row);
     int64_t pair[2];
     char halves[2][HALF];
     if (written->is_list && written->count != 2) {
-        tdm__text_printf(why, "must be %s, got a list of %d", tdm__field_traits[TDM_FIELD_PAIR].name, written->count);
+        tdm__text_printf(why, "must be %s", tdm__field_traits[TDM_FIELD_PAIR].name);
+        put_or_null(row, why);
+        tdm__text_printf(why, ", got a list of %d", written->count);
         return false;
     }
     if (!written->is_list && split_pair(written->item[0], halves)) {
-        if (!read_int(row, halves[0], &pair[0], why) || !read_int(row, halves[1], &pair[1], why)) return false;
+        if (!read_int(&of_item, halves[0], &pair[0], why) || !read_int(&of_item, halves[1], &pair[1], why))
+            return false;
         memcpy(value, pair, sizeof(pair));
         return true;
     }
@@ -333,7 +353,7 @@ static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *w
         value[0] = value[1] = number_of_word(row, written->item[0]);
         return true;
     }
-    if (!read_int(row, written->item[0], &pair[0], why)) {
+    if (!read_int(written->is_list ? &of_item : row, written->item[0], &pair[0], why)) {
         const size_t digits = strspn(written->item[0], "0123456789");
         const char after = written->item[0][digits];
         if (!written->is_list && digits > 0 && after != 0 && strchr("xX*,; ", after) != NULL)
@@ -342,7 +362,7 @@ static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *w
         return false;
     }
     pair[1] = pair[0];
-    if (written->is_list && !read_int(row, written->item[1], &pair[1], why)) return false;
+    if (written->is_list && !read_int(&of_item, written->item[1], &pair[1], why)) return false;
     memcpy(value, pair, sizeof(pair));
     return true;
 }
@@ -387,6 +407,7 @@ static bool refuse_shape(const tdm_field *row, const char *got, tdm_text *why) {
     else
         tdm__text_printf(why, "must be %s%s", traits->article, traits->name);
     if (traits->has_range && !traits->is_list && row->kind != TDM_FIELD_PAIR) tdm__field_demand_range(row, why);
+    put_or_null(row, why);
     tdm__text_printf(why, ", got %s", got);
     return false;
 }
