@@ -196,13 +196,6 @@ void tdm__print_transform(const tdm_transform_spec *transform, bool json, tdm_te
     tdm__text_puts(out, "]");
 }
 
-static void print_transform(printer *to, int section) {
-    size_t start = to->out->length;
-    begin_entry(to, "transform");
-    tdm__print_transform(&to->config->settings.job.data.transform, is_json(to), to->out);
-    end_entry(to, start, to->config->section_at[section]);
-}
-
 /* `path` and `split` of cifar10 are not printed: check.c turned them into `files`. */
 static bool is_expanded(const tdm_section *section, const tdm_field *row, const tdm_settings *settings) {
     if (section->type_key == NULL || strcmp(section->type_key, "format") != 0) return false;
@@ -217,14 +210,11 @@ static tdm_position origin_of(const tdm_config *config, int section, int row) {
     return positions[row];
 }
 
-/* A section that is a list of mappings, in one line. */
-static void print_items(printer *to, int index, const char *key) {
-    const tdm_section *section = &tdm__sections[index];
+/* A section that is a list of mappings. */
+static void put_items(printer *to, const tdm_section *section) {
     const tdm_section_list *list = tdm__section_list(section);
     const tdm_settings *settings = &to->config->settings;
     const int count = *(const int *)(const void *)((const char *)settings + list->count_at);
-    const size_t start = to->out->length;
-    begin_entry(to, key);
     tdm__text_puts(to->out, "[");
     for (int i = 0; i < count; i++) {
         const char *item = (const char *)settings + section->offset + (size_t)i * list->item_bytes;
@@ -245,7 +235,18 @@ static void print_items(printer *to, int index, const char *key) {
             tdm__text_puts(to->out, "}");
     }
     tdm__text_puts(to->out, "]");
-    end_entry(to, start, to->config->section_at[index]);
+}
+
+/* Sections that have one value, in one line, and none for each of their keys. */
+static bool is_list(const tdm_section *section) {
+    return strcmp(section->path, "data.transform") == 0 || tdm__section_list(section) != NULL;
+}
+
+static void put_list(printer *to, const tdm_section *section) {
+    if (tdm__section_list(section) != NULL)
+        put_items(to, section);
+    else
+        tdm__print_transform(&to->config->settings.job.data.transform, is_json(to), to->out);
 }
 
 /* What the section's rows print. model.builtin has become layers: what is printed is a file without it. */
@@ -265,12 +266,11 @@ static void print_section(printer *to, int index) {
     const void *object = object_of(section, settings, &model);
     const char *key = strrchr(section->path, '.');
     key = key != NULL ? key + 1 : section->path;
-    if (strcmp(section->path, "data.transform") == 0) {
-        print_transform(to, index);
-        return;
-    }
-    if (tdm__section_list(section) != NULL) {
-        print_items(to, index, key);
+    if (is_list(section)) {
+        const size_t start = to->out->length;
+        begin_entry(to, key);
+        put_list(to, section);
+        end_entry(to, start, to->config->section_at[index]);
         return;
     }
     if (section->type_key != NULL && strcmp(section->type_key, "format") == 0 &&
@@ -346,7 +346,12 @@ static tdm_status get_of_layer(const tdm_config *config, const char *key, tdm_te
 }
 
 static tdm_status get_of_section(const tdm_config *config, const char *key, tdm_text *out) {
-    int section, row;
+    int section = tdm__section_find(key), row;
+    if (section >= 0 && is_list(&tdm__sections[section])) {
+        printer to = {.config = config, .form = TDM_CONFIG_RESOLVED, .out = out};
+        put_list(&to, &tdm__sections[section]);
+        return TDM_OK;
+    }
     if (!tdm__table_find(key, strlen(key), &section, &row))
         TDM_FAIL(TDM_E_USAGE, "there is no key '%s' with a value; `tandem show` prints them all", key);
     print_raw(&tdm__sections[section].rows[row], (const char *)&config->settings + tdm__sections[section].offset, out);

@@ -85,6 +85,12 @@ has "$out" "# default"
 has "$out" "toy.yaml:"
 code 0 "$tandem" show toy.yaml optimizer.lr=0.5 optimizer.lr
 has "$out" "0.5"
+code 0 "$tandem" show toy.yaml 'data.transform=[to_float]' data.transform # a list is one value
+same "$(cat "$out")" "[to_float]" data.transform
+code 0 "$tandem" show toy.yaml 'optimizer.groups=[{params: ["*.bias"], lr: 0.5}]' optimizer.groups
+same "$(cat "$out")" '[{params: ["*.bias"], lr: 0.5, weight_decay: null}]' optimizer.groups
+code 2 "$tandem" show toy.yaml data.train
+has "$err" "there is no key 'data.train' with a value"
 code 0 "$tandem" show toy.yaml --json -o shown.json
 has shown.json '"optimizer"'
 
