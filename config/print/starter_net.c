@@ -33,7 +33,9 @@ tdm_status tdm__starter_net_open(tdm_starter_net *out, const tdm_host *host, con
     tdm_value output;
     *out = (tdm_starter_net){.head = -1};
     TDM_TRY(tdm_graph_from_onnx(&out->graph, &output, host, path));
-    tdm_status status = tdm_graph_finish(out->graph, output);
+    tdm_status status = out->graph->param_count == 0 ? tdm__fail(TDM_E_CONFIG, __FILE__, __LINE__, NULL,
+                                                                 "%s: the network has no parameters to train", path)
+                                                     : tdm_graph_finish(out->graph, output);
     if (status == TDM_OK) {
         out->head = find_head(out->graph);
         out->path = realpath(path, NULL); /* the file may be written anywhere */

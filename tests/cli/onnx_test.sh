@@ -108,6 +108,8 @@ code 2 "$tandem" init --onnx single.onnx --data photos
 has "$err" "say with \`--task images\`, table or series what --data is"
 code 2 "$tandem" init --onnx single.onnx --task mnist
 has "$err" "with --onnx the task is images, table or series, got \`mnist\`"
+code 3 "$tandem" init --onnx "$files/no_parameters.onnx"
+has "$err" "no_parameters.onnx: the network has no parameters to train"
 code 8 "$tandem" init --onnx none.onnx
 has "$err" "none.onnx"
 head -c 3000 single.onnx >short.onnx
