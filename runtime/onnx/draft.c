@@ -67,14 +67,14 @@ static bool fits(const tdm_onnx_view *view) {
     return batches == 1;
 }
 
-static tdm_status say_why(tdm_onnx_draft *draft, size_t index, const char *why) {
-    return why[0] != '\0' && draft->why[index] == NULL ? tdm__zone_text(&draft->file->zone, &draft->why[index], why)
-                                                       : TDM_OK;
+static tdm_status say_why(tdm_onnx_draft *draft, const char *why) {
+    const char **said = &draft->why[draft->asked];
+    return why[0] != '\0' && *said == NULL ? tdm__zone_text(&draft->file->zone, said, why) : TDM_OK;
 }
 
 /* Adds a node to the draft's graph; *added is false if its shapes do not fit, which is no failure. */
-static tdm_status add_node(tdm_onnx_draft *draft, size_t index, const char *op, const tdm_value *x,
-                           const tdm_onnx_layer_made *layer, tdm_value *out, bool *added) {
+static tdm_status add_node(tdm_onnx_draft *draft, const char *op, const tdm_value *x, const tdm_onnx_layer_made *layer,
+                           tdm_value *out, bool *added) {
     TDM_TRY(tdm__grow(draft->file->host, &draft->made, &draft->made_room, draft->graph->node_count + 1,
                       sizeof(*draft->made), "an ONNX file"));
     tdm_error before;
@@ -83,7 +83,7 @@ static tdm_status add_node(tdm_onnx_draft *draft, size_t index, const char *op, 
         tdm_graph_add(draft->graph, op, NULL, x, layer->found.input_count, layer->attr, layer->attr_count, out);
     *added = status == TDM_OK;
     if (status == TDM_E_CONFIG || status == TDM_E_UNSUPPORTED) {
-        TDM_TRY(say_why(draft, index, tdm_error_message()));
+        TDM_TRY(say_why(draft, tdm_error_message()));
         (void)tdm__error_restore(&before, NULL);
         return TDM_OK;
     }
@@ -112,16 +112,16 @@ static tdm_status add_layer(tdm_onnx_draft *draft, size_t index, const tdm_op_de
     for (int i = 0; i < found->input_count; i++) x[i] = tdm__onnx_value_of(draft, found->x[i])->value;
     TDM_TRY(tdm__zone_new(&draft->file->zone, &layer.attr, (size_t)draft->attr_count, sizeof(*layer.attr)));
     memcpy(layer.attr, draft->attr, (size_t)draft->attr_count * sizeof(*layer.attr));
-    TDM_TRY(add_node(draft, index, op->name, x, &layer, &out->value, added));
+    TDM_TRY(add_node(draft, op->name, x, &layer, &out->value, added));
     const char *fault = *added ? params_fault(draft, found) : NULL;
     if (fault != NULL) {
         *added = false;
-        return say_why(draft, index, fault);
+        return say_why(draft, fault);
     }
     if (!*added || found->then == NULL) return TDM_OK;
     const tdm_onnx_layer_made behind = {.found = {.input_count = 1}, .named = layer.named};
     x[0] = out->value;
-    return add_node(draft, index, found->then, x, &behind, &out->value, added);
+    return add_node(draft, found->then, x, &behind, &out->value, added);
 }
 
 /* The values that the layer reads are there. */
@@ -164,7 +164,7 @@ static tdm_status read_output(tdm_onnx_draft *draft, size_t index, int output) {
         if (is)
             TDM_TRY(take(draft, index, node->output[output], tdm_builtin_ops[k], &found, &taken));
         else
-            TDM_TRY(say_why(draft, index, found.why));
+            TDM_TRY(say_why(draft, found.why));
     }
     return TDM_OK;
 }
@@ -175,8 +175,10 @@ static tdm_status read_nodes(tdm_onnx_draft *draft) {
         const tdm_onnx_node *node = &file->node[i].base;
         TDM_TRY(read_constant(draft, i));
         if (draft->constant[i] != NULL || node->domain[0] != '\0') continue;
-        for (int k = 0; k < node->output_count; k++)
+        for (int k = 0; k < node->output_count; k++) {
+            draft->asked = file->node[i].first_output + (size_t)k;
             if (node->output[k][0] != '\0') TDM_TRY(read_output(draft, i, k));
+        }
     }
     return TDM_OK;
 }
@@ -262,9 +264,9 @@ static tdm_status add_inputs(tdm_onnx_draft *draft) {
 /* The nodes that a value needs and that are no layers; the first of them, and the first of which is known why. */
 typedef struct search {
     const tdm_onnx_draft *draft;
-    bool *is_needed;
-    size_t first, told; /* the number of nodes: none */
-    const char *lacks;  /* what the first reads and nothing makes; NULL: it has all */
+    const char **needed; /* by node: which of its outputs; NULL: none */
+    size_t first, told;  /* the number of nodes: none */
+    const char *lacks;   /* what the first reads and nothing makes; NULL: it has all */
 } search;
 
 /* False: nothing makes the value. */
@@ -272,8 +274,16 @@ static bool need(search *s, const char *name) {
     const tdm_onnx_file *file = s->draft->file;
     const int node = tdm__names_find(&file->makers, name);
     if (tdm__onnx_value_of(s->draft, name) != NULL || tdm__onnx_constant_of(s->draft, name) != NULL) return true;
-    if (node >= 0) s->is_needed[node] = true;
+    if (node >= 0) s->needed[node] = name;
     return node >= 0 || name[0] == '\0';
+}
+
+/* Why the node's output that is needed is no layer's; NULL: not said. */
+static const char *why_not(const search *s, size_t index) {
+    const tdm_onnx_file_node *node = &s->draft->file->node[index];
+    int k = 0;
+    while (strcmp(node->base.output[k], s->needed[index]) != 0) k++;
+    return s->draft->why[node->first_output + (size_t)k];
 }
 
 /* Inputs come before the nodes that read them, so one pass from the end finds all. */
@@ -282,33 +292,34 @@ static void find_needed(search *s, const char *output) {
     (void)need(s, output);
     for (size_t i = file->node_count; i > 0; i--) {
         const tdm_onnx_node *node = &file->node[i - 1].base;
-        if (!s->is_needed[i - 1]) continue;
+        if (s->needed[i - 1] == NULL) continue;
         s->first = i - 1;
         s->lacks = NULL;
-        if (s->draft->why[i - 1] != NULL) s->told = i - 1;
+        if (why_not(s, i - 1) != NULL) s->told = i - 1;
         for (int k = 0; k < node->input_count; k++)
             if (!need(s, node->input[k]) && s->lacks == NULL) s->lacks = node->input[k];
     }
 }
 
 /* "node 'fc' (Gemm), output 'y'"; a node without a name is called by its place in the file. */
-static void put_node(const tdm_onnx_draft *draft, size_t index, tdm_text *out) {
-    const tdm_onnx_node *node = &draft->file->node[index].base;
+static void put_node(const search *s, size_t index, tdm_text *out) {
+    const tdm_onnx_file *file = s->draft->file;
+    const tdm_onnx_node *node = &file->node[index].base;
     if (node->name[0] != '\0')
         tdm__text_printf(out, "node '%s'", node->name);
     else
-        tdm__text_printf(out, "node %zu of %zu", index + 1, draft->file->node_count);
+        tdm__text_printf(out, "node %zu of %zu", index + 1, file->node_count);
     tdm__text_printf(out, " (%s%s%s), output '%s'", node->domain, node->domain[0] != '\0' ? ":" : "", node->op,
-                     node->output_count > 0 ? node->output[0] : "");
+                     s->needed[index]);
 }
 
 static tdm_status fail_at(const search *s) {
     const tdm_onnx_draft *draft = s->draft;
     const size_t index = s->lacks == NULL && s->told < draft->file->node_count ? s->told : s->first;
-    const char *why = draft->why[index], *path = draft->file->source.path;
+    const char *why = why_not(s, index), *path = draft->file->source.path;
     tdm_text node;
     tdm__text_init(&node, draft->file->host);
-    put_node(draft, index, &node);
+    put_node(s, index, &node);
     const char *words = node.failed ? "a node" : node.data;
     tdm_status status;
     if (s->lacks != NULL)
@@ -335,7 +346,7 @@ static tdm_status check_output(tdm_onnx_draft *draft) {
                                       : "a layer's with its dimensions in another order");
     if (value != NULL) return TDM_OK;
     search s = {.draft = draft, .first = file->node_count, .told = file->node_count};
-    TDM_TRY(tdm__zone_new(&draft->file->zone, &s.is_needed, file->node_count, sizeof(*s.is_needed)));
+    TDM_TRY(tdm__zone_new(&draft->file->zone, &s.needed, file->node_count, sizeof(*s.needed)));
     find_needed(&s, name);
     if (s.first == file->node_count)
         TDM_FAIL(TDM_E_UNSUPPORTED, "%s: no node makes the output '%s'", file->source.path, name);
@@ -345,7 +356,7 @@ static tdm_status check_output(tdm_onnx_draft *draft) {
 tdm_status tdm__onnx_draft_layers(tdm_onnx_draft *draft) {
     const size_t count = draft->file->node_count;
     TDM_TRY(tdm__zone_new(&draft->file->zone, &draft->constant, count, sizeof(*draft->constant)));
-    TDM_TRY(tdm__zone_new(&draft->file->zone, &draft->why, count, sizeof(*draft->why)));
+    TDM_TRY(tdm__zone_new(&draft->file->zone, &draft->why, draft->file->node_output_count, sizeof(*draft->why)));
     TDM_TRY(add_inputs(draft));
     TDM_TRY(read_nodes(draft));
     return check_output(draft);

@@ -98,6 +98,8 @@ static tdm_status index_parts(tdm_onnx_file *file) {
     for (size_t i = 0; i < file->tensor_count; i++) TDM_TRY(add_name(file, &file->tensors, file->tensor[i].name, i));
     for (size_t i = 0; i < file->node_count; i++) {
         const tdm_onnx_node *node = &file->node[i].base;
+        file->node[i].first_output = file->node_output_count;
+        file->node_output_count += (size_t)node->output_count;
         for (int k = 0; k < node->output_count; k++)
             if (node->output[k][0] != '\0') TDM_TRY(add_name(file, &file->makers, node->output[k], i));
     }

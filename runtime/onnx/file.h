@@ -54,8 +54,9 @@ typedef struct tdm_onnx_attribute {
 } tdm_onnx_attribute;
 
 typedef struct tdm_onnx_file_node {
-    tdm_onnx_node base; /* first: ops see this */
-    const char *scope;  /* the modules that it is from, as PyTorch's exporter lists them; NULL: not told */
+    tdm_onnx_node base;  /* first: ops see this */
+    size_t first_output; /* its place among the outputs of all nodes */
+    const char *scope;   /* the modules that it is from, as PyTorch's exporter lists them; NULL: not told */
     int attribute_count;
     const tdm_onnx_attribute *attribute;
 } tdm_onnx_file_node;
@@ -78,7 +79,7 @@ typedef struct tdm_onnx_file {
     const char *producer;
     int64_t opset;
     tdm_onnx_file_node *node;
-    size_t node_count, node_room;
+    size_t node_count, node_room, node_output_count;
     tdm_onnx_tensor *tensor; /* initializers */
     size_t tensor_count, tensor_room;
     tdm_onnx_port *input, *output;

@@ -72,7 +72,8 @@ typedef struct tdm_onnx_draft {
     tdm_onnx_value *value;
     size_t value_count, value_room;
     tdm_onnx_tensor **constant;    /* by node: what a Constant node holds; NULL: it is no such node */
-    const char **why;              /* by node: why it is no layer; NULL: not said */
+    const char **why;              /* by output of all nodes: why it is no layer's; NULL: not said */
+    size_t asked;                  /* of them the one that is being found */
     tdm_attr attr[TDM_ONNX_ATTRS]; /* of the layer that is being found */
     int attr_count;
 } tdm_onnx_draft;

@@ -321,6 +321,10 @@ TEST(nodes_without_a_layer_are_named) {
     part = node("Relu", "z", NULL, "y");
     nest(&parts, GRAPH_NODE, &part);
     check(&parts, TDM_E_UNSUPPORTED, "node 'n' (Softmax), output 'z': tandem has no layer that computes it");
+    parts = start(), part = node("Relu", "x", NULL, "z"); /* the second output is asked for, and no layer has one */
+    tdm__wire_text(&part.text, NODE_OUTPUT, "y");
+    nest(&parts, GRAPH_NODE, &part);
+    check(&parts, TDM_E_UNSUPPORTED, "node 'n' (Relu), output 'y': tandem has no layer that computes it");
     parts = start();
     tdm__text_init(&part.text, tdm_host_default()); /* a node without a name */
     tdm__wire_text(&part.text, NODE_INPUT, "x");
