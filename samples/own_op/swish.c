@@ -10,18 +10,6 @@ typedef struct swish {
     double beta;
 } swish;
 
-/* The keys that a file may give, where they go, and their defaults. */
-static const tdm_field keys[] = {{.key = "beta",
-                                  .kind = TDM_FIELD_FLOAT,
-                                  .offset = offsetof(swish, beta),
-                                  .initial = "1",
-                                  .min = -100,
-                                  .max = 100,
-                                  .flags = TDM_FIELD_MAIN,
-                                  .help = "the slope of the gate",
-                                  .help_zh = "门的斜率"},
-                                 {.key = NULL}};
-
 /* Once for each layer: its shapes, without the batch, and its parameters, of which this one has none. */
 static tdm_status infer(tdm_infer *of) {
     const swish *attrs = (const swish *)of->attrs;
@@ -60,24 +48,30 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-static const tdm_op_def op = {.name = "swish",
-                              .doc = "y = x / (1 + exp(-beta x))",
-                              .doc_zh = "y = x / (1 + exp(-beta x))",
-                              .min_inputs = 1,
-                              .max_inputs = 1,
-                              .attrs = keys,
-                              .attrs_bytes = sizeof(swish),
-                              .flags = TDM_OP_READS_X,
-                              .infer = infer};
-static const tdm_kernel kernel = {.op = "swish", .variant = "ref", .forward = forward, .backward = backward};
-
 static void init(const tdm_host_calls *calls) {
     tandem = calls;
 }
 
+/* What tandem reads of this file: structs whose members stand in their order, so that C11 and C++17 take them. */
+/* clang-format off */
+static const tdm_field keys[2] = {{                      /* that a YAML file may give; the last row is zeros */
+    "beta", TDM_FIELD_FLOAT, offsetof(swish, beta), "1", /* key, kind, member, default */
+    -100, 100, 0, 0, NULL,                               /* from, to; items of a list, words */
+    TDM_FIELD_MAIN, 0, NULL,                             /* flags, types, unit */
+    "the slope of the gate", "门的斜率"}};                /* help, help_zh */
+static const tdm_op_def op = {
+    "swish", "y = x / (1 + exp(-beta x))", "y = x / (1 + exp(-beta x))", NULL, /* name, doc, doc_zh, other names */
+    1, 1, keys, sizeof(swish), TDM_OP_READS_X,                                 /* inputs, attributes, flags */
+    infer, NULL, NULL};                                                        /* into ONNX, out of ONNX */
+static const tdm_kernel kernel = {
+    "swish", "ref", NULL, NULL, NULL, forward, backward, /* op, variant, fits, open, close */
+    NULL, NULL, NULL, false, NULL, NULL};                /* statistics, recompute, algorithms, bf16, packing */
 static const tdm_op_def *const ops[] = {&op, NULL};
 static const tdm_kernel *const kernels[] = {&kernel, NULL};
 TDM_BEGIN_DECLS
 extern TDM_API const tdm_module tdm_module_v1;
 TDM_END_DECLS
-const tdm_module tdm_module_v1 = {.abi = TDM_MODULE_ABI, .name = "swish", .init = init, .kernels = kernels, .ops = ops};
+const tdm_module tdm_module_v1 = {
+    TDM_MODULE_ABI, "swish", NULL, init, kernels,         /* abi, name, probe */
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ops}; /* devices and so on: none */
+/* clang-format on */

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Every public header alone, as strict C11, C17 and C++17, in a program that asks for no extensions; the samples
-# of programs, as C11 and C++17, that of a module as C11 and C++20; and a C++ program that takes the address of every
-# public function and links the shared library.
+# Every public header alone, as strict C11, C17 and C++17, in a program that asks for no extensions; the samples as C11
+# and C++17; and a C++ program that takes the address of every public function and links the shared library.
 #   headers.sh C-COMPILER C++-COMPILER SOURCE-FOLDER LIBRARY-FOLDER
 set -euo pipefail
 cc=$1 cxx=$2 source=$3 libraries=$4
@@ -27,13 +26,9 @@ for header in $headers; do
         try "$header as C++17" "$cxx" -x c++ -std=c++17 -pedantic
 done
 
-# The samples are for programs in both languages. The tables of a module need the names of members, which C++ has since
-# C++20; GCC's -Wextra then asks for all of them.
-try "swish.c as C11" "$cc" -x c -std=c11 -pedantic <"$source/samples/own_op/swish.c"
-[ -z "$cxx" ] || try "swish.c as C++20" "$cxx" -x c++ -std=c++20 -pedantic -Wno-missing-field-initializers \
-    <"$source/samples/own_op/swish.c"
-for name in embed service device desktop; do
-    sample=$source/samples/embed_c/$name.c
+# The samples are for programs in both languages.
+for name in own_op/swish embed_c/{embed,service,device,desktop}; do
+    sample=$source/samples/$name.c
     try "$name.c as C11" "$cc" -x c -std=c11 -pedantic -I"${sample%/*}" <"$sample"
     [ -z "$cxx" ] || try "$name.c as C++17" "$cxx" -x c++ -std=c++17 -pedantic -I"${sample%/*}" <"$sample"
 done
