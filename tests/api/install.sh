@@ -45,6 +45,7 @@ for line in bill["relationships"]:
 for part in "tandem", "libyaml", "xxHash", "libmd", "jansson", "zlib":
     assert "SPDXRef-" + part in ids, part
 END
+python3 "$source/tests/api/installed_pages.py" "$prefix/share/doc/tandem" "$source"
 "$prefix/$bin/tandem" check "$source/samples/toy/toy.yaml" >/dev/null
 for module in "$build"/lib/tandem/*.so; do
     [ -e "$module" ] || continue
