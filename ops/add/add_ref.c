@@ -40,7 +40,10 @@ static tdm_status backward(const tdm_kernel_args *args) {
         if (dx == NULL) continue;
         if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
             TDM_SAME_OR_APART
-            for (int64_t i = 0; i < count; i++) dx[i] = y[i] <= 0.0f ? 0.0f : dy[i];
+            for (int64_t i = 0; i < count; i++) {
+                const float d = dy[i]; /* read in any case, see relu_ref.c */
+                dx[i] = y[i] <= 0.0f ? 0.0f : d;
+            }
         } else if (dx != dy) {
             memcpy(dx, dy, (size_t)count * sizeof(float));
         }
