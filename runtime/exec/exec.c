@@ -1,6 +1,7 @@
 /* The executor: the plan's steps in order. Kernels write; what must be added is added here. */
 #include "runtime/base/status.h"
 #include "runtime/exec/prepared.h"
+#include "runtime/exec/repeats.h"
 #include "runtime/exec/replica.h"
 #include "runtime/exec/widen.h"
 
@@ -139,6 +140,17 @@ static tdm_status forward_node(tdm_replica *replica, int index, const tdm_rows *
     return statistics ? node->kernel->statistics(&args) : node->kernel->forward(&args);
 }
 
+static tdm_status forward_step(tdm_replica *replica, int step, const tdm_rows *rows, const tdm_prepared *prepared) {
+    const tdm_plan_step *s = &replica->plan->steps[step];
+    const int64_t count = prepared->training ? tdm__repeats_count(replica) : 1;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t start = tdm__repeats_begin(replica);
+        TDM_TRY(forward_node(replica, s->index, rows, prepared, s->kind == TDM_STEP_STATISTICS));
+        TDM_TRY(tdm__repeats_end(replica, step, i, start));
+    }
+    return TDM_OK;
+}
+
 /* Runs the plan's steps from *step up to the next exchange of statistics, or to `end`. Evaluation exchanges nothing.
  * Without rows nothing is computed. */
 static tdm_status forward_from(tdm_replica *replica, const tdm_rows *rows, bool training, int *step, int end) {
@@ -148,10 +160,10 @@ static tdm_status forward_from(tdm_replica *replica, const tdm_rows *rows, bool 
     if (rows->rows > 0) TDM_TRY(tdm__prepared_find(replica, rows->rows, training, &prepared));
     if (rows->rows > 0 && *step == 0) TDM_TRY(round_batch(replica, rows));
     while (*step < end) {
-        const tdm_plan_step *s = &plan->steps[(*step)++];
-        const bool statistics = s->kind == TDM_STEP_STATISTICS;
+        const int at = (*step)++;
+        const bool statistics = plan->steps[at].kind == TDM_STEP_STATISTICS;
         if (statistics && !training) continue;
-        if (rows->rows > 0) TDM_TRY(forward_node(replica, s->index, rows, prepared, statistics));
+        if (rows->rows > 0) TDM_TRY(forward_step(replica, at, rows, prepared));
         if (statistics) break;
     }
     return TDM_OK;
@@ -296,11 +308,22 @@ static tdm_status recompute_node(tdm_replica *replica, int index, const tdm_rows
     return replica->plan->nodes[index].kernel->recompute(&args);
 }
 
-static tdm_status backward_step(tdm_replica *replica, const tdm_plan_step *step, const tdm_rows *rows,
+static tdm_status backward_once(tdm_replica *replica, const tdm_plan_step *step, const tdm_rows *rows,
                                 const tdm_prepared *prepared, bool first) {
     if (step->kind == TDM_STEP_STATISTICS) return backward_statistics(replica, step->index, rows, prepared, first);
     if (step->kind == TDM_STEP_RECOMPUTE) return recompute_node(replica, step->index, rows, prepared);
     return backward_node(replica, step->index, rows, prepared, first);
+}
+
+static tdm_status backward_step(tdm_replica *replica, int step, const tdm_rows *rows, const tdm_prepared *prepared,
+                                bool first) {
+    const int64_t count = tdm__repeats_count(replica);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t start = tdm__repeats_begin(replica);
+        TDM_TRY(backward_once(replica, &replica->plan->steps[step], rows, prepared, first));
+        TDM_TRY(tdm__repeats_end(replica, step, i, start));
+    }
+    return TDM_OK;
 }
 
 tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, int64_t micro_batch,
@@ -311,11 +334,12 @@ tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, int64_
     TDM_TRY(enter(replica));
     if (rows->rows > 0) TDM_TRY(tdm__prepared_find(replica, rows->rows, true, &prepared));
     while (*step < plan->stages[replica->stage].backward_end) {
-        const tdm_plan_step *s = &plan->steps[(*step)++];
+        const int at = (*step)++;
+        const tdm_plan_step *s = &plan->steps[at];
         if (s->kind == TDM_STEP_READY) {
             if (hooks != NULL && hooks->bucket_ready != NULL) TDM_TRY(hooks->bucket_ready(hooks->user, s->index));
         } else if (rows->rows > 0) {
-            TDM_TRY(backward_step(replica, s, rows, prepared, micro_batch == 0));
+            TDM_TRY(backward_step(replica, at, rows, prepared, micro_batch == 0));
         }
         if (s->kind == TDM_STEP_STATISTICS) break;
     }

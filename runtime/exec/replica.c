@@ -154,6 +154,7 @@ void tdm__replica_close(tdm_replica *replica) {
     tdm__slots_close(replica);
     tdm__recorder_close(replica);
     tdm__mirror_close(replica);
+    tdm__delete(replica->host, replica->repeats.ms);
     ops->release(device, replica->arena.param);
     if (replica->arena.owns_grad) ops->release(device, replica->arena.grad);
     ops->release(device, replica->arena.state);

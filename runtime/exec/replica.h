@@ -116,6 +116,12 @@ typedef struct tdm_replica_norms {
                       * takes them; else NULL */
 } tdm_replica_norms;
 
+/* See repeats.h. */
+typedef struct tdm_repeats {
+    int64_t count;
+    double *ms; /* [plan->step_count][count]; NULL: layers run once, untimed */
+} tdm_repeats;
+
 /* What a replica that only predicts has from others. */
 typedef struct tdm_replica_borrowed {
     const tdm_weights *weights; /* NULL: it has arenas of its own */
@@ -143,6 +149,7 @@ struct tdm_replica {
     tdm_slots *slots;
     tdm_prepared_list *prepared;
     tdm_recorder *recorder;
+    tdm_repeats repeats;
     tdm_mirror mirror;
 };
 

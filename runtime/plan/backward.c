@@ -14,8 +14,9 @@ static tdm_status new_gradient(tdm_build *build, int value, int *out) {
 }
 
 /* Only this node reads the gradient of y, so an op with one input may write dx over it. */
-static bool may_take_over(const tdm_plan_node *node) {
-    return node->desc.input_count == 1 && (node->op->flags & (TDM_OP_ALIAS | TDM_OP_IN_PLACE)) != 0;
+static bool may_take_over(const tdm_plan *plan, const tdm_plan_node *node) {
+    const unsigned flags = TDM_OP_ALIAS | (plan->options.repeats ? 0 : TDM_OP_IN_PLACE);
+    return node->desc.input_count == 1 && (node->op->flags & flags) != 0;
 }
 
 static tdm_status write_dx(tdm_build *build, int index, int input) {
@@ -30,7 +31,7 @@ static tdm_status write_dx(tdm_build *build, int index, int input) {
         return tdm__build_value(build, &node->dx_temp[input], "temp", &of.shape, of.layout, of.bytes);
     }
     TDM_TRY(new_gradient(build, value, &node->dx[input]));
-    if (may_take_over(node) || tdm__plan_is_added(node, input))
+    if (may_take_over(plan, node) || tdm__plan_is_added(node, input))
         plan->values[node->dx[input]].alias_of = tdm__plan_root(plan, node->dy);
     return TDM_OK;
 }

@@ -163,6 +163,7 @@ typedef struct tdm_plan_options {
     int stages;            /* devices that the replica is split over; 0 is 1 */
     int64_t micro_batches; /* of a step, at most; 0 is 1 */
     bool accumulates;      /* several micro-batches a step: parameter gradients may need adding */
+    bool repeats;          /* layers run again and again (exec/repeats.h): none writes over its input */
     size_t recompute; /* outputs of so many bytes or more are made again for backward where a kernel can; SIZE_MAX: none
                        */
     double first_bucket_mb, bucket_cap_mb;

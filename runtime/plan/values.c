@@ -23,8 +23,9 @@ static bool is_free(const tdm_build *build, int value) {
 
 static bool may_overwrite(const tdm_build *build, const tdm_plan_node *node) {
     const tdm_plan *plan = build->plan;
-    return (node->op->flags & TDM_OP_IN_PLACE) != 0 && (backward_reads(node) & TDM_OP_READS_X) == 0 &&
-           build->of_value[node->x[0]].is_free && plan->values[node->x[0]].bytes == plan->values[node->y].bytes;
+    return !plan->options.repeats && (node->op->flags & TDM_OP_IN_PLACE) != 0 &&
+           (backward_reads(node) & TDM_OP_READS_X) == 0 && build->of_value[node->x[0]].is_free &&
+           plan->values[node->x[0]].bytes == plan->values[node->y].bytes;
 }
 
 /* y may take over the bytes of x. The owner of the bytes is then the root of both. */

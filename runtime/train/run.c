@@ -5,6 +5,7 @@
 #include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/prepared.h"
+#include "runtime/exec/repeats.h"
 #include "runtime/train/evaluate/details.h"
 #include "runtime/train/run.h"
 
@@ -348,6 +349,16 @@ static tdm_status print_kernels(tdm_run *run, char **out) {
     return tdm__text_take_public(&text, out);
 }
 
+static tdm_status print_times(tdm_run *run, char **out) {
+    tdm_text text;
+    if (run->options.repeats <= 0)
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_print: layers are not timed; open the run with tdm_run_options.repeats");
+    TDM_TRY(tdm__run_idle(run, "tdm_run_print"));
+    tdm__text_init(&text, run->host);
+    tdm__repeats_print(run->mode->replica[0], &text);
+    return tdm__text_take_public(&text, out);
+}
+
 tdm_status tdm_run_print(tdm_run *run, const char *what, char **out) {
     if (run == NULL || what == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_print: a pointer is NULL");
     TDM_ENTER(&run->guard, "tdm_run_print", TDM_GUARD_ASKS);
@@ -356,9 +367,10 @@ tdm_status tdm_run_print(tdm_run *run, const char *what, char **out) {
     if (strcmp(what, "plan.json") == 0) return print_plan(run, true, out);
     if (strcmp(what, "summary") == 0) return print_summary(run, out);
     if (strcmp(what, "kernels.json") == 0) return print_kernels(run, out);
+    if (strcmp(what, "times.json") == 0) return print_times(run, out);
     if (strcmp(what, "evaluation.json") == 0) return print_evaluation(run, out);
     TDM_FAIL(
         TDM_E_USAGE,
-        "tdm_run_print: nothing is named '%s'; there are graph, plan, plan.json, kernels.json, evaluation.json and summary",
+        "tdm_run_print: nothing is named '%s'; there are graph, plan, plan.json, kernels.json, times.json, evaluation.json and summary",
         what);
 }

@@ -10,6 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 #include "runtime/data/transforms/mixing.h"
+#include "runtime/exec/repeats.h"
 #include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
@@ -169,6 +170,7 @@ static tdm_status build_plan(tdm_run *run) {
     tdm_plan_options options = tdm__plan_options(run->job, &run->compute, run->per_device, run->replicas, threads);
     int64_t batch = run->job->eval.batch;
     options.training = run->options.predicts == 0;
+    options.repeats = run->options.repeats > 0;
     run->eval_rows = batch != TDM_INT_NULL ? batch : tdm__plan_rows(run->job, run->per_device);
     TDM_TRY(tdm__plan_build(&run->plan, run->host, run->graph, &options));
     return tdm__run_list_tensors(run);
@@ -285,6 +287,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(tdm__run_agree_on_backend(run));
     TDM_TRY(agree_on_running_ahead(run));
     TDM_TRY(open_mode(run));
+    if (run->options.repeats > 0) TDM_TRY(tdm__repeats_start(run->mode->replica[0], run->options.repeats));
     TDM_TRY(tdm__run_open_loaders(run));
     tdm__run_init_schedules(run);
     const char *fault = tdm__schedule_fault(&run->schedules.own, run->steps_total, run->steps_per_epoch);

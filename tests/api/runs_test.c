@@ -344,6 +344,51 @@ TEST(texts) {
     tdm_run_close(run);
 }
 
+/* A dropout between two layers, which would write over its input. */
+static void step_and_hash(int64_t repeats, char hash[40], char **times) {
+    tdm_job job;
+    tdm_run *run = NULL;
+    tdm_graph *three = NULL;
+    tdm_value v;
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    api_job(&job);
+    options.repeats = repeats;
+    REQUIRE_OK(tdm_graph_new(&three, NULL));
+    REQUIRE_OK(tdm_graph_input(three, 1, (const int64_t[]){12}, &v));
+    REQUIRE_OK(tdm_graph_add(three, "linear", "before", &v, 1, &(tdm_attr){"out", "8", {0}}, 1, &v));
+    REQUIRE_OK(tdm_graph_add(three, "dropout", NULL, &v, 1, NULL, 0, &v));
+    REQUIRE_OK(tdm_graph_add(three, "linear", "behind", &v, 1, &(tdm_attr){"out", "3", {0}}, 1, &v));
+    REQUIRE_OK(tdm_graph_finish(three, v));
+    REQUIRE_OK(tdm_run_open(&run, &job, three, &options));
+    REQUIRE_OK(tdm_run_step(run, 2));
+    hash_of(run, hash);
+    if (repeats > 0)
+        CHECK_OK(tdm_run_print(run, "times.json", times));
+    else
+        CHECK_STATUS(tdm_run_print(run, "times.json", times), TDM_E_USAGE);
+    tdm_run_close(run);
+    tdm_graph_free(three);
+}
+
+TEST(layers_run_again_and_each_run_is_timed) {
+    char once[40], again[40], *times = NULL;
+    step_and_hash(0, once, &times);
+    CHECK_HAS(tdm_error_message(), "repeats");
+    step_and_hash(3, again, &times);
+    CHECK_TEXT(again, once);
+    REQUIRE(times != NULL);
+    int passes = 0;
+    for (const char *at = strstr(times, "\"ms\": ["); at != NULL; at = strstr(at + 1, "\"ms\": [")) {
+        double ms[3];
+        char end = 0;
+        CHECK(sscanf(at, "\"ms\": [%lf, %lf, %lf%c", &ms[0], &ms[1], &ms[2], &end) == 4 && end == ']');
+        CHECK(ms[0] >= 0 && ms[1] >= 0 && ms[2] >= 0);
+        passes++;
+    }
+    CHECK_INT(passes, 6); /* of three layers */
+    tdm_free(times);
+}
+
 /* ---- nothing is left behind, nothing is said ---- */
 
 TEST(cycles_leave_nothing_open) {
@@ -402,4 +447,5 @@ TEST_MAIN(graph = api_graph(NULL); RUN(errors_belong_to_their_thread); RUN(runs_
           RUN(batches_too_small_for_a_layer); RUN(steps_are_the_steps_of_training); RUN(predictions_are_the_evaluation);
           RUN(runs_that_only_predict); RUN(tensors_have_torch_names_and_can_be_written);
           RUN(loading_brings_everything_back); RUN(another_model_is_refused_and_named); RUN(texts);
-          RUN(cycles_leave_nothing_open); RUN(library_prints_nothing); tdm_graph_free(graph);)
+          RUN(layers_run_again_and_each_run_is_timed); RUN(cycles_leave_nothing_open); RUN(library_prints_nothing);
+          tdm_graph_free(graph);)

@@ -52,7 +52,9 @@ has "$out" '"kernel":'
 code 0 "$tandem" bench op linear out=8 --input 16 --batch 4 --iterations 2 --json
 has "$out" '"forward_ms"'
 code 0 "$tandem" bench op conv2d out=4 kernel=3 --input 3x8x8 --batch 2 --iterations 2 --kernels ref
-has "$out" "kernel ref"
+has "$out" "kernel ref, 2 calls one after another on the same tensors: forward "
+code 0 "$tandem" bench op flatten --input 3x8x8
+has "$out" "no call of its own"
 code 0 "$tandem" bench op concat --input 4x8x8 --batch 2 --iterations 2
 code 0 "$tandem" bench op embedding vocabulary=7 dim=3 --input 16 --batch 4 --iterations 2 --json
 has "$out" '"op":"embedding"'

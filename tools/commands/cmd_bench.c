@@ -15,7 +15,7 @@ const tool_verb verb_bench = {
     "scatter | reduce_scatter | all_to_all | data CONFIG",
     "speed of one part: a step, an op, a collective, the loader",
     "step        whole steps of a job in its mode: ms per step, samples/s, phases\n"
-    "op          forward and backward of one layer, on one device\n"
+    "op          forward and backward of one layer, each called again and again on the same tensors\n"
     "COLLECTIVE  all_reduce, reduce, broadcast, all_gather, gather, scatter, reduce_scatter or\n"
     "            all_to_all between ranks, in nccl-tests' columns; results are checked\n"
     "data        the loader alone: the samples/s that it delivers\n\n"

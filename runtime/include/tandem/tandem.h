@@ -130,11 +130,16 @@ typedef struct tdm_run_options {
     const tdm_own_loss *loss;
     const tdm_own_metric *metric;
     const tdm_own_optimizer *optimizer;
+    /* Above 0: for comparing kernels. In each training pass every layer of the first replica runs this often, forward
+     * and backward, on the same tensors, and "times.json" of tdm_run_print has the time of each run. No layer writes
+     * over its input then. Running statistics are updated in each run, and gradients that several layers add to are
+     * added in each. */
+    int64_t repeats;
 } tdm_run_options;
 #define TDM_RUN_OPTIONS_INIT                                                                                          \
     {                                                                                                                 \
         sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0, NULL, 0, NULL, 0, \
-            0, NULL, NULL, NULL                                                                                       \
+            0, NULL, NULL, NULL, 0                                                                                    \
     }
 
 /* Opens the data, builds the plan and the replicas, makes the initial weights, and resumes if the job says so. The job
@@ -370,8 +375,9 @@ TDM_API const char *tdm_run_property(const tdm_run *run, const char *key);
 TDM_API const char *tdm_run_property_key(const tdm_run *run, int index);
 
 /* Describes the run in *out; free it with tdm_free. what: "graph", "plan", "plan.json", "summary", "kernels.json":
- * the kernel of each layer, and the algorithms it has chosen for each number of rows seen so far; or "evaluation.json",
- * of the last evaluation: samples and hits of each class, the confusion matrix ([label][predicted], for at most 256
+ * the kernel of each layer, and the algorithms it has chosen for each number of rows seen so far; "times.json": the
+ * milliseconds of each layer's runs in the last pass (tdm_run_options.repeats); or "evaluation.json", of the last
+ * evaluation: samples and hits of each class, the confusion matrix ([label][predicted], for at most 256
  * classes) and the samples with the highest losses. TDM_E_USAGE before the first evaluation. */
 TDM_API tdm_status tdm_run_print(tdm_run *run, const char *what, char **out);
 /* Prints the plan of a job, as `tandem plan` does, without opening data or devices. json: non-zero for JSON. Free *out
