@@ -31,6 +31,9 @@ static tdm_status infer(tdm_infer *infer) {
         infer->param[1] = (tdm_param_def){.suffix = "bias", .shape = per_channel, .init = TDM_INIT_ZEROS};
         infer->param_count = 2;
     }
+    if (tdm__shape_count(&infer->input[0]) ==
+        attrs->groups) /* a row has one value per group: torch wants two of them */
+        infer->least_rows = infer->least_rows_in_evaluation = 2;
     infer->output = infer->input[0];
     infer->flops = 6.0 * (double)tdm__shape_count(&infer->output); /* mean 1, variance 3, scale and shift 2 */
     return TDM_OK;

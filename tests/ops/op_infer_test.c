@@ -166,6 +166,13 @@ TEST(parameters) {
     infer(&l, "groupnorm", "groups=2", &image, 1);
     REQUIRE(l.status == TDM_OK && l.infer.param_count == 2);
     CHECK_TEXT(tdm__shape_text(&l.infer.param[1].shape).text, "4");
+    CHECK_INT(l.infer.least_rows + l.infer.least_rows_in_evaluation, 0);
+    const tdm_shape point = {3, {4, 1, 1}};
+    infer(&l, "groupnorm", "groups=2", &point, 1);
+    CHECK_INT(l.infer.least_rows + l.infer.least_rows_in_evaluation, 0);
+    infer(&l, "groupnorm", "groups=4", &point, 1); /* one value in a group, as torch refuses it */
+    CHECK_INT(l.infer.least_rows, 2);
+    CHECK_INT(l.infer.least_rows_in_evaluation, 2);
 
     infer(&l, "batchnorm2d", "affine=false track_running_stats=false", &image, 1);
     CHECK_INT(l.infer.param_count + l.infer.buffer_count, 0);
