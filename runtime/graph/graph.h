@@ -152,6 +152,13 @@ enum { TDM_STAGES_MAX = 64 };
 tdm_status tdm__graph_stages(const tdm_graph *graph, int stages, int *out);
 /* Replicas on the job's devices: each has a device for each stage. */
 int tdm__job_replicas(const tdm_job *job);
+/* What people should know of a job, though nothing is wrong with it; false: nothing. That batch norm across stages
+ * takes the statistics of micro-batches; that gradients are compressed once for all micro-batches. */
+enum { TDM_REMARK = 256 };
+bool tdm__remark_statistics(const tdm_job *job, const tdm_graph *graph, char out[TDM_REMARK]);
+bool tdm__remark_compression(const tdm_job *job, char out[TDM_REMARK]);
+/* What parallel.ddp.compress does to the numbers of a training. */
+void tdm__compression_text(const tdm_job *job, char out[TDM_REMARK]);
 /* As tdm_job_check; what it needs meanwhile is the host's memory. */
 tdm_status tdm__job_check(const tdm_host *host, const tdm_job *job);
 /* As tdm_job_print and tdm_config_print_model, into a text that was initialised. */

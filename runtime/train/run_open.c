@@ -176,21 +176,11 @@ static tdm_status build_plan(tdm_run *run) {
     return tdm__run_list_tensors(run);
 }
 
-/* One sentence, for the first of the layers. */
-static void warn_of_statistics(const tdm_run *run) {
-    const tdm_plan *plan = run->plan;
-    if (plan->stage_count == 1 || !plan->options.accumulates || !plan->options.training || run->rank != 0) return;
-    for (int i = 0; i < plan->node_count; i++) {
-        const tdm_plan_node *node = &plan->nodes[i];
-        if (node->desc.buffer_count == 0 || node->evaluates) continue;
-        TDM_WARN(
-            run->host, "plan",
-            "%s '%s' sees one micro-batch at a time: its statistics in training are those of %lld samples, not of a "
-            "replica's %lld",
-            node->op->name, node->name, (long long)tdm__plan_rows(run->job, run->per_device),
-            (long long)run->per_device);
-        return;
-    }
+static void warn_of_surprises(const tdm_run *run) {
+    char line[TDM_REMARK];
+    if (run->rank != 0 || run->options.predicts != 0) return;
+    if (tdm__remark_compression(run->job, line)) TDM_WARN(run->host, "plan", "%s", line);
+    if (tdm__remark_statistics(run->job, run->graph, line)) TDM_WARN(run->host, "plan", "%s", line);
 }
 
 /* A replica has memory for the largest pass. If that is an evaluation, a smaller training batch would not help, so that
@@ -281,7 +271,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(tdm__run_open_data(run, &wanted));
     TDM_TRY(build_plan(run));
     TDM_TRY(tdm__run_note_model(run));
-    warn_of_statistics(run);
+    warn_of_surprises(run);
     tdm__run_warn_of_unseen(run);
     TDM_TRY(tdm__run_agree(run));
     TDM_TRY(tdm__run_agree_on_backend(run));

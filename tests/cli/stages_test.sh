@@ -112,8 +112,23 @@ has "$out" "memory of device 1, of 2"
 code 0 "$tandem" plan net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]' --json
 has "$out" '"micro_batches":4,"bubble":0.2'
 unset TANDEM_LOG
+statistics="batchnorm2d 'bn1' sees one micro-batch at a time: its statistics in training are those of 2 samples, not of a replica's 8"
+code 0 "$tandem" plan net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]'
+has "$out" "note: $statistics"
+code 0 "$tandem" check net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]'
+has "$err" "warning: $statistics"
+code 0 "$tandem" check net.yaml
+hasnt "$err" "warning"
+compressed="each replica's gradient, summed over 4 micro-batches, is rounded to 16 bits, and their sum once"
+compress="parallel.mode=ddp parallel.device_ids=[0,1] parallel.device=cpu parallel.ddp.compress=bf16"
+code 0 "$tandem" plan net.yaml $compress
+has "$out" "$compressed"
+code 0 "$tandem" check net.yaml $compress
+has "$err" "warning: parallel.ddp.compress: $compressed"
+code 0 "$tandem" train net.yaml $compress --run-dir compressed
+has "$err" "warning: plan: parallel.ddp.compress: $compressed"
 code 0 "$tandem" train net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]' parallel.device=cpu --run-dir said
-has "$err" "batchnorm2d 'bn1' sees one micro-batch at a time: its statistics in training are those of 2 samples, not of a replica's 8"
+has "$err" "$statistics"
 has "$err" "single, 2 stages, a device each (cpu)"
 
 # Refused before anything starts.

@@ -18,12 +18,15 @@ static void describe(const tool *t, const tdm_config *config) {
 }
 
 /* A missing module is only a warning: the machine where the job runs may have it. */
-static tdm_status warn_of_modules(const tool *t, const tdm_config *config) {
-    TDM_FREED char *text = NULL;
-    tdm_status status = tdm_config_lacking(config, &text);
-    if (status != TDM_OK) return status;
-    char *rest = text, *line;
-    while ((line = strsep(&rest, "\n")) && *line) term_mark(TERM_YELLOW, t->word[0], ": warning:", "%s", line);
+static tdm_status warn(const tool *t, const tdm_config *config) {
+    tdm_status (*const lists[])(const tdm_config *, char **) = {tdm_config_lacking, tdm_config_remarks};
+    for (int i = 0; i < 2; i++) {
+        TDM_FREED char *text = NULL;
+        tdm_status status = lists[i](config, &text);
+        if (status != TDM_OK) return status;
+        char *rest = text, *line;
+        while ((line = strsep(&rest, "\n")) && *line) term_mark(TERM_YELLOW, t->word[0], ": warning:", "%s", line);
+    }
     return TDM_OK;
 }
 
@@ -43,7 +46,7 @@ static tdm_status report(const tool *t, const tdm_config *config, bool json) {
     } else {
         describe(t, config);
     }
-    return status == TDM_OK && !has_faults ? warn_of_modules(t, config) : status;
+    return status == TDM_OK && !has_faults ? warn(t, config) : status;
 }
 
 static int run(tool *t) {
@@ -65,7 +68,8 @@ const tool_verb verb_check = {"check",
                               "Reads the file as `train` would, including overrides, and reports everything\n"
                               "that is wrong with it: unknown keys, types, ranges, layer shapes. Exits with\n"
                               "code 0, or 3 if there are faults. A setting whose module this build lacks is\n"
-                              "a warning: the machine where the job runs may have it.\n\n"
+                              "a warning: the machine where the job runs may have it. So is what `train`\n"
+                              "warns of, where the file alone says it.\n\n"
                               "examples:\n"
                               "  tandem check job.yaml\n"
                               "  tandem check job.yaml parallel.mode=ddp parallel.device_ids='[0, 1, 2, 3]'\n"

@@ -59,6 +59,9 @@ TDM_API tdm_status tdm_config_faults(const tdm_config *config, int json, char **
 /* Lists, a line each, what the file needs from modules that this build does not have; "" if there is nothing. This is
  * no fault: the job may run on another machine that has them. Only after a check that passed. */
 TDM_API tdm_status tdm_config_lacking(const tdm_config *config, char **out);
+/* Lists, a line each, what the job does that one may not expect of its settings, as a training says it before its first
+ * step; "" if there is nothing. Only after a check that passed. */
+TDM_API tdm_status tdm_config_remarks(const tdm_config *config, char **out);
 
 /* Return the job and the graph of the file. Only after a check that passed; borrowed until the next check or free. */
 TDM_API const tdm_job *tdm_config_job(const tdm_config *config);

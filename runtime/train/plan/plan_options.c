@@ -65,32 +65,14 @@ static void add_graph(options_of *o) {
         add(o, "static_graph", yes(o->job->parallel.ddp.static_graph), 0, "none: the graph is the same in each step");
 }
 
-/* PyTorch's hooks see such a sum, too, if all micro-batches but the last run under no_sync(). */
-static void print_compression(const options_of *o, char *out, size_t bytes) {
-    const tdm_compress_section *compress = &o->job->parallel.ddp.compress;
-    char summed[64] = "";
-    if (o->job->train.accumulate > 1)
-        snprintf(summed, sizeof(summed), ", summed over %lld micro-batches,", (long long)o->job->train.accumulate);
-    if (o->replicas == 1)
-        snprintf(out, bytes, "none: one replica sends nothing");
-    else if (compress->type == TDM_COMPRESS_NONE)
-        snprintf(out, bytes, "none: gradients are sent as floats");
-    else if (compress->type == TDM_COMPRESS_POWERSGD)
-        snprintf(out, bytes, "from step %lld on gradients%s are approximated by factors of %lld column%s",
-                 (long long)compress->start_step + 1, summed, (long long)compress->rank,
-                 compress->rank == 1 ? "" : "s");
-    else
-        snprintf(out, bytes, "each replica's gradient%s is rounded to 16 bits, and their sum once", summed);
-}
-
 static void add_compression(options_of *o) {
     static const char *const names[] = {"none", "bf16", "fp16", "powersgd"};
     const tdm_compress_section *compress = &o->job->parallel.ddp.compress;
     tdm_job plain = *o->job;
-    char numbers[192];
+    char numbers[TDM_REMARK];
     if (!o->is_ddp && compress->type == TDM_COMPRESS_NONE) return;
     plain.parallel.ddp.compress.type = TDM_COMPRESS_NONE;
-    print_compression(o, numbers, sizeof(numbers));
+    tdm__compression_text(o->job, numbers);
     add(o, "compress", names[compress->type], wire_of(o, o->job) - wire_of(o, &plain), numbers);
 }
 

@@ -51,6 +51,9 @@ static void add_text(const tdm_plan *plan, const tdm_job *job, int replicas, tdm
                      plan->bucket_count, plan->bucket_count == 1 ? "" : "s");
     add_compression(&first, text);
     tdm__plan_print_options(plan, job, replicas, text);
+    char remark[TDM_REMARK];
+    if (plan->options.training && tdm__remark_statistics(job, plan->graph, remark))
+        tdm__text_printf(text, "\nnote: %s\n", remark);
 }
 
 static void put_costs(tdm_json_out *json, const tdm_memory *c) {
