@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Raise LAYOUT when one of these structs or the frames of hub.c change. */
-enum { LAYOUT = 2 };
+enum { LAYOUT = 3 };
 static const char magic[8] = "tandem1"; /* and the end of the text */
 
 tdm_status tdm__challenge_make(tdm_challenge *out) {
@@ -54,6 +54,6 @@ bool tdm__answer_check(tdm_hosts_answer *answer, const tdm_hosts_hello *hello, c
     unsigned char proof[TDM_MAC_BYTES];
     prove_answer(proof, answer, hello, secret);
     if (memcmp(answer->magic, magic, sizeof(magic)) != 0 || !tdm__mac_equal(proof, answer->proof)) return false;
-    answer->refusal[TDM_MEETING_TEXT - 1] = '\0';
+    answer->text[TDM_MEETING_TEXT - 1] = '\0';
     return true;
 }

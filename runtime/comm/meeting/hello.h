@@ -24,12 +24,12 @@ typedef struct tdm_hosts_hello {
     unsigned char proof[TDM_MAC_BYTES]; /* over the challenge's nonce and all before */
 } tdm_hosts_hello;
 
-/* By rank 0: first whether the visitor is admitted, then, when all have come or one has failed, how the meeting ended.
- * The list of the ranks follows a good end. */
+/* By rank 0: first whether the visitor is admitted; while it waits, which ranks are missing (status TDM_OK, and a text);
+ * when all have come or one has failed, how the meeting ended. The list of the ranks follows a good end. */
 typedef struct tdm_hosts_answer {
     char magic[8];
     int32_t status, zero;
-    char refusal[TDM_MEETING_TEXT];     /* "": none */
+    char text[TDM_MEETING_TEXT];        /* why not; who is missing; "": all is well */
     unsigned char proof[TDM_MAC_BYTES]; /* over the hello's nonce and all before */
 } tdm_hosts_answer;
 

@@ -15,8 +15,8 @@
 #include "runtime/comm/missing.h"
 
 /* HELLO_MS: how long a visitor may take to say who it is. REPORT_MS: how long rank 0 waits, after a failure, for ranks
- * that have not come yet, to tell them. */
-enum { HELLO_MS = 5000, REPORT_MS = 3000, LOOK_MS = 100, SEND_MS = 2000, VISITORS = 512 };
+ * that have not come yet, to tell them. QUIET_MS: how long nobody comes before those who have are told who is missing. */
+enum { HELLO_MS = 5000, REPORT_MS = 3000, LOOK_MS = 100, QUIET_MS = 300, SEND_MS = 2000, VISITORS = 512 };
 
 typedef struct visitor {
     int fd;
@@ -35,6 +35,8 @@ typedef struct hall {
     bool *is_known;         /* of each rank: it has come, or said that it will not */
     struct pollfd *entry;   /* the listener, the visitors, the ranks that have come */
     int missing;            /* ranks that are not known */
+    int told;               /* `missing`, as those who have come know it */
+    int64_t last_ns;        /* when the last one has come */
     int64_t deadline_ns;
     tdm_status status;
     char failure[TDM_MEETING_TEXT];
@@ -42,9 +44,9 @@ typedef struct hall {
 
 /* ---- how the meeting ends ---- */
 
-static void answer(const hall *h, int fd, const tdm_hosts_hello *hello, tdm_status status, const char *refusal) {
+static void answer(const hall *h, int fd, const tdm_hosts_hello *hello, tdm_status status, const char *text) {
     tdm_hosts_answer reply = {.status = (int32_t)status};
-    snprintf(reply.refusal, sizeof(reply.refusal), "%s", refusal);
+    snprintf(reply.text, sizeof(reply.text), "%s", text);
     tdm__answer_sign(&reply, hello, &h->m->secret);
     (void)tdm__socket_write(fd, &reply, sizeof(reply), tdm__now_ns() + (int64_t)SEND_MS * 1000000);
 }
@@ -79,6 +81,7 @@ static void fail(hall *h, tdm_status status, const char *why) {
 static void know(hall *h, int rank) {
     if (!h->is_known[rank]) h->missing--;
     h->is_known[rank] = true;
+    h->last_ns = tdm__now_ns();
 }
 
 /* Why this one is not admitted; "": it is. */
@@ -166,13 +169,30 @@ static bool is_known(const void *hall_of, int rank) {
     return ((const hall *)hall_of)->is_known[rank];
 }
 
+static void print_absent(const hall *h, char *out, size_t bytes, const char *before) {
+    char list[TDM_MISSING_TEXT];
+    tdm__print_missing(list, h->m->world, h->missing, is_known, h);
+    snprintf(out, bytes, "%srank%s had not come", before, list);
+}
+
+/* Its launcher may end this process, too, because of a rank that died before it came: the others then know which. */
+static void tell_who_is_missing(hall *h, int64_t now) {
+    char why[TDM_MEETING_TEXT];
+    if (h->told == h->missing || now - h->last_ns < (int64_t)QUIET_MS * 1000000) return;
+    h->told = h->missing;
+    print_absent(h, why, sizeof(why), "");
+    for (int r = 1; r < h->m->world; r++)
+        if (h->m->fd[r] >= 0) answer(h, h->m->fd[r], &h->hello[r], TDM_OK, why);
+}
+
 /* A rank that has come says nothing until the meeting ends: what arrives from it is its end. */
 static void look_after(hall *h, int r) {
     char byte, why[TDM_MEETING_TEXT];
     tdm_meeting *m = h->m;
     const ssize_t n = recv(m->fd[r], &byte, 1, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    snprintf(why, sizeof(why), "rank %d (host %s, pid %d) is gone", r, m->peer[r].name, m->peer[r].pid);
+    int used = snprintf(why, sizeof(why), "rank %d (host %s, pid %d) is gone", r, m->peer[r].name, m->peer[r].pid);
+    if (h->missing > 0) print_absent(h, why + used, sizeof(why) - (size_t)used, "; ");
     close(m->fd[r]);
     m->fd[r] = -1;
     fail(h, TDM_E_COMM, why);
@@ -216,6 +236,7 @@ static void wait_for_all(hall *h) {
         }
         if (tdm__reminder_is_due(&reminder, now, &seconds))
             TDM_WARN(h->m->host, "comm", "meeting at %s: rank 0 has waited %d s for rank%s", h->where, seconds, list);
+        tell_who_is_missing(h, now);
         look(h);
     }
 }

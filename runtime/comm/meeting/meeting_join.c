@@ -83,20 +83,29 @@ static tdm_status connect_to_root(visit *v) {
     }
 }
 
-static tdm_status read_answer(const visit *v, int64_t deadline_ns, const char *missing) {
+static tdm_status read_answer(const visit *v, int64_t deadline_ns, const char *missing, tdm_hosts_answer *out) {
     const tdm_meeting *m = v->m;
-    tdm_hosts_answer answer;
-    if (!tdm__socket_read(m->fd[0], &answer, sizeof(answer), deadline_ns))
+    if (!tdm__socket_read(m->fd[0], out, sizeof(*out), deadline_ns))
         TDM_FAIL(TDM_E_COMM, "meeting at %s: %s", v->where, missing);
-    if (!tdm__answer_check(&answer, &v->hello, &m->secret))
+    if (!tdm__answer_check(out, &v->hello, &m->secret))
         TDM_FAIL(TDM_E_COMM,
                  "meeting at %s: rank 0 has another secret than rank %d; give all ranks the same TANDEM_SECRET_FILE or "
                  "TANDEM_SECRET",
                  v->where, m->rank);
-    if (answer.refusal[0] != '\0')
-        TDM_FAIL(answer.status == TDM_E_USAGE ? TDM_E_USAGE : TDM_E_COMM, "meeting at %s: %s", v->where,
-                 answer.refusal);
+    if (out->status != TDM_OK)
+        TDM_FAIL(out->status == TDM_E_USAGE ? TDM_E_USAGE : TDM_E_COMM, "meeting at %s: %s", v->where, out->text);
     return TDM_OK;
+}
+
+/* Until all have come. Rank 0 knows which ranks are missing: it gives up first. */
+static tdm_status wait_for_others(const visit *v, int64_t latest_ns) {
+    tdm_hosts_answer answer;
+    char why[TDM_MEETING_TEXT + 20] = "rank 0 is gone, or ranks are missing";
+    for (;;) {
+        TDM_TRY(read_answer(v, latest_ns, why, &answer));
+        if (answer.text[0] == '\0') return TDM_OK;
+        snprintf(why, sizeof(why), "rank 0 is gone; %s", answer.text);
+    }
 }
 
 tdm_status tdm__meeting_join(tdm_meeting *m) {
@@ -109,14 +118,15 @@ tdm_status tdm__meeting_join(tdm_meeting *m) {
         snprintf(v.where, sizeof(v.where), "%s", m->file);
     else
         tdm__endpoint_print(v.where, sizeof(v.where), &m->at);
+    tdm_hosts_answer admitted;
     TDM_TRY(connect_to_root(&v));
     TDM_TRY(read_answer(&v, tdm__sooner_ns(v.deadline_ns, SILENCE_MS),
                         m->secret.bytes > 0 ? "rank 0 refused this rank's secret, or is gone"
                                             : "rank 0 is gone, or has a secret, which this rank lacks: give all ranks "
-                                              "the same TANDEM_SECRET_FILE or TANDEM_SECRET"));
-    /* Rank 0 knows which ranks are missing: it gives up first. */
+                                              "the same TANDEM_SECRET_FILE or TANDEM_SECRET",
+                        &admitted));
     const int64_t latest = tdm__deadline_ns(v.deadline_ns, SILENCE_MS);
-    TDM_TRY(read_answer(&v, latest, "rank 0 is gone, or ranks are missing"));
+    TDM_TRY(wait_for_others(&v, latest));
     if (!tdm__socket_read(m->fd[0], m->peer, (size_t)m->world * sizeof(*m->peer), latest))
         TDM_FAIL(TDM_E_COMM, "meeting at %s: rank 0 is gone", v.where);
     for (int r = 0; r < m->world; r++) m->peer[r].name[TDM_PEER_NAME - 1] = '\0';
