@@ -143,17 +143,21 @@ static void on_silence(launch *l, launch_process *p) {
     if (l->fd >= 0) tdm_launch_abort(l->fd, -1, why);
 }
 
-/* Counts only time in which this process runs, so that a job paused as a whole goes on. True if a process is paused. */
+/* Counts only time in which this process runs, so that a job paused as a whole goes on. True if a process is paused.
+ * When a job has failed, and all that are left have been paused for so long, they have nothing to say any more. */
 static bool look_for_paused(launch *l, double since) {
-    bool any = false;
+    int paused = 0, silent = 0;
     for (int i = 0; i < l->count; i++) {
         launch_process *p = &l->process[i];
         if (p->ended || !p->paused) continue;
-        any = true;
+        paused++;
         p->silent += since < poll_every ? since : poll_every;
-        if (l->job->heartbeat > 0 && p->silent >= l->job->heartbeat && !l->failed) on_silence(l, p);
+        const bool is_silent = l->job->heartbeat > 0 && p->silent >= l->job->heartbeat;
+        silent += is_silent;
+        if (is_silent && !l->failed) on_silence(l, p);
     }
-    return any;
+    if (l->failed && silent > 0 && silent == l->alive && l->teller == 0) kill_within(l, 0);
+    return paused > 0;
 }
 
 static void on_signal(launch *l, int number) {
