@@ -39,6 +39,7 @@ typedef struct tdm_hosts_job {
     _Atomic(tdm_comm *) inside; /* over the ranks of this host, in shared memory; NULL: there is none */
     int64_t timeout_ms;
     atomic_int next_group;
+    atomic_bool has_failed;                   /* a call of this rank has */
     _Atomic(struct tdm_hosts_block *) blocks; /* hosts_memory.c */
 } tdm_hosts_job;
 

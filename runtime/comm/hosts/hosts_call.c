@@ -286,6 +286,7 @@ tdm_status tdm__hosts_leave(tdm_hosts_comm *c, tdm_status status) {
     char cause[TDM_CAUSE_TEXT];
     if (status == TDM_OK) return TDM_OK;
     tdm__hosts_forget(c);
+    atomic_store(&c->job->has_failed, true);
     snprintf(cause, sizeof(cause), "rank %d: %s", c->job_rank[c->comm.rank], tdm_error_message());
     tdm__hub_end(c->job->hub, TDM_E_COMM, cause); /* counts only if this failure is the first */
     return status;

@@ -27,9 +27,11 @@ tdm_message tdm__hosts_receive(const tdm_hosts_comm *c, int member, tdm_hosts_us
 
 /* ---- carrying them out ---- */
 
+/* A verdict on the ranks' calls is the status of these alone: the next calls meet a job that has ended. */
 static tdm_status ended(const tdm_hosts_comm *c, const tdm_hub_cause *cause) {
     char call[TDM_CALL_TEXT];
-    if (cause->status != TDM_E_COMM) TDM_FAIL((tdm_status)cause->status, "%s", cause->why);
+    if (cause->status != TDM_E_COMM && !atomic_load(&c->job->has_failed))
+        TDM_FAIL((tdm_status)cause->status, "%s", cause->why);
     tdm__call_print(call, &c->call, c->job_rank);
     TDM_FAIL(TDM_E_COMM, "%s: %s", call, cause->why);
 }
