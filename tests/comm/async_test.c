@@ -1,4 +1,4 @@
-/* The public calls, and their asynchronous forms, over both backends. */
+/* The public calls, and their asynchronous forms, over BACKENDS; hosts_ranks.c and mpi_ranks.c run them over theirs. */
 #include <tandem/tandem.h>
 
 #include "runtime/base/system/clock.h"
@@ -126,6 +126,21 @@ static void every_call_rank(rank_context *c) {
     tdm_comm_close(group);
 }
 
+static void run_over_all(int world, rank_fn fn) {
+    static const backend all[] = {BACKENDS};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) ranks_run(all[i], world, TIMEOUT_MS, fn, NULL);
+}
+
+TEST(calls_overlap_and_keep_their_order) {
+    run_over_all(3, overlapping_rank);
+}
+
+TEST(every_asynchronous_call) {
+    run_over_all(4, every_call_rank);
+    run_over_all(4, every_list_rank);
+}
+
+#ifndef ONE_JOB /* mpirun's processes cannot begin again */
 static void failing_rank(rank_context *c) {
     tdm_comm_request *request[3];
     float x[3] = {0};
@@ -140,22 +155,10 @@ static void failing_rank(rank_context *c) {
     CHECK_STATUS(tdm_comm_barrier(c->comm), TDM_E_COMM);
 }
 
-TEST(calls_overlap_and_keep_their_order) {
-    ranks_run(BACKEND_LOCAL, 3, TIMEOUT_MS, overlapping_rank, NULL);
-    ranks_run(BACKEND_SHM, 2, TIMEOUT_MS, overlapping_rank, NULL);
-}
-
-TEST(every_asynchronous_call) {
-    ranks_run(BACKEND_LOCAL, 4, TIMEOUT_MS, every_call_rank, NULL);
-    ranks_run(BACKEND_SHM, 4, TIMEOUT_MS, every_call_rank, NULL);
-    ranks_run(BACKEND_LOCAL, 4, TIMEOUT_MS, every_list_rank, NULL);
-    ranks_run(BACKEND_SHM, 4, TIMEOUT_MS, every_list_rank, NULL);
-}
-
 TEST(failures_come_to_whoever_waits) {
-    ranks_run(BACKEND_LOCAL, 2, TIMEOUT_MS, failing_rank, NULL);
-    ranks_run(BACKEND_SHM, 2, TIMEOUT_MS, failing_rank, NULL);
+    run_over_all(2, failing_rank);
 }
+#endif
 
 /* The queue by itself. */
 static void queue_rank(rank_context *c) {
@@ -175,8 +178,7 @@ static void queue_rank(rank_context *c) {
 }
 
 TEST(a_queue_of_its_own) {
-    ranks_run(BACKEND_LOCAL, 2, TIMEOUT_MS, queue_rank, NULL);
-    ranks_run(BACKEND_SHM, 2, TIMEOUT_MS, queue_rank, NULL);
+    run_over_all(2, queue_rank);
 }
 
 TEST(public_opening) {
@@ -205,7 +207,9 @@ TEST(public_opening) {
 TEST_MAIN({
     RUN(calls_overlap_and_keep_their_order);
     RUN(every_asynchronous_call);
+#ifndef ONE_JOB
     RUN(failures_come_to_whoever_waits);
+#endif
     RUN(a_queue_of_its_own);
     RUN(public_opening);
 })
