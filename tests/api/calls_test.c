@@ -46,6 +46,17 @@ static void open_comm(bent *b) {
     must(tdm_comm_open_threads(&b->comm, 1, NULL, 1000));
 }
 
+static void open_config(bent *b) {
+    tdm_config_free(b->config);
+    must(tdm_config_parse(&b->config, NULL, yaml, sizeof(yaml) - 1, "calls.yaml", NULL));
+    must(tdm_config_check(b->config));
+}
+
+static void open_run(bent *b) {
+    tdm_run_close(b->run);
+    must(tdm_run_open(&b->run, &b->job, b->graph, NULL));
+}
+
 static void open_model(bent *b) {
     tdm_buffer saved = TDM_BUFFER_INIT;
     const tdm_writer to = {sizeof(to), tdm_buffer_write, &saved};
@@ -69,11 +80,10 @@ static void open_objects(bent *b) {
         if (i == 2) memset(word, 'y', 5000);
         b->word[i] = word;
     }
-    for (int i = 0; i < CALL_PARAMETERS; i++) b->scratch[i] = memory(CALL_BYTES);
+    for (int i = 0; i < CALL_PARAMETERS; i++) b->scratch[i] = memory(CALL_BYTES), b->good[i] = memory(CALL_BYTES);
     b->zeros = memory(CALL_BYTES);
-    must(tdm_config_parse(&b->config, NULL, yaml, sizeof(yaml) - 1, "calls.yaml", NULL));
-    must(tdm_config_check(b->config));
-    must(tdm_run_open(&b->run, &b->job, b->graph, NULL));
+    open_config(b);
+    open_run(b);
     must(tdm_burnin_open(&b->burnin, &b->job, b->graph, NULL));
     open_model(b);
     open_unfinished(b);
@@ -89,7 +99,7 @@ static void close_objects(bent *b) {
     tdm_graph_free(b->unfinished);
     tdm_graph_free(b->graph);
     for (int i = 0; i < 8; i++) free((void *)(uintptr_t)b->word[i]);
-    for (int i = 0; i < CALL_PARAMETERS; i++) free(b->scratch[i]);
+    for (int i = 0; i < CALL_PARAMETERS; i++) free(b->scratch[i]), free(b->good[i]);
     free((void *)(uintptr_t)b->zeros);
 }
 
@@ -102,6 +112,11 @@ static bool has(const char *name, const char *part) {
 /* What ends an object gets NULL only: the objects are used by the next calls. */
 static bool ends_object(const char *name) {
     return has(name, "_close") || has(name, "_free");
+}
+
+static bool is_done(tdm_run *run) {
+    tdm_run_state state = TDM_RUN_STATE_INIT;
+    return tdm_run_get_state(run, &state) != TDM_OK || state.step > 0;
 }
 
 static void forget_made(bent *b) {
@@ -118,7 +133,9 @@ static void forget_made(bent *b) {
     if (has(b->function, "tdm_launch") && b->status == TDM_OK && b->numbers[0] > 2) close(b->numbers[0]);
     for (int i = 0; i < CALL_PARAMETERS; i++) free(b->freed[i]), b->freed[i] = NULL;
     if (has(b->function, "tdm_graph_")) open_unfinished(b);
-    if (has(b->function, "tdm_comm_abort")) b->request = NULL, open_comm(b);
+    if (has(b->function, "tdm_config_")) open_config(b);
+    if (has(b->function, "tdm_run_") && is_done(b->run)) open_run(b);
+    if (has(b->function, "tdm_comm_") && b->status != TDM_OK) b->request = NULL, open_comm(b);
 }
 
 static int succeeded, refused; /* calls that return a status */
@@ -196,7 +213,7 @@ TEST(ten_thousand_calls) {
         make(&world, f);
     }
     CHECK(made >= CALLS);
-    CHECK(succeeded > CALLS / 10 && refused > CALLS / 10); /* or the good values are bad, or the bad ones good */
+    CHECK(succeeded > CALLS / 6 && refused > CALLS / 10); /* or the good values are bad, or the bad ones good */
     if (getenv("TDM_SHOW_CALLS") != NULL) fprintf(stderr, "%d calls: %d good, %d refused\n", made, succeeded, refused);
 }
 
