@@ -88,6 +88,8 @@ int tdm__graph_find_input(const tdm_graph *graph, const char *name); /* -1: none
 enum { TDM_INPUT_NAME_MAX = 64 };
 bool tdm__graph_is_input_name(const char *name);
 /* "image 3x32x32, facts 7" */
+/* tdm_graph_get_input of a public function `call`, for its messages. graph NULL: the object that has it is. */
+tdm_status tdm__graph_get_input(const char *call, const tdm_graph *graph, int index, tdm_input_info *out);
 void tdm__graph_print_inputs(const tdm_graph *graph, tdm_text *out);
 tdm_status tdm__graph_check_inputs(const tdm_graph *graph); /* does a layer take each of them? */
 

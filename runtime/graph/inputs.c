@@ -114,11 +114,11 @@ static bool is_looked_up(const tdm_graph *graph, int index) {
     return false;
 }
 
-tdm_status tdm_graph_get_input(const tdm_graph *graph, int index, tdm_input_info *out) {
-    if (graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_get_input: a pointer is NULL");
-    TDM_TRY(tdm__sized_check("tdm_graph_get_input: tdm_input_info", out, TDM_SIZED_ANY, sizeof(*out)));
+tdm_status tdm__graph_get_input(const char *call, const tdm_graph *graph, int index, tdm_input_info *out) {
+    if (graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "%s: a pointer is NULL", call);
+    TDM_TRY(tdm__sized_check("tdm_input_info", out, TDM_SIZED_ANY, sizeof(*out)));
     if (index < 0 || index >= graph->input_count)
-        TDM_FAIL(TDM_E_USAGE, "tdm_graph_get_input: inputs are 0 to %d, got %d", graph->input_count - 1, index);
+        TDM_FAIL(TDM_E_USAGE, "%s: inputs are 0 to %d, got %d", call, graph->input_count - 1, index);
     const tdm_shape *shape = &graph->values[index].shape;
     tdm_input_info info = {.name = graph->inputs[index].name,
                            .ndim = shape->ndim,
@@ -128,4 +128,8 @@ tdm_status tdm_graph_get_input(const tdm_graph *graph, int index, tdm_input_info
     memcpy(info.dim, shape->dim, (size_t)shape->ndim * sizeof(*info.dim));
     tdm__sized_give(out, &info);
     return TDM_OK;
+}
+
+tdm_status tdm_graph_get_input(const tdm_graph *graph, int index, tdm_input_info *out) {
+    return tdm__graph_get_input("tdm_graph_get_input", graph, index, out);
 }

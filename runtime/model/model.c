@@ -147,8 +147,7 @@ int tdm_model_input_count(const tdm_model *model) {
 }
 
 tdm_status tdm_model_get_input(const tdm_model *model, int index, tdm_input_info *out) {
-    if (model == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_get_input: model is NULL");
-    return tdm_graph_get_input(model->graph, index, out);
+    return tdm__graph_get_input("tdm_model_get_input", model != NULL ? model->graph : NULL, index, out);
 }
 
 const char *tdm_model_property(const tdm_model *model, const char *key) {

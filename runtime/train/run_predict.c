@@ -112,8 +112,7 @@ int tdm_run_input_count(const tdm_run *run) {
 }
 
 tdm_status tdm_run_get_input(const tdm_run *run, int index, tdm_input_info *out) {
-    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_get_input: run is NULL");
-    return tdm_graph_get_input(run->graph, index, out);
+    return tdm__graph_get_input("tdm_run_get_input", run != NULL ? run->graph : NULL, index, out);
 }
 
 /* ---- pictures ---- */

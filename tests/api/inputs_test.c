@@ -401,6 +401,7 @@ TEST(one_input_without_a_name) {
     CHECK_INT(tdm_run_input_count(run), 1);
     MISUSE(tdm_run_get_input(NULL, 0, &input));
     MISUSE(tdm_run_get_input(run, 0, NULL));
+    CHECK_HAS(tdm_error_message(), "tdm_run_get_input: a pointer is NULL"); /* of the call that was made */
     MISUSE(tdm_run_get_input(run, 1, &input));
     REQUIRE_OK(tdm_run_get_input(run, 0, &input));
     CHECK(input.name == NULL && input.ndim == 3 && input.dim[0] == 2 && input.first == 0 && input.count == 72);
