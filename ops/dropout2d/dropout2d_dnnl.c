@@ -24,8 +24,16 @@ static inline __attribute__((always_inline)) void scale_points(const call *j, in
     float factor[MOST_INNER], *out = j->out + at;
     const float *in = j->in + at;
     for (int64_t k = 0; k < inner; k++) factor[k] = keep[k] ? j->scale : 0.0f;
-    TDM_SAME_OR_APART
-    for (int64_t i = 0; i < points * inner; i++) out[i] = in[i] * factor[i % inner];
+    if (inner == 1) {
+        TDM_SAME_OR_APART
+        for (int64_t i = 0; i < points; i++) out[i] = in[i] * factor[0];
+        return;
+    }
+    for (int64_t i = 0; i < points; i++, in += inner, out += inner) {
+        float scaled[MOST_INNER]; /* in and out may be the same memory */
+        for (int64_t k = 0; k < inner; k++) scaled[k] = in[k] * factor[k];
+        memcpy(out, scaled, (size_t)inner * sizeof *out);
+    }
 }
 
 static void scale_planes(void *data, int64_t begin, int64_t end) {
