@@ -56,8 +56,18 @@ static tdm_status share(work *w, tdm_dnnl_work_fn planes) {
     return tdm__dnnl_share(w->args->device, threads, w->of.x.count, planes, w);
 }
 
+static bool is_whole(const tdm_average_call *of) {
+    const int64_t rows = of->rows[0].end - of->rows[0].begin, columns = of->columns[0].end - of->columns[0].begin;
+    return numbers_of(&of->y) == 1 && rows == of->x.height && columns == of->x.width;
+}
+
 static void forward_planes(void *data, int64_t begin, int64_t end) {
     const work *w = data;
+    if (is_whole(&w->of)) {
+        const float *x = w->args->x[0] + begin * numbers_of(&w->of.x);
+        TDM_LANES(tdm__average_lanes)->whole_forward(&w->of, x, w->args->y + begin, end - begin);
+        return;
+    }
     for (int64_t i = begin; i < end; i++)
         TDM_LANES(tdm__average_lanes)
             ->forward(&w->of, w->args->x[0] + i * numbers_of(&w->of.x), w->args->y + i * numbers_of(&w->of.y));
@@ -65,6 +75,11 @@ static void forward_planes(void *data, int64_t begin, int64_t end) {
 
 static void backward_planes(void *data, int64_t begin, int64_t end) {
     const work *w = data;
+    if (is_whole(&w->of)) {
+        float *dx = w->args->dx[0] + begin * numbers_of(&w->of.x);
+        TDM_LANES(tdm__average_lanes)->whole_backward(&w->of, w->args->dy + begin, dx, end - begin);
+        return;
+    }
     for (int64_t i = begin; i < end; i++)
         TDM_LANES(tdm__average_lanes)
             ->backward(&w->of, w->args->dy + i * numbers_of(&w->of.y), w->args->dx[0] + i * numbers_of(&w->of.x));

@@ -7,6 +7,8 @@
 /* Neighbouring channels of a point, and neighbouring points of a row, whose sums are taken together. */
 enum { CHANNELS = 16, POINTS = 64 };
 
+enum { PLANES = 16 }; /* whose sums are taken together */
+
 static int64_t within(int64_t value, int64_t least, int64_t most) {
     return value < least ? least : value > most ? most : value;
 }
@@ -46,7 +48,7 @@ static void mean_channels(const tdm_average_call *call, const float *x, float *y
         for (int64_t q = 0; q < call->y.width; q++, y += inner) {
             int64_t j = 0;
             for (; j + CHANNELS <= inner; j += CHANNELS) mean_of(call, p, q, x + j, y + j, CHANNELS);
-            mean_of(call, p, q, x + j, y + j, inner - j);
+            if (j < inner) mean_of(call, p, q, x + j, y + j, inner - j);
         }
     }
 }
@@ -57,7 +59,7 @@ static void spread_channels(const tdm_average_call *call, const float *dy, float
         for (int64_t q = 0; q < call->y.width; q++, dy += inner) {
             int64_t j = 0;
             for (; j + CHANNELS <= inner; j += CHANNELS) spread_of(call, p, q, dy + j, dx + j, CHANNELS);
-            spread_of(call, p, q, dy + j, dx + j, inner - j);
+            if (j < inner) spread_of(call, p, q, dy + j, dx + j, inner - j);
         }
     }
 }
@@ -152,6 +154,33 @@ static void spread_points(const tdm_average_call *call, const float *dy, float *
     }
 }
 
+/* ---- planes of one channel and one window ---- */
+
+/* Of several planes at once: a plane's sum is in the order of its points, so each addition waits for the one before. */
+INLINED void mean_planes(const float *restrict x, float *restrict y, int64_t numbers, double divisor, int64_t count) {
+    double sum[PLANES] = {0};
+    for (int64_t i = 0; i < numbers; i++)
+        for (int64_t k = 0; k < count; k++) sum[k] += (double)x[k * numbers + i];
+    for (int64_t k = 0; k < count; k++) y[k] = (float)(sum[k] / divisor);
+}
+
+static void whole_forward(const tdm_average_call *call, const float *x, float *y, int64_t planes) {
+    const int64_t numbers = call->x.height * call->x.width;
+    const double divisor = (double)(call->rows[0].divisor * call->columns[0].divisor);
+    for (; planes >= PLANES; planes -= PLANES, x += PLANES * numbers, y += PLANES)
+        mean_planes(x, y, numbers, divisor, PLANES);
+    mean_planes(x, y, numbers, divisor, planes);
+}
+
+static void whole_backward(const tdm_average_call *call, const float *dy, float *dx, int64_t planes) {
+    const int64_t numbers = call->x.height * call->x.width;
+    const float divisor = (float)(call->rows[0].divisor * call->columns[0].divisor);
+    for (int64_t k = 0; k < planes; k++, dx += numbers) {
+        const float share = 0.0f + dy[k] / divisor; /* of -0, too, the sum with the 0 that was there */
+        for (int64_t i = 0; i < numbers; i++) dx[i] = share;
+    }
+}
+
 /* ---- planes ---- */
 
 static void forward(const tdm_average_call *call, const float *x, float *y) {
@@ -163,4 +192,4 @@ static void backward(const tdm_average_call *call, const float *dy, float *dx) {
     (call->x.inner == 1 ? spread_points : spread_channels)(call, dy, dx);
 }
 
-const tdm_average_lanes TDM_ISA_NAME(tdm__average_lanes) = {forward, backward};
+const tdm_average_lanes TDM_ISA_NAME(tdm__average_lanes) = {forward, backward, whole_forward, whole_backward};

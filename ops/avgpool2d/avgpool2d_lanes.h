@@ -17,6 +17,9 @@ typedef struct tdm_average_call {
 typedef struct tdm_average_lanes {
     void (*forward)(const tdm_average_call *call, const float *x, float *y);    /* of one plane */
     void (*backward)(const tdm_average_call *call, const float *dy, float *dx); /* likewise */
+    /* Of planes of one channel, where the only window is the whole plane. */
+    void (*whole_forward)(const tdm_average_call *call, const float *x, float *y, int64_t planes);
+    void (*whole_backward)(const tdm_average_call *call, const float *dy, float *dx, int64_t planes);
 } tdm_average_lanes;
 TDM_LANES_TABLES(tdm_average_lanes, tdm__average_lanes);
 
