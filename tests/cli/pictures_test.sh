@@ -67,8 +67,18 @@ has "$err" "File name too long"
 mkdir -p mixed/ten/deep mixed/TEN mixed/none && cp away/one/*0.png mixed/ && cp away/two/*0.png mixed/ten/deep/ && cp away/six/*0.png mixed/TEN/ && echo x >mixed/notes.txt
 code 0 "$tandem" predict ddp mixed -o mixed.csv
 same "$(tail -n +2 mixed.csv | cut -d, -f1)" "$(ls mixed/*.png mixed/TEN/*.png mixed/ten/deep/*.png | LC_ALL=C sort | awk -F/ '{ print NF == 2 ? 0 : 1, $0 }' | sort -s -k1,1 | cut -d' ' -f2)" "pictures of mixed"
-mkdir nothing && code 4 "$tandem" predict ddp nothing
+mkdir nothing && code 4 "$tandem" predict ddp nothing mixed -o rest.csv
 has "$err" "'nothing' holds no pictures (.jpg, .jpeg or .png)"
+cmp -s mixed.csv rest.csv || fail "the folder behind one that holds no pictures was not predicted"
+# links: as in training, only those that stay in the folder
+ln -s ten/deep/"$(ls mixed/ten/deep | head -1)" mixed/zz.png
+code 0 "$tandem" predict ddp mixed -o linked.csv
+same "$(wc -l <linked.csv)" $((1 + $(wc -l <mixed.csv))) "rows with a link that stays"
+ln -s "$PWD/$(ls away/one/*.png | head -1)" mixed/ten/out.png && ln -s ../nowhere.png mixed/up.png
+code 4 "$tandem" predict ddp mixed/ -o refused.csv
+has "$err" "picture 'mixed/up.png': a link that leads out of the folder, as are 1 more"
+cmp -s linked.csv refused.csv || fail "the pictures beside links that lead out were not predicted"
+code 0 "$tandem" predict ddp mixed/ten/out.png # named by the user
 mv away digits
 code 0 "$tandem" predict ddp -o samples.csv
 same "$(cut -d, -f2 samples.csv | sort -u | grep -c '^[a-z]*$')" 11 "names in samples.csv"

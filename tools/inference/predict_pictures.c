@@ -1,5 +1,5 @@
 /* predict_pictures.c - predictions for files and folders of pictures: a row for each, with the class and how probable
- * it is. A picture that cannot be read is named on stderr, and the exit status says so at the end. */
+ * it is. A picture or folder that cannot be read is named on stderr, and the exit status says so at the end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,15 +78,18 @@ static tdm_status write_group(group *g) {
     return status;
 }
 
+/* What cannot be read is told, and the others are predicted. */
+static tdm_status go_on(group *g, tdm_status status) {
+    if (status != TDM_E_DATA && status != TDM_E_IO) return status;
+    tell_error(status);
+    g->failed = TDM_E_DATA;
+    return TDM_OK;
+}
+
 static tdm_status add_picture(void *user, const char *path) {
     group *g = user;
     tdm_status status = tdm_run_read_picture(g->p->run, path, g->x + g->count * g->inputs);
-    if (status == TDM_E_DATA || status == TDM_E_IO) {
-        tell_error(status);
-        g->failed = TDM_E_DATA;
-        return TDM_OK;
-    }
-    if (status != TDM_OK) return status;
+    if (status != TDM_OK) return go_on(g, status);
     g->path[g->count++] = text_copy(path);
     return g->count == g->most ? write_group(g) : TDM_OK;
 }
@@ -118,7 +121,7 @@ int predict_pictures(prediction *p) {
     g.path = path;
     head(p);
     for (int i = 1; i < p->tool->word_count && status == TDM_OK; i++)
-        status = tdm_data_pictures(&p->tool->host, p->tool->word[i], add_picture, &g);
+        status = go_on(&g, tdm_data_pictures(&p->tool->host, p->tool->word[i], add_picture, &g));
     tdm_status last = status == TDM_OK ? write_group(&g) : status;
     for (int64_t i = 0; i < g.count; i++) free(path[i]);
     return last == TDM_OK ? g.failed : tell_error(last);

@@ -57,7 +57,8 @@ TDM_API tdm_status tdm_data_thumbnails(const tdm_host *host, const tdm_data_spec
 
 /* Calls `each` with the path of every picture: `path` itself if it is a file, else those in the folder and below
  * it, sorted by folder, then by name. The path is valid during the call. Stops at a status that is not TDM_OK, and
- * returns it. host NULL: tdm_host_default(). */
+ * returns it. As in training, a link that leads out of the folder is refused: `each` is called for all others, then
+ * TDM_E_DATA names the first. host NULL: tdm_host_default(). */
 TDM_API tdm_status tdm_data_pictures(const tdm_host *host, const char *path,
                                      tdm_status (*each)(void *user, const char *path), void *user);
 
