@@ -150,6 +150,7 @@ TEST(refused) {
         {"1\n2\n", NULL, "one column only"},
         {"1,2,0\n1,2\n", NULL, "line 2: expected 3 columns as in the first row, found fewer"},
         {"1,2,0\n\n1,2,3,4\n", NULL, "line 3: expected 3 columns as in the first row, found more"},
+        {"a,b,kind\n1,2,ape\n3,4,Br\xfcllaffe\n", NULL, "line 3, column 3: the label is not UTF-8; convert the file"},
         {"1,2,0\n1,,0\n", NULL, "line 2, column 2: expected a number, found nothing"},
         {"1,2,0\n1,nan,0\n", NULL, "line 2, column 2: expected a number, found 'nan'"},
         {"1,2,0\n1,1e39,0\n", NULL, "line 2, column 2: the number 1e39 is too large for a float, which ends at 3.4e38"},

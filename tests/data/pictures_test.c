@@ -169,6 +169,7 @@ TEST(tables) {
     } bad[] = {
         {"", "the table has no rows"},
         {"path,label\n", "the table has no rows"},
+        {"1.png,cat\n2.png,\xe9l\xe9phant\n", "line 2, column 2: the label is not UTF-8; convert the file"},
         {"1.png\n", "line 1, column 1: expected two columns, path and label"},
         {"1.png,a,b\n", "expected two columns"},
         {"1.png,\n", "line 1, column 2: expected two columns"},

@@ -66,8 +66,7 @@ static tdm_status keep_text(tdm_table_build *b, size_t *at) {
 }
 
 static tdm_status read_category(tdm_table_build *b, const tdm_table_column *column, int64_t row) {
-    if (!tdm__text_is_utf8(b->csv.cell, b->csv.length, NULL))
-        TDM_FAIL_CELL(&b->csv, "the category is not UTF-8; convert the file");
+    TDM_TRY(tdm__csv_check_utf8(&b->csv, "category"));
     return keep_text(b, &b->category_at[row * b->categories + column->item - b->numbers]);
 }
 
@@ -77,6 +76,7 @@ static tdm_status read_cell(tdm_table_build *b, int64_t row) {
     case TDM_ROLE_TARGET:
         if (b->value != NULL) return tdm__table_read_target(b, row);
         if (b->csv.length == 0) TDM_FAIL_CELL(&b->csv, "the label is missing");
+        TDM_TRY(tdm__csv_check_utf8(&b->csv, "label"));
         return keep_text(b, &b->label_at[row]);
     case TDM_ROLE_NUMBER:
         return read_number(b, column, &b->x[row * (b->numbers + b->categories) + column->item]);

@@ -58,6 +58,7 @@ static tdm_status read_rows(tdm_picture_list *list, tdm_csv *csv) {
         TDM_TRY(read_row(list, csv, path));
         if (path[0] == '\0') return TDM_OK;
         if (csv->row == 0 && !tdm__is_picture_name(path)) continue; /* names of the columns */
+        TDM_TRY(tdm__csv_check_utf8(csv, "label"));
         const int64_t label = (int64_t)list->labels.length;
         tdm__text_add(&list->labels, csv->cell, csv->length + 1);
         if (list->labels.failed) TDM_FAIL(TDM_E_MEMORY, "out of memory for the list of pictures");

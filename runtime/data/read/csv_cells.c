@@ -5,6 +5,7 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text/text.h"
 #include "runtime/data/formats.h"
 
 tdm_status tdm__csv_load(const tdm_host *host, const char *what, const char *path, char **text, size_t *count) {
@@ -140,4 +141,9 @@ tdm_status tdm__csv_next(tdm_csv *csv, bool *more) {
     if (*csv->at != csv->separator) TDM_FAIL_CELL(csv, "expected '%c' behind the quote", csv->separator);
     csv->at++;
     return TDM_OK;
+}
+
+tdm_status tdm__csv_check_utf8(const tdm_csv *csv, const char *of_what) {
+    if (tdm__text_is_utf8(csv->cell, csv->length, NULL)) return TDM_OK;
+    TDM_FAIL_CELL(csv, "the %s is not UTF-8; convert the file, as with `iconv -f latin1 -t utf-8`", of_what);
 }

@@ -29,5 +29,7 @@ tdm_status tdm__csv_load(const tdm_host *host, const char *what, const char *pat
 void tdm__csv_begin(tdm_csv *csv, const char *what, const char *path, const char *text, size_t count);
 /* Reads the next cell. *more false: there is none. */
 tdm_status tdm__csv_next(tdm_csv *csv, bool *more);
+/* Refuses the last cell unless it is UTF-8, as a name that checkpoints keep must be. `of_what`: "label". */
+tdm_status tdm__csv_check_utf8(const tdm_csv *csv, const char *of_what);
 
 #endif

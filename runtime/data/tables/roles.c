@@ -44,8 +44,7 @@ tdm_status tdm__table_read_head(tdm_table_build *b) {
     tdm__csv_begin(&b->csv, "csv", b->spec->path, b->text, b->bytes);
     for (int64_t i = 0; i < b->columns && b->has_names; i++) {
         TDM_TRY(tdm__csv_next(&b->csv, &more));
-        if (!tdm__text_is_utf8(b->csv.cell, b->csv.length, NULL))
-            TDM_FAIL_CELL(&b->csv, "the name of the column is not UTF-8; convert the file");
+        TDM_TRY(tdm__csv_check_utf8(&b->csv, "name of the column"));
         TDM_TRY(tdm__zone_text(&b->zone, &b->column[i].name, b->csv.cell));
     }
     return TDM_OK;

@@ -59,8 +59,7 @@ static tdm_status read_name(tdm_table_build *b, int64_t row) {
     const bool is_new = at == b->two_count;
     if (is_new && b->two_count > 0 && b->known == NULL && tdm__is_decimal(b->csv.cell)) return fail_mixed(b);
     if (is_new && (b->two_count == 2 || b->has_number || b->known != NULL)) return fail_target(b);
-    if (is_new && !tdm__text_is_utf8(b->csv.cell, b->csv.length, NULL))
-        TDM_FAIL_CELL(&b->csv, "the name is not UTF-8; convert the file");
+    if (is_new) TDM_TRY(tdm__csv_check_utf8(&b->csv, "name"));
     if (is_new && b->two_count == 0) b->two_line = b->csv.line;
     if (is_new) TDM_TRY(tdm__zone_text(&b->to->zone, &b->two_name[b->two_count++], b->csv.cell));
     b->value[row] = (float)at;
