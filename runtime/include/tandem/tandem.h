@@ -239,7 +239,8 @@ typedef struct tdm_scores {
 /* As tdm_run_evaluate, with all that it learns. */
 TDM_API tdm_status tdm_run_evaluate_scores(tdm_run *run, tdm_scores *out);
 /* Computes y[rows, tdm_run_output_width] from x[rows, tdm_run_input_width] in evaluation mode, for any number of rows.
- * The rows go through the model in batches of tdm_run_eval_batch, as in an evaluation.
+ * The rows go through the model in batches of tdm_run_eval_batch, as in an evaluation. The weights are those that this
+ * process trains, with train.ema, too: the average is rank 0's, and tdm_run_export_to gives the model that has it.
  *
  * tdm_run_predict takes samples as a tdm_source of floats has them: data.transform's normalize is applied, as it is in
  * training (TDM_INPUT_FLOATS). In 0.1.0 it was not: what is transformed already goes to tdm_run_predict_as now. */

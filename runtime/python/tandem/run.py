@@ -220,7 +220,8 @@ class Run(Tensors):
 
     def predict(self, x: Any, *, ready: bool = False) -> np.ndarray:
         """The outputs float32 [rows, outputs] of samples x [rows, *input shape], float32 or uint8, as those trained on;
-        of a model with several inputs {name: [rows, *its shape]}, or their rows [rows, width]. ready: x is what the model takes after data.transform."""
+        of a model with several inputs {name: [rows, *its shape]}, or their rows [rows, width]. ready: x is what the model takes after data.transform.
+        The weights are those that are trained, with train.ema, too."""
         self._usable("predict")
         if isinstance(x, dict):
             given = _arrays.Inputs(x, self._config.inputs, "x", ready)
