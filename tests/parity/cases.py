@@ -105,8 +105,14 @@ CASES = {
                      layers=[FLATTEN, ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
     # torchvision's network as model.builtin has it, with the names that it has there. With a larger lr 20 batch norms of small
     # images are chaotic: at 1e-3 one unit in the last place of the weights is 4 % of the loss after 20 steps, here 2e-4
-    "resnet18": dict(input=[3, 16, 16], builtin="resnet18", classes=10, loss="cross_entropy", batch=8, samples=67,
-                     evaluate=False, optimizer=dict(type="sgd", lr=1e-4, momentum=0.9, weight_decay=1e-4)),
+    "resnet18": dict(input=[3, 16, 16], builtin="resnet18", classes=10, network=dict(small_input=True),
+                     loss="cross_entropy", batch=8, samples=67, evaluate=False, optimizer=dict(type="sgd", lr=1e-4, momentum=0.9, weight_decay=1e-4)),
+    # a folder of pictures (pictures.py) with the recipe of those who train on one: a rate that rises in the first epochs, and
+    # blocks that begin as identities. So batch norm does not make last bits large, and no loss may be further off than `within`
+    "folder": dict(input=[3, 64, 64], builtin="resnet18", classes=4, network=dict(zero_init_residual=True),
+                   pictures=dict(resize=64, crop=64, mean=[0.5, 0.5, 0.5], std=[0.25, 0.25, 0.25]), loss="cross_entropy",
+                   batch=32, evaluate=False, within=1e-3, optimizer=dict(type="sgd", lr=1e-3, momentum=0.9, weight_decay=1e-4),
+                   schedule=dict(type="constant", warmup_steps=20, warmup_factor=0.05)),
     # several inputs: a sample is one row of the numbers of all
     "inputs": dict(inputs=dict(image=[3, 12, 12], facts=[7], other=[1, 8, 8]), loss="cross_entropy", batch=8, samples=107,
                    optimizer=dict(type="adam", lr=1e-3),
@@ -145,7 +151,7 @@ FIXTURES = {
 }
 # networks of model.builtin, in fixtures/networks
 NETWORK_STEPS = 20
-NETWORKS = {"resnet18": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")]}
+NETWORKS = {case: [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")] for case in ("resnet18", "folder")}
 # step by step, from PyTorch's own states (steps.py)
 STEPS_HELD = 30
 STEPWISE = {"tiny": [("single", 1, ""), ("dp", 2, "strided")], "toy": [("single", 1, "")]}
@@ -176,7 +182,7 @@ def sample_shape(case):
 def network_lines(c):
     """The lines of the model's layers, or of the network that has them."""
     if "builtin" in c:
-        return ["  builtin: " + c["builtin"], "  classes: %d" % c["classes"], "  small_input: true"]
+        return ["  %s: %s" % (k, flow(v)) for k, v in dict(builtin=c["builtin"], classes=c["classes"], **c["network"]).items()]
     return ["  layers:"] + ["    - %s" % (kind if not s else "%s: %s" % (kind, flow(s))) for kind, s in c["layers"]]
 
 
@@ -193,9 +199,16 @@ def flow(value):
     return value if isinstance(value, str) else repr(value)
 
 
+def data_lines(c):
+    if "pictures" not in c:
+        return ["  train: " + flow(dict(format="synthetic", samples=c["samples"]))]
+    p = c["pictures"]
+    steps = [dict(resize=p["resize"]), dict(center_crop=p["crop"]), "to_float", dict(normalize=dict(mean=p["mean"], std=p["std"]))]
+    return ["  train: {format: image_folder, path: pictures}", "  transform: " + flow(steps)]
+
+
 def yaml_lines(case, mode, world, scatter, seed, steps=STEPS):
     c = CASES[case]
-    data = dict(format="synthetic", samples=c["samples"])
     train = dict(steps=steps, batch=dict(per_device=c["batch"]))
     train.update({k: c[k] for k in ("accumulate", "clip_grad_norm", "clip_grad_value") if k in c})
     loss = dict(type=c["loss"], label_smoothing=c["label_smoothing"]) if "label_smoothing" in c else c["loss"]
@@ -207,7 +220,7 @@ def yaml_lines(case, mode, world, scatter, seed, steps=STEPS):
     lines = ["tandem: 1", "name: " + name_of(case, mode, world, scatter), "seed: %d" % seed, "model:",
              "  inputs: " + flow(c["inputs"]) if "inputs" in c else "  input: " + flow(c["input"]), *(["  freeze: " + flow(c["freeze"])] if "freeze" in c else [])]
     lines += network_lines(c)
-    lines += ["data:", "  train: " + flow(data)]
+    lines += ["data:"] + data_lines(c)
     if c.get("evaluate", True):
         lines.append("  eval: " + flow(dict(format="synthetic", samples=EVAL_SAMPLES, seed=seed + EVAL_SEED_OFFSET)))
     lines += ["loss: " + flow(loss), "optimizer: " + flow(c["optimizer"])]

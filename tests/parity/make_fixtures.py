@@ -40,6 +40,8 @@ def fixture(case, mode, world, scatter, seed, run=None, steps=cases.STEPS):
     run = run or torch_side.reference(case, mode, world, scatter, seed)
     out = {"torch": torch.__version__, "yaml": cases.yaml_lines(case, mode, world, scatter, seed, steps),
            "losses": [nine(v) for v in run["losses"]], "self_divergence": [three(v) for v in run["self_divergence"]]}
+    if "within" in cases.CASES[case]:
+        out["within"] = cases.CASES[case]["within"]
     if "eval_loss" in run:
         out.update(eval_loss=nine(run["eval_loss"]), eval_self_divergence=three(run["eval_self_divergence"]),
                    accuracy=nine(run["accuracy"]))
@@ -83,12 +85,14 @@ def write_bf16():
             case + " bf16", made["losses"][0], made["losses"][-1], max(made["self_divergence"])), flush=True)
 
 
-def write_networks():
+def write_networks(names):
     """Short curves of large networks."""
     os.makedirs(os.path.join(HERE, "fixtures", "networks"), exist_ok=True)
     for case, ways in cases.NETWORKS.items():
         for way in ways:
             name, steps = cases.name_of(case, *way), cases.NETWORK_STEPS
+            if names and name not in names:
+                continue
             made = fixture(case, *way, SEED, torch_side.reference(case, *way, SEED, steps), steps)
             with open(os.path.join(HERE, "fixtures", "networks", name + ".json"), "w") as f:
                 f.write(dump(made))
@@ -143,7 +147,7 @@ def main():
     if args.steps or is_all:
         write_steps()
     if args.networks or is_all:
-        write_networks()
+        write_networks(args.names)
     return 0
 
 

@@ -1,8 +1,11 @@
 """Runs the tandem command on a job and reads what it leaves; and the rule of how close is close enough. Plain Python."""
 import json
+import math
 import os
 import subprocess
 import zlib
+
+import pictures
 
 FIRST_STEPS = 10
 
@@ -16,6 +19,8 @@ def run(tandem, yaml_lines, folder, extra=()):
     job, out = os.path.join(folder, "job.yaml"), os.path.join(folder, "run")
     with open(job, "w") as f:
         f.write("\n".join(yaml_lines) + "\n")
+    if any("image_folder" in line for line in yaml_lines):
+        pictures.make(os.path.join(folder, "pictures"))
     done = subprocess.run([tandem, "train", job, "--run-dir", out, *extra], stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, text=True, timeout=600)
     if done.returncode != 0:
@@ -23,9 +28,10 @@ def run(tandem, yaml_lines, folder, extra=()):
     return out
 
 
-def has_cuda(tandem):
+def has(tandem, module):
+    """Can the command use the module here?"""
     done = subprocess.run([tandem, "doctor", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return json.loads(done.stdout)["modules"]["cuda"].startswith("usable")
+    return json.loads(done.stdout)["modules"][module].startswith("usable")
 
 
 def has_fast_bf16():
@@ -89,7 +95,8 @@ class Verdict:
         if len(want) != len(losses):
             raise Failed("%d steps wanted, %d came" % (len(want), len(losses)))
         self.off = [relative(a, b) for a, b in zip(want, losses)]
-        self.limit = limits(reference["self_divergence"], reference.get("rounding", 0.0))
+        self.limit = [min(most, reference.get("within", math.inf) / abs(loss))
+                      for most, loss in zip(limits(reference["self_divergence"], reference.get("rounding", 0.0)), want)]
         self.early, self.most = max(self.off[:FIRST_STEPS]), max(self.off)
         self.own = max(reference["self_divergence"])
         bad = [i for i, (a, b) in enumerate(zip(self.off, self.limit)) if not a <= b]

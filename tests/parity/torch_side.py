@@ -7,9 +7,12 @@ real_ddp() runs DistributedDataParallel itself over gloo, to hold the play again
 """
 import copy
 import fnmatch
+import functools
+import glob
 import math
 import os
 import sys
+import tempfile
 import warnings
 import zlib
 
@@ -19,6 +22,7 @@ import torch.multiprocessing as mp
 from torch import nn
 
 import cases
+import pictures
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from torch_lars import Lars
@@ -132,7 +136,9 @@ def make_net(case):
         return Net(case)
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "api"))
     import make_networks
-    return make_networks.NETS[c["builtin"]](classes=c["classes"], small=True)
+    flags = c["network"]
+    return make_networks.NETS[c["builtin"]](classes=c["classes"], small=flags.get("small_input", False),
+                                            zero_init=flags.get("zero_init_residual", False))
 
 
 def shape_after(layer, inputs):
@@ -148,6 +154,28 @@ def synthetic(case, samples, seed):
     width = cases.output_width(case)
     y = torch.randint(0, width, (samples,), generator=g) if cases.is_classes(case) else torch.randn(samples, width, generator=g)
     return x, y
+
+
+@functools.cache
+def folder_of(case):
+    """The pictures as torchvision's ImageFolder, Resize, CenterCrop, ToTensor and Normalize give them, with Pillow."""
+    import numpy
+    from PIL import Image
+    p, x, y = cases.CASES[case]["pictures"], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        pictures.make(os.path.join(folder, "all"))
+        for path in sorted(glob.glob(os.path.join(folder, "all", "*", "*.png"))):
+            y.append(pictures.CLASSES.index(os.path.basename(os.path.dirname(path))))
+            x.append(torch.from_numpy(numpy.array(cropped(Image.open(path), p["resize"], p["crop"]))))
+    mean, std = (torch.tensor(p[k]).reshape(3, 1, 1) for k in ("mean", "std"))
+    return (torch.stack(x).permute(0, 3, 1, 2).float() / 255 - mean) / std, torch.tensor(y)
+
+
+def cropped(picture, side, crop):
+    short = min(picture.size)
+    picture = picture.resize([side if n == short else side * n // short for n in picture.size], resample=2)  # bilinear
+    left, top = (round((n - crop) / 2) for n in picture.size)
+    return picture.crop((left, top, left + crop, top + crop))
 
 
 def criterion(case):
@@ -191,13 +219,13 @@ def optimizer(case, params):
 
 def scheduler(case, opt, steps):
     s = dict(cases.CASES[case].get("schedule", {"type": "constant"}))
-    kind, warmup = s.pop("type"), s.pop("warmup_steps", 0)
+    kind, warmup, factor = s.pop("type"), s.pop("warmup_steps", 0), s.pop("warmup_factor", 1 / 3)
     sched = torch.optim.lr_scheduler
     if kind == "constant":
-        return None
+        return sched.LinearLR(opt, start_factor=factor, total_iters=warmup) if warmup else None
     if kind == "onecycle":
         return sched.OneCycleLR(opt, total_steps=steps, **s)
-    first = sched.LinearLR(opt, start_factor=1 / 3, total_iters=warmup)
+    first = sched.LinearLR(opt, start_factor=factor, total_iters=warmup)
     return sched.SequentialLR(opt, [first, sched.CosineAnnealingLR(opt, T_max=steps - warmup, **s)], [warmup])
 
 
@@ -337,7 +365,8 @@ def net_of(case, seed, dtype=torch.float32, nudged=None):
 
 
 def data_of(case, seed, dtype=torch.float32):
-    x, y = synthetic(case, cases.CASES[case]["samples"], seed)
+    c = cases.CASES[case]
+    x, y = folder_of(case) if "pictures" in c else synthetic(case, c["samples"], seed)
     return x.to(dtype), y if cases.is_classes(case) else y.to(dtype)
 
 
