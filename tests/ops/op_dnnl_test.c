@@ -242,6 +242,7 @@ static const op_case adaptive[] = {
     {.attrs = "out=[3,100]", .rows = 2, .input = {3, {3, 7, 230}}},
     {.attrs = "out=[2,70]", .rows = 2, .input = {3, {20, 6, 140}}},
     {.attrs = "out=1", .rows = 2, .input = {3, {32, 7, 7}}},
+    {.attrs = "out=1", .rows = 3, .input = {3, {7, 5, 3}}},
 };
 enum { ADAPTIVE_COUNT = sizeof adaptive / sizeof adaptive[0] };
 
