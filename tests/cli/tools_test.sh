@@ -58,6 +58,9 @@ has "$out" "no call of its own"
 code 0 "$tandem" bench op concat --input 4x8x8 --batch 2 --iterations 2
 code 0 "$tandem" bench op embedding vocabulary=7 dim=3 --input 16 --batch 4 --iterations 2 --json
 has "$out" '"op":"embedding"'
+code 0 "$tandem" bench op linear out=8 --input 16 --batch 4 --iterations 2 --processor
+code 2 "$tandem" bench op linear out=8 --input 16 --threads 2 --processor
+has "$err" "--processor"
 code 3 "$tandem" bench op conv --input 3x8x8
 code 2 "$tandem" bench op relu --input 3x8x8x8
 for backend in shm local; do

@@ -5,6 +5,7 @@
  * that looks numbers up, as embedding, reads those of the samples, so that it is alone. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tools/bench/bench.h"
 #include "tools/terminal/json.h"
@@ -101,12 +102,22 @@ static void fill_job(tdm_job *job, const op_case *c) {
     job->parallel.kernels = c->ref ? TDM_KERNELS_REF : TDM_KERNELS_AUTO;
 }
 
+/* What the calling thread, which computes a single replica, spent on the processor. */
+static int64_t processor_ns(void *user, tdm_clock clock) {
+    struct timespec now;
+    (void)user, (void)clock;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static tdm_status measure(op_case *c) {
     tdm_job job;
     tdm_graph *graph = NULL;
     tdm_run *run = NULL;
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
-    options.host = &c->t->host;
+    tdm_host host = c->t->host;
+    if (args_flag(c->t, "--processor")) host.size = sizeof host, host.now_ns = processor_ns;
+    options.host = &host;
     options.repeats = c->warmup + c->iterations;
     tdm_status status = tdm_job_init(&job);
     if (status == TDM_OK) status = build(c, &graph);
@@ -179,6 +190,8 @@ int bench_op(tool *t) {
         !args_int(t, "--threads", 1, &c.threads) || !bench_counts(t, &c.iterations, &c.warmup)) {
         return TDM_E_USAGE;
     }
+    if (args_flag(t, "--processor") && c.threads > 1)
+        return args_wrong(t, "`--processor` is the time of one thread; leave out --threads");
     c.kind = t->word[1];
     attrs_from_overrides(&c);
     c.is_alone = looks_up(&c);

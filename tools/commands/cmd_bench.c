@@ -30,6 +30,7 @@ const tool_verb verb_bench = {
      {"--input", "SHAPE", "op: shape of one sample, such as 64x16x16 or 512"},
      {"--batch", "N", "op: samples per batch (32)"},
      {"--threads", "N", "op: threads of the device (1)"},
+     {"--processor", NULL, "op: times of the thread on the processor, for busy machines"},
      {"--kernels", "auto|ref", "op: which kernels (auto)"},
      {"--ranks", "N", "COLLECTIVE: processes, or threads with --backend local (2)"},
      {"--backend", bench_backends, "COLLECTIVE: between processes, threads, hosts (shm)"},
