@@ -40,6 +40,7 @@ import json, sys
 bill = json.load(open(sys.argv[1]))
 ids = {part["SPDXID"] for part in bill["packages"]} | {"SPDXRef-DOCUMENT"}
 assert len(ids) == len(bill["packages"]) + 1 and all(part["licenseDeclared"] for part in bill["packages"]), ids
+assert "NOASSERTION" not in [part["versionInfo"] for part in bill["packages"]], bill["packages"]
 for line in bill["relationships"]:
     assert {line["spdxElementId"], line["relatedSpdxElement"]} <= ids, line
 for part in "tandem", "libyaml", "xxHash", "libmd", "jansson", "zlib":
