@@ -2,14 +2,17 @@
 #ifndef TDM_OLDER_GLIBC_H
 #define TDM_OLDER_GLIBC_H
 
+#include <errno.h>
+#include <locale.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 
-/* The text of an errno in English, from any thread. glibc 2.32 gave its list of texts a function. */
+/* The text of an errno in English, from any thread; NULL: it is none. glibc 2.32 gave its list of texts a function, and
+ * its name to no program any more: a static library that asks for it would link on older systems alone. */
 static inline const char *strerrordesc_np(int error) {
-    return error >= 0 && error < sys_nerr ? sys_errlist[error] : NULL;
+    const int is_known = error >= 0 && error <= EHWPOISON && error != 41 && error != 58;  /* two that Linux left out */
+    return is_known ? strerror_l(error, newlocale(LC_ALL_MASK, "C", (locale_t)0)) : NULL; /* "C" takes no memory */
 }
 
 /* The name of a signal without "SIG": of those that end processes. */
