@@ -246,8 +246,35 @@ TEST(written_and_read) {
     }
 }
 
+static size_t largest;
+
+static void *note_largest(void *user, size_t bytes, size_t align) {
+    (void)user;
+    if (bytes > largest) largest = bytes;
+    return aligned_alloc(align, (bytes + align - 1) / align * align);
+}
+
+static void release(void *user, void *pointer) {
+    (void)user;
+    free(pointer);
+}
+
+/* A chunk's header may name more bytes than the file has: no memory is taken for them. */
+TEST(chunk_beyond_the_file) {
+    static const unsigned char bytes[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x0c\0\0\0\x07\x08\x02\0\0\0\xb3\xd0;s"
+                                         "M\0\0\x1a"
+                                         "eXIfMM\0*\0\0\0\x08";
+    const tdm_host host = {.size = sizeof(host), .allocate = note_largest, .release = release};
+    tdm_image_info info;
+    largest = 0;
+    CHECK_STATUS(codec->probe(&host, bytes, sizeof(bytes) - 1, &info), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "a PNG that is cut off");
+    CHECK(largest > 0 && largest <= 2 << 20);
+}
+
 TEST(open_codec) {
     REQUIRE_OK(tdm__codec_open(&codec, tdm_host_default(), NULL));
 }
 
-TEST_MAIN(RUN(open_codec); RUN(as_pillow); RUN(every_length); RUN(reduced); RUN(windows); RUN(written_and_read);)
+TEST_MAIN(RUN(open_codec); RUN(as_pillow); RUN(every_length); RUN(reduced); RUN(windows); RUN(written_and_read);
+          RUN(chunk_beyond_the_file);)

@@ -5,8 +5,9 @@
 
 #include "runtime/backends/image/image.h"
 
-/* Of text and other chunks, which nothing here reads. */
-enum { CHUNK_BYTES = 1 << 20, CHUNKS = 64 };
+/* Of text and other chunks, which nothing here reads. libpng 1.6.39 takes as much memory for an eXIf chunk as its header
+ * names; refused, it goes on without the chunk. */
+enum { CHUNK_BYTES = 1 << 20, CHUNKS = 64, MOST_BEFORE_ROWS = 2 * CHUNK_BYTES };
 
 /* Behind the last row libpng decompresses what is left, to no end: a byte may become a thousand. No honest file has
  * more than this, beside the rows as they are and an eighth of that. */
@@ -16,6 +17,7 @@ typedef struct reading {
     const tdm_host *host;
     const unsigned char *at, *end;
     size_t allowed; /* bytes that may still be read */
+    size_t most;    /* bytes that libpng may take at once */
     png_structp png;
     png_infop info;
     unsigned char *rows; /* one row, or all rows of an interlaced picture */
@@ -49,6 +51,7 @@ static void take(png_structp png, png_bytep to, size_t count) {
 /* libpng's messages do not say whether the file is damaged or memory is short. */
 static png_voidp take_memory(png_structp png, png_alloc_size_t bytes) {
     reading *r = png_get_mem_ptr(png);
+    if (bytes > r->most) return NULL;
     void *memory = tdm__module_new(r->host, bytes);
     r->lacks_memory = r->lacks_memory || memory == NULL;
     return memory;
@@ -60,7 +63,11 @@ static void give_memory(png_structp png, png_voidp memory) {
 }
 
 static bool create(reading *r, const tdm_host *host, const void *bytes, size_t count) {
-    *r = (reading){.host = host, .at = bytes, .end = (const unsigned char *)bytes + count, .allowed = SIZE_MAX};
+    *r = (reading){.host = host,
+                   .at = bytes,
+                   .end = (const unsigned char *)bytes + count,
+                   .allowed = SIZE_MAX,
+                   .most = MOST_BEFORE_ROWS};
     r->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, r, fail, ignore, r, take_memory, give_memory);
     if (r->png != NULL) r->info = png_create_info_struct(r->png);
     return r->info != NULL;
@@ -72,6 +79,7 @@ static void begin(reading *r) {
     png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_read_fn(r->png, r, take);
     png_read_info(r->png, r->info);
+    r->most = SIZE_MAX;
 }
 
 static void end(reading *r) {
