@@ -18,12 +18,13 @@ enum { TIMEOUT_MS = 3000, TRIALS = 4 };
 
 static const tdm_transport_ops *gloo;
 
-/* What the waiting process tells. */
+/* What the two processes tell each other: the test, as rank 1, and the one that waits, as rank 0. */
 typedef struct told {
-    _Atomic int is_open;
-    unsigned char addresses[1024]; /* as `open` wrote them */
-    tdm_status status;             /* of `connect`, or of the first message */
+    _Atomic int is_known, is_open;                /* of_peer; addresses */
+    unsigned char of_peer[1024], addresses[1024]; /* as `open` wrote them */
+    tdm_status status;                            /* of `connect`, or of the first message */
     char message[256];
+    pid_t pid; /* of the one that waits */
 } told;
 
 static void open_rank(tdm_transport **out, int rank, const char *interface, unsigned char *addresses) {
@@ -38,11 +39,12 @@ static tdm_status receive_one(tdm_transport *transport) {
 }
 
 /* Rank 0, whose address is the smaller one: it waits for rank 1's connection. */
-static void wait_for_peer(told *t, const unsigned char *of_peer) {
+static void wait_for_peer(told *t) {
     unsigned char addresses[sizeof(t->addresses)] = {0};
     tdm_transport *transport;
+    while (t->is_known == 0) usleep(1000);
     open_rank(&transport, 0, "127.0.0.1", t->addresses);
-    memcpy(addresses + gloo->address_bytes, of_peer, gloo->address_bytes);
+    memcpy(addresses + gloo->address_bytes, t->of_peer, gloo->address_bytes);
     t->is_open = 1;
     t->status = gloo->connect(transport, addresses);
     /* Gloo's thread may have looked once, and not yet read: then the first message fails. */
@@ -72,30 +74,42 @@ static void connect_and_die(pid_t pid, const struct sockaddr_in *to) {
     CHECK_INT(kill(pid, SIGCONT), 0);
 }
 
+/* Before this process has threads: one of Gloo's might hold a lock of the allocator meanwhile, and the new process would
+ * wait for it for ever. */
+static void start_waiting(told **out) {
+    told *t = *out = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(t != MAP_FAILED);
+    fflush(NULL);
+    const pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) wait_for_peer(t);
+    t->pid = pid;
+}
+
+static void try_one(told *t, const unsigned char *of_peer) {
+    int wait_status = 0;
+    memcpy(t->of_peer, of_peer, sizeof(t->of_peer));
+    t->is_known = 1;
+    while (t->is_open == 0 && waitpid(t->pid, &wait_status, WNOHANG) == 0) usleep(1000);
+    REQUIRE(t->is_open != 0);
+    const struct sockaddr_in to = address_of(t->addresses);
+    connect_and_die(t->pid, &to);
+    CHECK(waitpid(t->pid, &wait_status, 0) == t->pid);
+    CHECK_INT(wait_status, 0);
+    if (wait_status == 0) {
+        CHECK_INT(t->status, TDM_E_COMM);
+        CHECK_HAS(t->message, "gloo: ");
+    }
+    munmap(t, sizeof(*t));
+}
+
 TEST(a_peer_that_dies_as_soon_as_it_is_connected_is_a_failure_not_an_end) {
     tdm_transport *peer;
-    unsigned char of_peer[1024];
+    unsigned char of_peer[1024] = {0};
+    told *t[TRIALS];
+    for (int i = 0; i < TRIALS; i++) start_waiting(&t[i]);
     open_rank(&peer, 1, "127.0.0.2", of_peer);
-    for (int i = 0; i < TRIALS; i++) {
-        told *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        int wait_status = 0;
-        REQUIRE(t != MAP_FAILED);
-        fflush(NULL);
-        const pid_t pid = fork();
-        REQUIRE(pid >= 0);
-        if (pid == 0) wait_for_peer(t, of_peer);
-        while (t->is_open == 0 && waitpid(pid, &wait_status, WNOHANG) == 0) usleep(1000);
-        REQUIRE(t->is_open != 0);
-        const struct sockaddr_in to = address_of(t->addresses);
-        connect_and_die(pid, &to);
-        CHECK(waitpid(pid, &wait_status, 0) == pid);
-        CHECK_INT(wait_status, 0);
-        if (wait_status == 0) {
-            CHECK_INT(t->status, TDM_E_COMM);
-            CHECK_HAS(t->message, "gloo: ");
-        }
-        munmap(t, sizeof(*t));
-    }
+    for (int i = 0; i < TRIALS; i++) try_one(t[i], of_peer);
     gloo->close(peer);
 }
 
