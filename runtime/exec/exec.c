@@ -1,5 +1,6 @@
 /* The executor: the plan's steps in order. Kernels write; what must be added is added here. */
 #include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/exec/prepared.h"
 #include "runtime/exec/repeats.h"
 #include "runtime/exec/replica.h"
@@ -142,10 +143,12 @@ static tdm_status forward_node(tdm_replica *replica, int index, const tdm_rows *
 
 static tdm_status forward_step(tdm_replica *replica, int step, const tdm_rows *rows, const tdm_prepared *prepared) {
     const tdm_plan_step *s = &replica->plan->steps[step];
-    const int64_t count = prepared->training ? tdm__repeats_count(replica) : 1;
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t start = tdm__repeats_begin(replica);
-        TDM_TRY(forward_node(replica, s->index, rows, prepared, s->kind == TDM_STEP_STATISTICS));
+    const bool statistics = s->kind == TDM_STEP_STATISTICS;
+    if (!prepared->training || !tdm__repeats(replica))
+        return forward_node(replica, s->index, rows, prepared, statistics);
+    for (int64_t i = 0; i < replica->repeats.count; i++) {
+        const int64_t start = tdm__steady_ns(replica->host);
+        TDM_TRY(forward_node(replica, s->index, rows, prepared, statistics));
         TDM_TRY(tdm__repeats_end(replica, step, i, start));
     }
     return TDM_OK;
@@ -317,10 +320,11 @@ static tdm_status backward_once(tdm_replica *replica, const tdm_plan_step *step,
 
 static tdm_status backward_step(tdm_replica *replica, int step, const tdm_rows *rows, const tdm_prepared *prepared,
                                 bool first) {
-    const int64_t count = tdm__repeats_count(replica);
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t start = tdm__repeats_begin(replica);
-        TDM_TRY(backward_once(replica, &replica->plan->steps[step], rows, prepared, first));
+    const tdm_plan_step *s = &replica->plan->steps[step];
+    if (!tdm__repeats(replica)) return backward_once(replica, s, rows, prepared, first);
+    for (int64_t i = 0; i < replica->repeats.count; i++) {
+        const int64_t start = tdm__steady_ns(replica->host);
+        TDM_TRY(backward_once(replica, s, rows, prepared, first));
         TDM_TRY(tdm__repeats_end(replica, step, i, start));
     }
     return TDM_OK;

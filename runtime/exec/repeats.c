@@ -2,6 +2,7 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/text/json_write.h"
 
 tdm_status tdm__repeats_start(tdm_replica *replica, int64_t count) {
@@ -12,7 +13,6 @@ tdm_status tdm__repeats_start(tdm_replica *replica, int64_t count) {
 }
 
 tdm_status tdm__repeats_end(tdm_replica *replica, int step, int64_t i, int64_t start_ns) {
-    if (replica->repeats.ms == NULL || tdm__replica_is_capturing(replica)) return TDM_OK;
     TDM_TRY(replica->device->ops->queues->finish(replica->device, NULL));
     replica->repeats.ms[step * replica->repeats.count + i] = (double)(tdm__steady_ns(replica->host) - start_ns) / 1e6;
     return TDM_OK;

@@ -3,19 +3,15 @@
 #ifndef TDM_EXEC_REPEATS_H
 #define TDM_EXEC_REPEATS_H
 
-#include "runtime/base/system/clock.h"
 #include "runtime/base/text/text.h"
 #include "runtime/exec/replica.h"
 
 /* From now on each layer of the replica's training passes runs `count` times. Released with the replica. */
 tdm_status tdm__repeats_start(tdm_replica *replica, int64_t count);
 
-static inline int64_t tdm__repeats_count(const tdm_replica *replica) {
-    return replica->repeats.ms != NULL && !tdm__replica_is_capturing(replica) ? replica->repeats.count : 1;
-}
-
-static inline int64_t tdm__repeats_begin(const tdm_replica *replica) {
-    return replica->repeats.ms != NULL ? tdm__steady_ns(replica->host) : 0;
+/* Do layers run again and again? Not while a device records what it will do. */
+static inline bool tdm__repeats(const tdm_replica *replica) {
+    return replica->repeats.ms != NULL && !tdm__replica_is_capturing(replica);
 }
 
 /* The run number `i` of the plan's step, which began at start_ns, ends when its work on the device has. */
