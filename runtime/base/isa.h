@@ -37,6 +37,11 @@ static inline tdm_isa tdm__isa(void) {
     return TDM_ISA_REF;
 }
 
+/* Why bf16 is refused, behind what asks for it. */
+#define TDM_NO_FAST_BF16                                                                                    \
+    "bf16 on a CPU needs AMX-BF16, or AVX512-BF16 of AMD; this processor has neither, and would be slower " \
+    "than in f32"
+
 /* Does this processor multiply bf16 faster than floats? With AMX-TILE and AMX-BF16, or, of AMD, with AVX512-BF16, whose
  * instruction takes the time of a fused multiply-add there and does twice the products. Of Intel it takes twice the
  * time, and what surrounds it makes bf16 slower than floats (runtime/docs/measurements). */

@@ -14,6 +14,9 @@ static tdm_status take_options(tdm_model_options *to, const tdm_model_options *f
     TDM_TRY(tdm__sized_take("tdm_model_open: options", to, sizeof(*to), from, TDM_SIZED_ANY));
     if (to->threads < 1 || to->threads > 1024)
         TDM_FAIL(TDM_E_USAGE, "tdm_model_open: options.threads must be 1 to 1024, got %d", to->threads);
+    if (to->precision < TDM_MODEL_OF_FILE || to->precision > TDM_MODEL_BF16)
+        TDM_FAIL(TDM_E_USAGE, "tdm_model_open: options.precision must be one of tdm_model_precision, got %d",
+                 (int)to->precision);
     return tdm__host_take(&to->host);
 }
 

@@ -30,20 +30,28 @@ static tdm_status read_text(tdm_model *model) {
     return tdm__model_fault(model, tdm_config_check(model->config));
 }
 
-/* Only what predictions need: not the data, devices, stages or paths of whoever wrote the file. A precision that this
- * processor lacks becomes f32: the numbers are more exact then. */
+/* A precision of the file that this processor lacks becomes f32: the numbers are more exact then. */
+static tdm_status take_precision(tdm_model *model, const tdm_job *from) {
+    const bool has_bf16 = from->parallel.kernels == TDM_KERNELS_REF || tdm__has_fast_bf16();
+    const tdm_model_precision asked = model->options.precision;
+    if (asked == TDM_MODEL_BF16 && !has_bf16)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "%s: " TDM_NO_FAST_BF16 "; open the model without a precision, or in f32",
+                 model->path);
+    const bool is_bf16 = asked == TDM_MODEL_OF_FILE ? from->train.precision == TDM_BF16 : asked == TDM_MODEL_BF16;
+    model->job.train.precision = is_bf16 && has_bf16 ? TDM_BF16 : TDM_F32;
+    return TDM_OK;
+}
+
+/* Only what predictions need: not the data, devices, stages or paths of whoever wrote the file. */
 static tdm_status take_job(tdm_model *model) {
     const tdm_job *from = tdm_config_job(model->config);
-    const int precision = from->train.precision;
-    const bool lacks_bf16 = from->parallel.kernels != TDM_KERNELS_REF && !tdm__has_fast_bf16();
     TDM_TRY(tdm_job_init(&model->job));
     model->job.name = from->name;
     model->job.data.transform = from->data.transform;
     model->job.loss = from->loss;
     model->job.parallel.kernels = from->parallel.kernels;
-    model->job.train.precision = precision == TDM_BF16 && !lacks_bf16 ? TDM_BF16 : TDM_F32;
     model->graph = tdm_config_graph(model->config);
-    return TDM_OK;
+    return take_precision(model, from);
 }
 
 static tdm_status check_rows(const tdm_model *model) {

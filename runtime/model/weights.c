@@ -65,7 +65,7 @@ static tdm_status copy_param(tdm_model *model, const tdm_graph_param *param, lay
     TDM_TRY(find(model, param, &tensor));
     *out = tensor->data;
     if (can_stay(tensor)) {
-        model->used_bytes += tensor->bytes;
+        if (model->job.train.precision != TDM_BF16) model->used_bytes += tensor->bytes;
         return TDM_OK;
     }
     char *copy = model->copies + at->param;
@@ -89,6 +89,7 @@ static tdm_status bind_params(tdm_model *model, layout *at) {
         uint16_t *rounded = (uint16_t *)(void *)(model->copies + at->bf16);
         tdm_builtin_flat()->to_bf16(rounded, param[i], count);
         at->bf16 += lines(count * sizeof(*rounded));
+        tdm__map_release(&model->map, param[i], count * sizeof(*param[i]));
         param_bf16[i] = rounded;
     }
     model->weights.param = param;

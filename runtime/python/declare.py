@@ -18,7 +18,7 @@ STRUCTS = {  # and the macro that initialises one; "": there is none
     "tdm_run_options": "TDM_RUN_OPTIONS_INIT", "tdm_run_state": "", "tdm_scores": "TDM_SCORES_INIT",
     "tdm_tensor_info": "", "tdm_model_options": "TDM_MODEL_OPTIONS_INIT", "tdm_model_info": "TDM_MODEL_INFO_INIT",
     "tdm_launch_facts": "", "tdm_hosts_options": "TDM_HOSTS_OPTIONS_INIT"}
-ENUMS = ["tdm_event_kind", "tdm_input", "tdm_log_level", "tdm_config_form", "tdm_launch_source"]
+ENUMS = ["tdm_event_kind", "tdm_input", "tdm_log_level", "tdm_config_form", "tdm_launch_source", "tdm_model_precision"]
 FUNCTIONS = """
 tdm_version tdm_host_default tdm_error_last tdm_error_message tdm_free tdm_buffer_free tdm_buffer_write
 tdm_config_open tdm_config_parse tdm_config_free tdm_config_override tdm_config_override_text tdm_config_predicts

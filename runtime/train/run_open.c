@@ -42,10 +42,7 @@ static tdm_status check_precision(const tdm_run *run) {
             "train.precision: the job runs on the CPU, which has no tf32; write f32, or see in `tandem doctor` why "
             "there is no GPU");
     if (job->parallel.kernels != TDM_KERNELS_REF && !tdm__has_fast_bf16())
-        TDM_FAIL(
-            TDM_E_UNSUPPORTED,
-            "train.precision: bf16 on a CPU needs AMX-BF16, or AVX512-BF16 of AMD; this processor has neither, and "
-            "would be slower than in f32; write f32");
+        TDM_FAIL(TDM_E_UNSUPPORTED, "train.precision: " TDM_NO_FAST_BF16 "; write f32");
     return TDM_OK;
 }
 

@@ -23,6 +23,17 @@ class Models(Case):
         self.assertIn("82 parameters", self.report)
         self.assertIn('"step"', self.model.info.origin)
 
+    def test_the_program_says_the_precision(self):
+        path = WORK / "points.tandem"
+        self.assertTrue((tandem.Model(path, precision="f32")(X) == self.model(X)).all())
+        self.refuses(tandem.UsageError, "precision must be", tandem.Model, path, precision="half")
+        try:
+            model = tandem.Model(path, precision="bf16")
+        except tandem.UnsupportedError as refusal:
+            self.assertIn("bf16 on a CPU needs", str(refusal))
+        else:
+            np.testing.assert_allclose(model(X), self.wanted, atol=0.1 * np.abs(self.wanted).max())
+
     def test_one_sample_and_other_arrays(self):
         one = self.model(X[0])
         self.assertEqual(one.shape, (2,))

@@ -29,14 +29,23 @@ TDM_BEGIN_DECLS
 typedef struct tdm_model tdm_model;
 struct tdm_run; /* tandem/tandem.h */
 
+/* What a model computes in. */
+typedef enum tdm_model_precision {
+    TDM_MODEL_OF_FILE, /* train.precision of the file; f32 for tf32, and for bf16 where this processor has no fast bf16 */
+    TDM_MODEL_F32,
+    TDM_MODEL_BF16 /* whatever the file says; TDM_E_UNSUPPORTED where this processor has no fast bf16 */
+} tdm_model_precision;
+
 typedef struct tdm_model_options {
     uint32_t size;
     const tdm_host *host;    /* NULL: tdm_host_default(); called by any thread that predicts */
     const char *module_path; /* NULL: TANDEM_MODULE_PATH and the folders next to the library */
     int threads;             /* that one call computes on, the calling one among them; they change no bit. At least 1 */
+    int unused;              /* was padding, which programs compiled earlier leave as it is: not read */
+    tdm_model_precision precision;
 } tdm_model_options;
 #define TDM_MODEL_OPTIONS_INIT \
-    { sizeof(tdm_model_options), NULL, NULL, 1 }
+    { sizeof(tdm_model_options), NULL, NULL, 1, 0, TDM_MODEL_OF_FILE }
 
 /* Opens a model in *out; end it with tdm_model_close. options NULL: TDM_MODEL_OPTIONS_INIT. A file that is no model, or
  * is damaged, is TDM_E_CHECKPOINT: its header is checked before anything is allocated by it, its numbers are not looked
@@ -64,7 +73,8 @@ typedef struct tdm_model_info {
     const char *name;                  /* of the job */
     const char *origin;                /* of an exported file: run, step, hash of the parameters; NULL: not said */
     const char *text;                  /* the model as YAML */
-    size_t used_bytes, copied_bytes;   /* of the weights: used where they lie in the file, copied when it was opened */
+    size_t used_bytes, copied_bytes;   /* of the weights: used where they lie in the file (in bf16: none), copied when
+                                          it was opened */
     size_t packed_bytes;               /* of weights in the layouts of kernels, so far: see runtime/docs/models.md */
 } tdm_model_info;
 #define TDM_MODEL_INFO_INIT \

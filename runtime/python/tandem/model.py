@@ -29,9 +29,10 @@ class ModelInfo(NamedTuple):
 class _Handle:
     """The tdm_model, freed when the last call that uses it has returned. No fork of the process frees it."""
 
-    def __init__(self, source: Any, threads: int):
+    def __init__(self, source: Any, threads: int, precision: Optional[str]):
         self.address, self.pid, self.close = ctypes.c_void_p(), os.getpid(), lib().tdm_model_close
-        options = new(c.tdm_model_options, host=_library.host(), threads=whole(threads, "threads", 32))
+        options = new(c.tdm_model_options, host=_library.host(), threads=whole(threads, "threads", 32),
+                      precision=_precision(precision))
         out = ctypes.byref(self.address)
         if isinstance(source, (bytes, bytearray, memoryview)):
             if bytes(source[257:262]) == b"ustar":
@@ -49,6 +50,13 @@ class _Handle:
             self.close(self.address)
 
 
+def _precision(name: Optional[str]) -> int:
+    values = {None: c.TDM_MODEL_OF_FILE, "f32": c.TDM_MODEL_F32, "bf16": c.TDM_MODEL_BF16}
+    if name not in values:
+        raise errors.UsageError(f"precision must be 'f32', 'bf16' or None, got {name!r}")
+    return values[name]
+
+
 def _aligned(source) -> np.ndarray:
     """A copy that begins at a multiple of 64: the library then uses weights where they lie."""
     given = np.frombuffer(source, np.uint8)
@@ -63,15 +71,16 @@ class Model:
     """One file, or its bytes, that predicts: model(x), numpy in, numpy out.
 
     source: a path that `export` or `tandem export` wrote, the model.safetensors of a checkpoint, or the bytes of one
-    (copied). threads: that one call computes on; they change no bit.
+    (copied). threads: that one call computes on; they change no bit. precision: what the model computes in, 'f32' or
+    'bf16'; None: what the file says.
 
     Any number of threads may call a model at once. `close` is allowed while they do: the last call frees it."""
 
-    def __init__(self, source: Any, *, threads: int = 1):
+    def __init__(self, source: Any, *, threads: int = 1, precision: Optional[str] = None):
         self._handle: Optional[_Handle] = None
         if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
             raise errors.UsageError(f"{os.fspath(source)} is a folder; tandem.export makes one file of a run")
-        self._handle = _Handle(source, threads)
+        self._handle = _Handle(source, threads, precision)
         raw = new(c.tdm_model_info)
         check(lib().tdm_model_get_info(self._handle.address, ctypes.byref(raw)))
         texts = ((value or b"").decode(errors="replace") for value in (raw.name, raw.origin, raw.text))
