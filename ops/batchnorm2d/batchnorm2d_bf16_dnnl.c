@@ -116,7 +116,7 @@ tdm_status tdm__batchnorm2d_bf16_forward(const tdm_batchnorm2d_call *call) {
         double variance = 0;
         const double mean = takes ? mean_and_variance(&w, c, &variance) : 0;
         const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_of(call, c, mean, variance);
-        w.of[0][c] = of.center, w.of[1][c] = of.scale, w.of[2][c] = of.shift;
+        w.of[0][c] = (float)of.center, w.of[1][c] = (float)of.scale, w.of[2][c] = (float)of.shift;
     }
     return share(&w, apply);
 }
@@ -125,7 +125,7 @@ tdm_status tdm__batchnorm2d_bf16_recompute(const tdm_batchnorm2d_call *call) {
     work w = work_of(call);
     for (int64_t c = 0; c < w.channels; c++) {
         const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_again(call, c);
-        w.of[0][c] = of.center, w.of[1][c] = of.scale, w.of[2][c] = of.shift;
+        w.of[0][c] = (float)of.center, w.of[1][c] = (float)of.scale, w.of[2][c] = (float)of.shift;
     }
     return share(&w, apply);
 }
@@ -163,7 +163,8 @@ tdm_status tdm__batchnorm2d_bf16_backward(const tdm_batchnorm2d_call *call) {
     for (int64_t c = 0; c < w.channels; c++) {
         const tdm_batchnorm2d_sums own = {joins ? 0 : w.sum[c], joins ? 0 : w.product[c]};
         const tdm_batchnorm2d_backward of = tdm__batchnorm2d_backward_of(call, c, own);
-        w.of[0][c] = of.mean, w.of[1][c] = of.level, w.of[2][c] = of.slope, w.of[3][c] = of.scale;
+        w.of[0][c] = (float)of.mean, w.of[1][c] = (float)of.level;
+        w.of[2][c] = (float)of.slope, w.of[3][c] = (float)of.scale;
     }
     return call->args->dx[0] != NULL ? share(&w, gradient) : TDM_OK;
 }

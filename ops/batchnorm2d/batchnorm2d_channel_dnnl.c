@@ -5,9 +5,9 @@
 
 static tdm_batchnorm2d_forward coefficients(const tdm_batchnorm2d_call *j, int64_t c, double mean, double invstd) {
     const tdm_kernel_args *args = j->args;
-    return (tdm_batchnorm2d_forward){.center = (float)mean,
-                                     .scale = (float)(j->attrs->affine ? invstd * (double)args->param[0][c] : invstd),
-                                     .shift = j->attrs->affine ? args->param[1][c] : 0.0f};
+    return (tdm_batchnorm2d_forward){.center = mean,
+                                     .scale = j->attrs->affine ? invstd * (double)args->param[0][c] : invstd,
+                                     .shift = j->attrs->affine ? (double)args->param[1][c] : 0.0};
 }
 
 tdm_batchnorm2d_forward tdm__batchnorm2d_forward_of(const tdm_batchnorm2d_call *j, int64_t c, double mean,
@@ -58,10 +58,10 @@ tdm_batchnorm2d_backward tdm__batchnorm2d_backward_of(const tdm_batchnorm2d_call
         args->dparam[0][c] = (float)(own.product * invstd);
         args->dparam[1][c] = (float)own.dy;
     }
-    return (tdm_batchnorm2d_backward){.mean = (float)tdm__batchnorm2d_center(j, c),
-                                      .level = constant ? 0.0f : (float)(all.dy / count),
-                                      .slope = constant ? 0.0f : (float)(all.product * invstd * invstd / count),
-                                      .scale = (float)(j->attrs->affine ? invstd * (double)args->param[0][c] : invstd)};
+    return (tdm_batchnorm2d_backward){.mean = tdm__batchnorm2d_center(j, c),
+                                      .level = constant ? 0.0 : all.dy / count,
+                                      .slope = constant ? 0.0 : all.product * invstd * invstd / count,
+                                      .scale = j->attrs->affine ? invstd * (double)args->param[0][c] : invstd};
 }
 
 double *tdm__batchnorm2d_own_pair(const tdm_batchnorm2d_call *j, int64_t c) {

@@ -1,6 +1,6 @@
-/* batchnorm2d for blocked channels, and batchnorm1d, in C, including the addition and the relu that end a residual
- * block. Statistics are in double, as in PyTorch; oneDNN's sums are in float. x is read twice in forward, x and dy
- * twice in backward. */
+/* batchnorm2d and batchnorm1d in C, including the addition and the relu that end a residual block. Neighbouring channels
+ * go 16 or 8 at a time, else a channel at a time, whose points are neighbours. Statistics are in double, as in PyTorch;
+ * oneDNN's sums are in float. x is read twice in forward, x and dy twice in backward. */
 #include <stdio.h>
 
 #include "ops/batchnorm2d/batchnorm2d_dnnl.h"
@@ -13,12 +13,12 @@ bool tdm__batchnorm2d_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit
         snprintf(fit->why, sizeof fit->why, "bf16 without neighbouring channels in groups of 16");
         return false;
     }
-    const bool last = tdm__batchnorm2d_channels_last(desc, layout), series = desc->x[0].ndim == 3;
-    if (last ? channels % 8 != 0 : layout == TDM_LAYOUT_PLAIN && !series) {
-        snprintf(fit->why, sizeof fit->why, "channels are not in blocks of 8 or 16");
+    const bool has_planes = desc->x[0].ndim > 2, odd = channels % 8 != 0;
+    if (odd && !has_planes) {
+        snprintf(fit->why, sizeof fit->why, "features are no multiple of 8");
         return false;
     }
-    fit->x_layout[0] = fit->x_layout[1] = fit->y_layout = layout;
+    fit->x_layout[0] = fit->x_layout[1] = fit->y_layout = odd ? TDM_LAYOUT_PLAIN : layout;
     fit->epilogue = TDM_EPILOGUE_ADD | TDM_EPILOGUE_RELU;
     fit->saved_bytes = (size_t)tdm__batchnorm2d_block_numbers(channels) * sizeof(double);
     if (is_bf16) fit->scratch_bytes = tdm__batchnorm2d_bf16_scratch(desc);
@@ -58,7 +58,7 @@ static tdm_batchnorm2d_call job_of(const tdm_kernel_args *args) {
 static void forward_lanes(const tdm_batchnorm2d_call *j, int64_t channel, int64_t lanes) {
     const tdm_kernel_args *args = j->args;
     double mean[TDM_BATCHNORM2D_MOST_LANES] = {0}, variance[TDM_BATCHNORM2D_MOST_LANES] = {0};
-    float center[TDM_BATCHNORM2D_MOST_LANES], scale[TDM_BATCHNORM2D_MOST_LANES], shift[TDM_BATCHNORM2D_MOST_LANES];
+    double center[TDM_BATCHNORM2D_MOST_LANES], scale[TDM_BATCHNORM2D_MOST_LANES], shift[TDM_BATCHNORM2D_MOST_LANES];
     if (j->of_batch && !tdm__batchnorm2d_joins(j)) j->lanes->moments(&j->norm, channel, args->x[0], mean, variance);
     for (int64_t k = 0; k < lanes; k++) {
         const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_of(j, channel + k, mean[k], variance[k]);
@@ -90,7 +90,7 @@ tdm_status tdm__batchnorm2d_dnnl_forward(const tdm_kernel_args *args) {
 }
 
 static void recompute_lanes(const tdm_batchnorm2d_call *j, int64_t channel, int64_t lanes) {
-    float center[TDM_BATCHNORM2D_MOST_LANES], scale[TDM_BATCHNORM2D_MOST_LANES], shift[TDM_BATCHNORM2D_MOST_LANES];
+    double center[TDM_BATCHNORM2D_MOST_LANES], scale[TDM_BATCHNORM2D_MOST_LANES], shift[TDM_BATCHNORM2D_MOST_LANES];
     for (int64_t k = 0; k < lanes; k++) {
         const tdm_batchnorm2d_forward of = tdm__batchnorm2d_forward_again(j, channel + k);
         center[k] = of.center, scale[k] = of.scale, shift[k] = of.shift;
@@ -121,7 +121,7 @@ static void backward_lanes(const tdm_batchnorm2d_call *j, int64_t channel, int64
     const tdm_kernel_args *args = j->args;
     const float *x = args->x[0], *dy = args->dy, *y = j->norm.relu ? args->y : NULL;
     double sum[TDM_BATCHNORM2D_MOST_LANES] = {0}, dot[TDM_BATCHNORM2D_MOST_LANES] = {0};
-    float mean[TDM_BATCHNORM2D_MOST_LANES], level[TDM_BATCHNORM2D_MOST_LANES], slope[TDM_BATCHNORM2D_MOST_LANES],
+    double mean[TDM_BATCHNORM2D_MOST_LANES], level[TDM_BATCHNORM2D_MOST_LANES], slope[TDM_BATCHNORM2D_MOST_LANES],
         scale[TDM_BATCHNORM2D_MOST_LANES];
     if (!tdm__batchnorm2d_joins(j)) take_sums(j, channel, lanes, sum, dot);
     for (int64_t k = 0; k < lanes; k++) {

@@ -21,7 +21,7 @@ typedef struct tdm_batchnorm2d_call {
 
 /* One channel. Forward: y = (x - center) scale + shift. */
 typedef struct tdm_batchnorm2d_forward {
-    float center, scale, shift;
+    double center, scale, shift;
 } tdm_batchnorm2d_forward;
 /* From the mean and variance of this replica's batch, unless the replicas join theirs. It saves those of the whole
  * batch, and moves the running statistics by them. Where these are used instead, `mean` and `variance` are not read. */
@@ -33,7 +33,7 @@ tdm_batchnorm2d_forward tdm__batchnorm2d_forward_again(const tdm_batchnorm2d_cal
 
 /* Backward: dx = (dy - level - (x - mean) slope) scale. */
 typedef struct tdm_batchnorm2d_backward {
-    float mean, level, slope, scale;
+    double mean, level, slope, scale;
 } tdm_batchnorm2d_backward;
 double tdm__batchnorm2d_center(const tdm_batchnorm2d_call *call,
                                int64_t channel); /* the mean that forward subtracted */

@@ -20,13 +20,13 @@ typedef struct tdm_batchnorm2d_lanes {
      * the relu's; NULL if there is none. */
     void (*moments)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, double *mean,
                     double *variance);
-    void (*apply)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, float *y, const float *mean,
-                  const float *scale, const float *shift);
+    void (*apply)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, float *y, const double *mean,
+                  const double *scale, const double *shift);
     void (*sums)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, const float *dy, const float *y,
                  const double *mean, double *sum, double *dot);
     void (*gradient)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, const float *dy,
-                     const float *y, float *dx, const float *mean, const float *level, const float *slope,
-                     const float *scale);
+                     const float *y, float *dx, const double *mean, const double *level, const double *slope,
+                     const double *scale);
 } tdm_batchnorm2d_lanes;
 TDM_LANES_TABLES(tdm_batchnorm2d_lanes, tdm__batchnorm2d_lanes_16);
 TDM_LANES_TABLES(tdm_batchnorm2d_lanes, tdm__batchnorm2d_lanes_8);

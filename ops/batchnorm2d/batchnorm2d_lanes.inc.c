@@ -4,6 +4,12 @@ static inline DOUBLES NAME(widen)(const float *from) {
     return __builtin_convertvector(NAME(load)(from), DOUBLES);
 }
 
+static inline FLOATS NAME(narrow)(const double *from) {
+    DOUBLES v;
+    memcpy(&v, from, sizeof v);
+    return __builtin_convertvector(v, FLOATS);
+}
+
 /* dy where the relu passed, else 0 */
 static inline FLOATS NAME(masked)(const float *dy, const float *y, int64_t at) {
     const FLOATS v = NAME(load)(dy + at);
@@ -41,8 +47,8 @@ static void NAME(moments)(const tdm_batchnorm2d_planes *norm, int64_t channel, c
 }
 
 static void NAME(apply)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, float *y,
-                        const float *mean, const float *scale, const float *shift) {
-    const FLOATS m = NAME(load)(mean), a = NAME(load)(scale), b = NAME(load)(shift);
+                        const double *mean, const double *scale, const double *shift) {
+    const FLOATS m = NAME(narrow)(mean), a = NAME(narrow)(scale), b = NAME(narrow)(shift);
     for (int64_t n = 0; n < norm->rows; n++) {
         const int64_t start = norm_start(norm, n, channel), end = start + norm->points * norm->inner;
         for (int64_t at = start; at < end; at += norm->inner) {
@@ -79,10 +85,10 @@ static void NAME(sums)(const tdm_batchnorm2d_planes *norm, int64_t channel, cons
 
 /* dx = (dy - level - (x - mean) slope) scale */
 static void NAME(gradient)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, const float *dy,
-                           const float *y, float *dx, const float *mean, const float *level, const float *slope,
-                           const float *scale) {
-    const FLOATS m = NAME(load)(mean), l = NAME(load)(level), k = NAME(load)(slope);
-    const FLOATS a = NAME(load)(scale);
+                           const float *y, float *dx, const double *mean, const double *level, const double *slope,
+                           const double *scale) {
+    const FLOATS m = NAME(narrow)(mean), l = NAME(narrow)(level), k = NAME(narrow)(slope);
+    const FLOATS a = NAME(narrow)(scale);
     for (int64_t n = 0; n < norm->rows; n++) {
         const int64_t start = norm_start(norm, n, channel), end = start + norm->points * norm->inner;
         for (int64_t at = start; at < end; at += norm->inner) {

@@ -25,17 +25,17 @@ static void moments(const tdm_batchnorm2d_planes *norm, int64_t channel, const f
 
 /* other: NULL if nothing is added */
 static inline __attribute__((always_inline)) void apply_run(float *y, const float *x, const float *other, int64_t count,
-                                                            bool relu, float mean, float scale, float shift) {
+                                                            bool relu, double mean, double scale, double shift) {
     TDM_SAME_OR_APART
     for (int64_t i = 0; i < count; i++) {
-        float v = (x[i] - mean) * scale + shift;
+        float v = (float)(((double)x[i] - mean) * scale + shift);
         if (other != NULL) v += other[i];
         y[i] = relu && v < 0.0f ? 0.0f : v;
     }
 }
 
-static void apply(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, float *y, const float *mean,
-                  const float *scale, const float *shift) {
+static void apply(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, float *y, const double *mean,
+                  const double *scale, const double *shift) {
     const int64_t count = norm->points;
     for (int64_t n = 0; n < norm->rows; n++) {
         const int64_t at = points_start(norm, n, channel);
@@ -88,19 +88,19 @@ static void sums(const tdm_batchnorm2d_planes *norm, int64_t channel, const floa
 }
 
 static inline __attribute__((always_inline)) void gradient_run(float *dx, const float *x, const float *dy,
-                                                               const float *y, int64_t count, float mean, float level,
-                                                               float slope, float scale) {
+                                                               const float *y, int64_t count, double mean, double level,
+                                                               double slope, double scale) {
     TDM_SAME_OR_APART
     for (int64_t i = 0; i < count; i++) {
-        const float g = y != NULL && y[i] <= 0.0f ? 0.0f : dy[i];
-        dx[i] = (g - level - (x[i] - mean) * slope) * scale;
+        const double g = y != NULL && y[i] <= 0.0f ? 0.0 : (double)dy[i];
+        dx[i] = (float)((g - level - ((double)x[i] - mean) * slope) * scale);
     }
 }
 
 /* dx = (dy - level - (x - mean) slope) scale */
 static void gradient(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, const float *dy,
-                     const float *y, float *dx, const float *mean, const float *level, const float *slope,
-                     const float *scale) {
+                     const float *y, float *dx, const double *mean, const double *level, const double *slope,
+                     const double *scale) {
     const int64_t count = norm->points;
     for (int64_t n = 0; n < norm->rows; n++) {
         const int64_t at = points_start(norm, n, channel);

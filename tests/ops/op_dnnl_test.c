@@ -150,6 +150,7 @@ TEST(threads_change_no_bit) {
     check_threads("batchnorm1d", &(op_case){.attrs = "", .rows = 700, .input = {1, {96}}}, TDM_LAYOUT_PLAIN);
     check_threads("batchnorm1d", &(op_case){.attrs = "", .rows = 29, .input = {2, {13, 333}}}, TDM_LAYOUT_PLAIN);
     check_threads("relu6", &(op_case){.attrs = "", .rows = 29, .input = {3, {32, 9, 11}}}, blocked);
+    check_threads("batchnorm2d", &(op_case){.attrs = "", .rows = 29, .input = {3, {13, 21, 9}}}, TDM_LAYOUT_PLAIN);
     check_threads("maxpool2d", &(op_case){.attrs = "kernel=2", .rows = 29, .input = {3, {32, 9, 9}}}, blocked);
     check_threads("adaptive_maxpool2d", &(op_case){.attrs = "out=4", .rows = 29, .input = {3, {16, 13, 33}}},
                   TDM_LAYOUT_PLAIN);
