@@ -1,4 +1,4 @@
-/* maxpool2d for blocked channels, in C. oneDNN's pooling does not promise PyTorch's choice among equal maxima. */
+/* maxpool2d in C, for every layout; threads share the planes. oneDNN's pooling does not promise PyTorch's choice among equal maxima. */
 #include <stdio.h>
 
 #include "ops/maxpool2d/maxpool2d.h"
@@ -9,12 +9,8 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const tdm_maxpool2d_attrs *attrs = desc->attrs;
     const int64_t *y = desc->y.dim;
     const tdm_layout layout = desc->x_layout[0];
-    if (layout == TDM_LAYOUT_PLAIN || (layout == TDM_LAYOUT_NHWC && y[1] % 8 != 0)) {
-        snprintf(fit->why, sizeof fit->why, "channels are not in blocks of 8 or 16");
-        return false;
-    }
-    if (attrs->pool.dilation[0] > 1 || attrs->pool.dilation[1] > 1) {
-        snprintf(fit->why, sizeof fit->why, "dilation");
+    if (layout == TDM_LAYOUT_NHWC && (y[1] == 2 || y[1] == 3)) {
+        snprintf(fit->why, sizeof fit->why, "2 or 3 neighbouring channels");
         return false;
     }
     if (!tdm__maxpool2d_fits_byte(attrs)) {
@@ -53,12 +49,13 @@ static tdm_status share(call *j, tdm_dnnl_work_fn work) {
 static void forward_planes(void *data, int64_t begin, int64_t end) {
     const call *j = data;
     uint8_t *winner = j->args->training ? j->args->saved : NULL;
-    tdm__maxpool2d_lanes(&j->pool)->forward(&j->pool, j->args->x[0], j->args->y, winner, begin, end);
+    tdm__maxpool2d_forward_lanes(&j->pool)->forward(&j->pool, j->args->x[0], j->args->y, winner, begin, end);
 }
 
 static void backward_planes(void *data, int64_t begin, int64_t end) {
     const call *j = data;
-    tdm__maxpool2d_lanes(&j->pool)->backward(&j->pool, j->args->dy, j->args->saved, j->args->dx[0], begin, end);
+    tdm__maxpool2d_backward_lanes(&j->pool)->backward(&j->pool, j->args->dy, j->args->saved, j->args->dx[0], begin,
+                                                      end);
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {

@@ -19,15 +19,18 @@ static inline tdm_window_part part_down(const tdm_maxpool2d_planes *pool, int64_
 static inline clip clip_of(const tdm_maxpool2d_planes *pool, tdm_window_part down, int64_t q) {
     const tdm_window *window = &pool->window;
     const tdm_window_part across = tdm__window_part(window, 1, q, pool->in[1]);
-    const int64_t rows = down.end - down.begin, columns = across.end - across.begin;
-    const int64_t first = (down.begin - down.corner) * window->kernel[1] + (across.begin - across.corner);
-    const bool is_2x2 = window->kernel[0] == 2 && window->kernel[1] == 2 && rows == 2 && columns == 2;
+    const int64_t rows = tdm__maxpool2d_points(window, 0, down), columns = tdm__maxpool2d_points(window, 1, across);
+    const int64_t first = (down.begin - down.corner) / window->dilation[0] * window->kernel[1] +
+                          (across.begin - across.corner) / window->dilation[1];
+    const bool is_2x2 = window->kernel[0] == 2 && window->kernel[1] == 2 && rows == 2 && columns == 2 &&
+                        window->dilation[0] == 1 && window->dilation[1] == 1;
     return (clip){{down.begin, across.begin}, rows, columns, (int32_t)first, is_2x2};
 }
 
 /* Whether any two windows share a point. */
 static bool overlaps(const tdm_maxpool2d_planes *pool) {
-    return pool->window.stride[0] < pool->window.kernel[0] || pool->window.stride[1] < pool->window.kernel[1];
+    return pool->window.stride[0] < tdm__window_reach(&pool->window, 0) ||
+           pool->window.stride[1] < tdm__window_reach(&pool->window, 1);
 }
 
 /* Whether every point of the image is in a window. */
@@ -46,5 +49,8 @@ enum { AHEAD_ROWS = 4 }; /* rows to prefetch: the processor's own prefetcher doe
 #include "ops/maxpool2d/maxpool2d_lanes.inc.c"
 #undef LANES
 #define LANES 8
+#include "ops/maxpool2d/maxpool2d_lanes.inc.c"
+#undef LANES
+#define LANES 4
 #include "ops/maxpool2d/maxpool2d_lanes.inc.c"
 #undef LANES

@@ -1,4 +1,4 @@
-/* Max pooling of 16 or 8 neighbouring channels at a time, for the CPU. */
+/* Max pooling for the CPU: of 16, 8 or 4 neighbouring channels at a time, or of neighbouring points of one channel. */
 #ifndef TDM_MAXPOOL2D_LANES_H
 #define TDM_MAXPOOL2D_LANES_H
 
@@ -21,9 +21,25 @@ typedef struct tdm_maxpool2d_lanes {
 } tdm_maxpool2d_lanes;
 TDM_LANES_TABLES(tdm_maxpool2d_lanes, tdm__maxpool2d_lanes_16);
 TDM_LANES_TABLES(tdm_maxpool2d_lanes, tdm__maxpool2d_lanes_8);
+TDM_LANES_TABLES(tdm_maxpool2d_lanes, tdm__maxpool2d_lanes_4);
+TDM_LANES_TABLES(tdm_maxpool2d_lanes, tdm__maxpool2d_lanes_1);
 
-static inline const tdm_maxpool2d_lanes *tdm__maxpool2d_lanes(const tdm_maxpool2d_planes *pool) {
+/* For every number of channels but 2 and 3. */
+static inline const tdm_maxpool2d_lanes *tdm__maxpool2d_forward_lanes(const tdm_maxpool2d_planes *pool) {
+    if (pool->inner == 1) return TDM_LANES(tdm__maxpool2d_lanes_1);
+    if (pool->inner < 8) return TDM_LANES(tdm__maxpool2d_lanes_4);
     return pool->inner % 16 == 0 ? TDM_LANES(tdm__maxpool2d_lanes_16) : TDM_LANES(tdm__maxpool2d_lanes_8);
+}
+
+/* For every number. What adds to dx must meet each channel once. */
+static inline const tdm_maxpool2d_lanes *tdm__maxpool2d_backward_lanes(const tdm_maxpool2d_planes *pool) {
+    if (pool->inner % 8 != 0) return TDM_LANES(tdm__maxpool2d_lanes_1);
+    return pool->inner % 16 == 0 ? TDM_LANES(tdm__maxpool2d_lanes_16) : TDM_LANES(tdm__maxpool2d_lanes_8);
+}
+
+/* How many points a part of a window has along an axis. */
+static inline int64_t tdm__maxpool2d_points(const tdm_window *window, int axis, tdm_window_part part) {
+    return (part.end - part.begin + window->dilation[axis] - 1) / window->dilation[axis];
 }
 
 #endif

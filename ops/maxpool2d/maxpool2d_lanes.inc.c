@@ -1,4 +1,4 @@
-/* Max pooling of LANES neighbouring channels at a time. maxpool2d_lanes.c includes this file for 16 and for 8.
+/* Max pooling of LANES neighbouring channels at a time. maxpool2d_lanes.c includes this file for 16, 8 and 4.
  *
  * PyTorch's rule: the window is scanned in row-major order and a strictly larger value wins, so the first maximum gets
  * the whole gradient. A NaN wins over everything; of several NaN the last one wins. */
@@ -9,13 +9,13 @@ static inline INTS NAME(choose)(INTS where, INTS a, INTS b) {
 /* The maximum of rows x columns points, of which the first has index `first` in its window. The loops are unrolled if
  * the numbers are constants. */
 static inline __attribute__((always_inline)) void NAME(pool_point)(const float *x, float *y, uint8_t *winner,
-                                                                   int64_t inner, int64_t row_step, int64_t rows,
+                                                                   int64_t across, int64_t down, int64_t rows,
                                                                    int64_t columns, int32_t first, int32_t width) {
     FLOATS best = (FLOATS){0} - INFINITY;
     INTS won = (INTS){0} + first;
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < columns; j++) {
-            const FLOATS v = NAME(load)(x + i * row_step + j * inner);
+            const FLOATS v = NAME(load)(x + i * down + j * across);
             const INTS wins = (INTS)(v > best) | (INTS)(v != v);
             best = (FLOATS)NAME(choose)(wins, (INTS)v, (INTS)best);
             won = NAME(choose)(wins, (INTS){0} + (first + (int32_t)i * width + (int32_t)j), won);
@@ -31,6 +31,7 @@ static inline __attribute__((always_inline)) void NAME(pool_planes)(const tdm_ma
                                                                     float *y, uint8_t *winner, int64_t begin,
                                                                     int64_t end) {
     const int64_t inner = pool->inner, row_step = pool->in[1] * inner;
+    const int64_t down_step = pool->window.dilation[0] * row_step, across_step = pool->window.dilation[1] * inner;
     const int32_t width = (int32_t)pool->window.kernel[1];
     int64_t at = begin * pool->out[0] * pool->out[1] * inner;
     for (int64_t k = begin; k < end; k++) {
@@ -39,7 +40,8 @@ static inline __attribute__((always_inline)) void NAME(pool_planes)(const tdm_ma
             for (int64_t q = 0; q < pool->out[1]; q++, at += inner) {
                 const clip c = clip_of(pool, down, q);
                 const float *from = x + ((k * pool->in[0] + c.begin[0]) * pool->in[1] + c.begin[1]) * inner;
-                for (int64_t j = 0; j < inner; j += LANES) {
+                for (int64_t i = 0; i < inner; i += LANES) {
+                    const int64_t j = i + LANES <= inner ? i : inner - LANES; /* some channels twice, if need be */
                     uint8_t *won = winner != NULL ? winner + at + j : NULL;
                     if (c.is_2x2) {
                         __builtin_prefetch(from + j + AHEAD_ROWS * row_step);
@@ -49,7 +51,7 @@ static inline __attribute__((always_inline)) void NAME(pool_planes)(const tdm_ma
                         NAME(pool_point)(from + j, y + at + j, won, inner, row_step, 2, 2, 0, 2);
                     } else {
                         NAME(pool_point)
-                        (from + j, y + at + j, won, inner, row_step, c.rows, c.columns, c.first, width);
+                        (from + j, y + at + j, won, across_step, down_step, c.rows, c.columns, c.first, width);
                     }
                 }
             }
@@ -68,7 +70,7 @@ static void NAME(forward)(const tdm_maxpool2d_planes *pool, const float *x, floa
 
 /* Writes dy to the point that won, and zero (or what dx already holds) to the others. */
 static inline __attribute__((always_inline)) void NAME(spread_point)(const float *dy, const uint8_t *winner, float *dx,
-                                                                     int64_t inner, int64_t row_step, int64_t rows,
+                                                                     int64_t across, int64_t down, int64_t rows,
                                                                      int64_t columns, int32_t first, int32_t width,
                                                                      bool adds) {
     BYTES index;
@@ -76,7 +78,7 @@ static inline __attribute__((always_inline)) void NAME(spread_point)(const float
     const INTS won = __builtin_convertvector(index, INTS), v = (INTS)NAME(load)(dy);
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < columns; j++) {
-            float *to = dx + i * row_step + j * inner;
+            float *to = dx + i * down + j * across;
             FLOATS part = (FLOATS)((INTS)(won == first + (int32_t)i * width + (int32_t)j) & v);
             if (adds) part += NAME(load)(to);
             memcpy(to, &part, sizeof part);
@@ -87,6 +89,7 @@ static inline __attribute__((always_inline)) void NAME(spread_point)(const float
 static void NAME(backward)(const tdm_maxpool2d_planes *pool, const float *dy, const uint8_t *winner, float *dx,
                            int64_t begin, int64_t end) {
     const int64_t inner = pool->inner, row_step = pool->in[1] * inner;
+    const int64_t down_step = pool->window.dilation[0] * row_step, across_step = pool->window.dilation[1] * inner;
     const int32_t width = (int32_t)pool->window.kernel[1];
     const bool adds = overlaps(pool);
     const int64_t plane = pool->in[0] * row_step;
@@ -107,8 +110,8 @@ static void NAME(backward)(const tdm_maxpool2d_planes *pool, const float *dy, co
                         NAME(spread_point)(dy + at + j, winner + at + j, to + j, inner, row_step, 2, 2, 0, 2, false);
                     } else {
                         NAME(spread_point)
-                        (dy + at + j, winner + at + j, to + j, inner, row_step, c.rows, c.columns, c.first, width,
-                         adds);
+                        (dy + at + j, winner + at + j, to + j, across_step, down_step, c.rows, c.columns, c.first,
+                         width, adds);
                     }
                 }
             }

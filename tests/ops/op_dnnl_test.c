@@ -152,6 +152,9 @@ TEST(threads_change_no_bit) {
     check_threads("relu6", &(op_case){.attrs = "", .rows = 29, .input = {3, {32, 9, 11}}}, blocked);
     check_threads("batchnorm2d", &(op_case){.attrs = "", .rows = 29, .input = {3, {13, 21, 9}}}, TDM_LAYOUT_PLAIN);
     check_threads("maxpool2d", &(op_case){.attrs = "kernel=2", .rows = 29, .input = {3, {32, 9, 9}}}, blocked);
+    check_threads("maxpool2d", &(op_case){.attrs = "kernel=3 stride=2", .rows = 29, .input = {3, {12, 19, 11}}},
+                  TDM_LAYOUT_NHWC);
+    check_threads("maxpool1d", &(op_case){.attrs = "kernel=2", .rows = 29, .input = {2, {13, 199}}}, TDM_LAYOUT_PLAIN);
     check_threads("adaptive_maxpool2d", &(op_case){.attrs = "out=4", .rows = 29, .input = {3, {16, 13, 33}}},
                   TDM_LAYOUT_PLAIN);
     check_threads("layernorm", &(op_case){.attrs = "", .rows = 29, .input = {2, {13, 333}}}, TDM_LAYOUT_PLAIN);
@@ -395,19 +398,21 @@ TEST(conv1d_in_tiles) {
 }
 
 /* Few different numbers: the first of equal maxima and the last NaN have an index of their own, which dx shows. */
-TEST(adaptive_maxima_of_equal_numbers) {
-    const op_case test = {.attrs = "out=3x2", .rows = 2, .input = {3, {16, 8, 39}}};
+static void check_maxima(const char *op, const op_case *test) {
     const tdm_layout layouts[] = {TDM_LAYOUT_PLAIN, TDM_LAYOUT_NHWC, TDM_LAYOUT_C8, TDM_LAYOUT_C16};
     op_data data;
     op_result want, got;
-    REQUIRE(op_data_open(&data, "adaptive_maxpool2d", &test, 11));
+    REQUIRE(op_data_open(&data, op, test, 11));
+    const int64_t row = test->input.dim[test->input.ndim - 1];
     for (int64_t i = 0; i < data.x_count; i++) {
         data.x[0][i] = floorf(data.x[0][i]);
-        if (i % 11 == 0) data.x[0][i] = i / (8 * 39) % 2 == 0 ? NAN : -INFINITY;
+        if (i % 11 == 0) data.x[0][i] = i / (8 * row) % 2 == 0 ? NAN : -INFINITY;
+        if (i < 2 * row) data.x[0][i] = -INFINITY;
     }
-    op_run(&want, op_reference("adaptive_maxpool2d"), &data, &(op_setting){.training = true});
+    op_run(&want, op_reference(op), &data, &(op_setting){.training = true});
     for (size_t k = 0; k < sizeof(layouts) / sizeof(layouts[0]); k++) {
-        op_run(&got, find("adaptive_maxpool2d"), &data, &(op_setting){.layout = layouts[k], .training = true});
+        if (layouts[k] != TDM_LAYOUT_PLAIN && !op_layout_applies(layouts[k], &data.x_shape)) continue;
+        op_run(&got, find(op), &data, &(op_setting){.layout = layouts[k], .training = true, .threads = 2});
         CHECK(got.ran && op_results_near(&data, &got, &want, 0.0));
         op_result_close(&got);
     }
@@ -415,9 +420,32 @@ TEST(adaptive_maxima_of_equal_numbers) {
     op_data_close(&data);
 }
 
+TEST(maxima_of_equal_numbers) {
+    static const op_case images[] = {
+        {.attrs = "kernel=2", .rows = 2, .input = {3, {16, 8, 39}}},
+        {.attrs = "kernel=2", .rows = 2, .input = {3, {6, 9, 66}}},
+        {.attrs = "kernel=3 stride=2 padding=1", .rows = 2, .input = {3, {16, 8, 39}}},
+        {.attrs = "kernel=3 stride=2 padding=1 ceil_mode=true", .rows = 2, .input = {3, {12, 7, 70}}},
+        {.attrs = "kernel=3 stride=1 padding=1", .rows = 2, .input = {3, {20, 7, 21}}},
+        {.attrs = "kernel=[2,5] stride=[1,3] padding=[1,2]", .rows = 2, .input = {3, {5, 7, 61}}},
+        {.attrs = "kernel=3 stride=2 padding=1 dilation=[2,3]", .rows = 2, .input = {3, {16, 9, 45}}},
+        {.attrs = "kernel=3 stride=4 dilation=2", .rows = 2, .input = {3, {13, 9, 45}}},
+        {.attrs = "kernel=[3,2] stride=2 dilation=2", .rows = 2, .input = {3, {4, 9, 19}}},
+        {.attrs = "kernel=15 stride=3 padding=7", .rows = 2, .input = {3, {8, 9, 17}}},
+    };
+    static const op_case series[] = {
+        {.attrs = "kernel=2", .rows = 2, .input = {2, {3, 77}}},
+        {.attrs = "kernel=3 stride=2 padding=1", .rows = 2, .input = {2, {2, 90}}},
+        {.attrs = "kernel=5 stride=1 padding=2", .rows = 2, .input = {2, {2, 23}}},
+        {.attrs = "kernel=4 stride=3 dilation=2", .rows = 2, .input = {2, {2, 23}}},
+    };
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) check_maxima("maxpool2d", &images[i]);
+    for (size_t i = 0; i < sizeof series / sizeof series[0]; i++) check_maxima("maxpool1d", &series[i]);
+    check_maxima("adaptive_maxpool2d", &(op_case){.attrs = "out=3x2", .rows = 2, .input = {3, {16, 8, 39}}});
+}
+
 TEST_MAIN(RUN(settings); RUN(replicas_at_once_have_equal_bits); RUN(threads_change_no_bit);
           RUN(threads_change_no_bit_of_drawn_products); RUN(threads_that_cannot_be_had_are_a_failure);
-          RUN(relu_lets_nan_through); RUN(relu6_has_both_bounds); RUN(adaptive_maxima_of_equal_numbers);
-          RUN(conv1d_in_tiles); RUN(direct_convolutions); RUN(directly_or_by_onednn_the_bits_are_equal);
-          RUN(batchnorm2d_past_the_cache); RUN(means_have_the_bits_of_the_reference); RUN(bf16);
-          RUN(threads_change_no_bit_of_bf16);)
+          RUN(relu_lets_nan_through); RUN(relu6_has_both_bounds); RUN(maxima_of_equal_numbers); RUN(conv1d_in_tiles);
+          RUN(direct_convolutions); RUN(directly_or_by_onednn_the_bits_are_equal); RUN(batchnorm2d_past_the_cache);
+          RUN(means_have_the_bits_of_the_reference); RUN(bf16); RUN(threads_change_no_bit_of_bf16);)
