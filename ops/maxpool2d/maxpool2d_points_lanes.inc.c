@@ -4,20 +4,31 @@ INLINED INTS NAME(choose)(INTS where, INTS a, INTS b) {
     return (where & a) | (~where & b);
 }
 
+typedef struct {
+    FLOATS value;
+    INTS index;
+} NAME(best);
+
+/* `a` comes before `b` in the window. */
+INLINED NAME(best) NAME(better)(NAME(best) a, NAME(best) b) {
+    const INTS wins = (INTS)(b.value > a.value) | (INTS)(b.value != b.value);
+    return (NAME(best)){(FLOATS)NAME(choose)(wins, (INTS)b.value, (INTS)a.value), NAME(choose)(wins, b.index, a.index)};
+}
+
 /* x: the first point of the first window */
 INLINED void NAME(pool)(const strip *s, const float *x, float *y, uint8_t *winner) {
-    FLOATS best = (FLOATS){0} - INFINITY;
-    INTS won = (INTS){0} + s->first;
+    NAME(best) best = {{0}, {0}};
     for (int64_t i = 0; i < s->rows; i++) {
-        for (int64_t j = 0; j < s->columns; j++) {
-            const FLOATS v = NAME(strided)(x + i * s->row_step + j * s->across, s->stride);
-            const INTS wins = (INTS)(v > best) | (INTS)(v != v);
-            best = (FLOATS)NAME(choose)(wins, (INTS)v, (INTS)best);
-            won = NAME(choose)(wins, (INTS){0} + (s->first + (int32_t)i * s->width + (int32_t)j), won);
-        }
+        const float *from = x + i * s->row_step;
+        const int32_t index = s->first + (int32_t)i * s->width;
+        NAME(best) row = {NAME(strided)(from, s->stride), (INTS){0} + index};
+        for (int64_t j = 1; j < s->columns; j++)
+            row = NAME(better)(
+                row, (NAME(best)){NAME(strided)(from + j * s->across, s->stride), (INTS){0} + (index + (int32_t)j)});
+        best = i == 0 ? row : NAME(better)(best, row);
     }
-    memcpy(y, &best, sizeof best);
+    memcpy(y, &best.value, sizeof best.value);
     if (winner == NULL) return;
-    const BYTES index = __builtin_convertvector(won, BYTES);
+    const BYTES index = __builtin_convertvector(best.index, BYTES);
     memcpy(winner, &index, sizeof index);
 }
