@@ -401,6 +401,50 @@ TEST(a_group_that_ends_ends_the_job) {
     ranks_run(BACKEND, 4, TIMEOUT_MS, group_fault_rank, NULL);
 }
 
+/* Groups of equal number that have made as many calls: two of disjoint groups, which know nothing of one another. */
+static void split_twice(rank_context *c, tdm_comm **half, tdm_comm **group) {
+    static const int first[] = {0, 1}, second[] = {2, 3};
+    tdm_comm *a, *b;
+    REQUIRE_OK(tdm__comm_split(c->comm, first, 2, &a));
+    REQUIRE_OK(tdm__comm_split(c->comm, second, 2, &b));
+    *half = a != NULL ? a : b;
+    REQUIRE_OK(tdm__comm_split(*half, first, 2, group));
+}
+
+/* Ranks 0 and 1 make different calls in their group; rank 2 waits in its own, or in that of all. */
+static void bystander_rank(rank_context *c) {
+    const bool waits_in_all = *(bool *)c->user;
+    tdm_comm *half = NULL, *group = NULL;
+    float x[8] = {0};
+    char why[200];
+    split_twice(c, &half, &group);
+    REQUIRE(group != NULL);
+    ranks_meet(c, 4);
+    if (c->rank < 2) {
+        CHECK_STATUS(tdm_comm_all_reduce(group, f32(x, c->rank == 0 ? 8 : 7), TDM_REDUCE_SUM), TDM_E_USAGE);
+    } else if (c->rank == 2) {
+        tdm_comm *own = waits_in_all ? c->comm : group;
+        CHECK_STATUS(tdm_comm_all_reduce(own, f32(x, 8), TDM_REDUCE_SUM), TDM_E_COMM);
+        CHECK_HAS(tdm_error_message(),
+                  waits_in_all ? "all_reduce (call 3, 8 f32, sum): " : "all_reduce (call 1, 8 f32, sum): ");
+        CHECK_HAS(tdm_error_message(), "ranks make different calls: rank 0 all_reduce (call 1, 8 f32, sum), rank 1 "
+                                       "all_reduce (call 1, 7 f32, sum)");
+    } else {
+        await_end(c, why, sizeof(why));
+    }
+    if (c->rank < 2) {
+        CHECK_STATUS(tdm_comm_barrier(group), TDM_E_COMM);
+        CHECK_STATUS(tdm_comm_send(group, f32(x, 8), 1 - c->rank), TDM_E_COMM);
+    }
+    tdm_comm_close(group);
+    tdm_comm_close(half);
+}
+
+TEST(a_verdict_is_that_of_its_group_alone) {
+    ranks_run(BACKEND, 4, TIMEOUT_MS, bystander_rank, &(bool){true});
+    ranks_run(BACKEND, 4, TIMEOUT_MS, bystander_rank, &(bool){false});
+}
+
 /* ---- asked from the side ---- */
 
 static void asked_rank(rank_context *c) {
@@ -471,6 +515,7 @@ TEST_MAIN({
     RUN(calls_on_a_device_queue);
     RUN(messages_that_do_not_fit);
     RUN(a_group_that_ends_ends_the_job);
+    RUN(a_verdict_is_that_of_its_group_alone);
     RUN(the_end_can_be_asked_for);
     RUN(who_has_its_message_may_leave);
     RUN(arguments_of_opening);

@@ -39,7 +39,6 @@ typedef struct tdm_hosts_job {
     _Atomic(tdm_comm *) inside; /* over the ranks of this host, in shared memory; NULL: there is none */
     int64_t timeout_ms;
     atomic_int next_group;
-    atomic_bool has_failed;                   /* a call of this rank has */
     _Atomic(struct tdm_hosts_block *) blocks; /* hosts_memory.c */
 } tdm_hosts_job;
 
@@ -124,6 +123,9 @@ tdm_status tdm__hosts_message_room(tdm_hosts_comm *c, size_t count); /* makes ro
 tdm_status tdm__hosts_scratch(tdm_hosts_comm *c, size_t bytes);
 /* TDM_OK, or how the job has ended. */
 tdm_status tdm__hosts_check(const tdm_hosts_comm *c);
+/* Returns the status, to which every member comes for this call. Not TDM_OK: it ends the job; a member that learns that
+ * from the hub before it has all entries returns the same. */
+tdm_status tdm__hosts_judge(const tdm_hosts_comm *c, tdm_status status);
 
 /* ---- hosts_mail.c: point to point ---- */
 

@@ -5,14 +5,10 @@
 #include "runtime/comm/hosts/hosts.h"
 #include "runtime/comm/hosts/levels.h"
 
-/* Every rank compares all calls with member 0's, so that all reach the same verdict. One that learns it from the hub
- * before it has all entries returns the same. */
+/* Every rank compares all calls with member 0's, so that all reach the same verdict. */
 static tdm_status compare_calls(tdm_hosts_comm *c) {
-    for (int r = 1; r < c->comm.world; r++) {
-        const tdm_status status = tdm__call_compare(&c->entry[0].call, 0, &c->entry[r].call, r, c->job_rank);
-        if (status != TDM_OK) tdm__hub_end(c->job->hub, status, tdm_error_message());
-        TDM_TRY(status);
-    }
+    for (int r = 1; r < c->comm.world; r++)
+        TDM_TRY(tdm__hosts_judge(c, tdm__call_compare(&c->entry[0].call, 0, &c->entry[r].call, r, c->job_rank)));
     return TDM_OK;
 }
 

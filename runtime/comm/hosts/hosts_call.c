@@ -237,9 +237,7 @@ static tdm_status exchange_rows(tdm_hosts_comm *c, const tdm_comm_call *call) {
     const tdm_span all = {c->scratch, (size_t)c->comm.world * length, TDM_DTYPE_I64};
     TDM_TRY(gather(&c->comm, &(tdm_pairs){&own, &all, 1, length, TDM_DTYPE_I64}, -1));
     const uint64_t *rows = (const void *)c->scratch;
-    const tdm_status status = tdm__parts_compare(&c->call, rows, length, c->comm.world, c->job_rank);
-    if (status != TDM_OK) tdm__hub_end(c->job->hub, status, tdm_error_message());
-    return status;
+    return tdm__hosts_judge(c, tdm__parts_compare(&c->call, rows, length, c->comm.world, c->job_rank));
 }
 
 static int add_parts_v(tdm_hosts_comm *c, const tdm_comm_call *call) {
@@ -286,9 +284,8 @@ tdm_status tdm__hosts_leave(tdm_hosts_comm *c, tdm_status status) {
     char cause[TDM_CAUSE_TEXT];
     if (status == TDM_OK) return TDM_OK;
     tdm__hosts_forget(c);
-    atomic_store(&c->job->has_failed, true);
     snprintf(cause, sizeof(cause), "rank %d: %s", c->job_rank[c->comm.rank], tdm_error_message());
-    tdm__hub_end(c->job->hub, TDM_E_COMM, cause); /* counts only if this failure is the first */
+    tdm__hub_end(c->job->hub, cause); /* counts only if this failure is the first */
     return status;
 }
 

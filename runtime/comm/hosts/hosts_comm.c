@@ -64,7 +64,7 @@ static tdm_status allocate_block(tdm_hosts_comm *c, size_t bytes, void **out) {
         if (theirs == TDM_OK) continue;
         status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "allocate: rank %d has no %zu bytes", c->job_rank[r],
                            bytes);
-        tdm__hub_end(job->hub, status, tdm_error_message()); /* a rank that has not all entries yet returns the same */
+        (void)tdm__hosts_judge(c, status);
     }
     if (status == TDM_OK) *out = block;
     return status;
@@ -118,7 +118,7 @@ static void abort_job(tdm_comm *comm, const char *why) {
         return;
     }
     snprintf(cause, sizeof(cause), "rank %d: %s", c->job_rank[comm->rank], why);
-    tdm__hub_end(c->job->hub, TDM_E_COMM, cause);
+    tdm__hub_end(c->job->hub, cause);
 }
 
 static bool has_ended(tdm_comm *comm, char *why, size_t bytes) {

@@ -27,11 +27,30 @@ tdm_message tdm__hosts_receive(const tdm_hosts_comm *c, int member, tdm_hosts_us
 
 /* ---- carrying them out ---- */
 
-/* A verdict on the ranks' calls is the status of these alone: the next calls meet a job that has ended. */
+/* The collective in flight. A column takes part in that of all ranks. */
+static tdm_hub_call this_call(const tdm_hosts_comm *c) {
+    const bool is_column = c->group == TDM_GROUP_COLUMNS;
+    return (tdm_hub_call){.group = is_column ? TDM_GROUP_ALL : c->group,
+                          .first = is_column ? 0 : c->job_rank[0],
+                          .sequence = c->call.sequence};
+}
+
+tdm_status tdm__hosts_judge(const tdm_hosts_comm *c, tdm_status status) {
+    if (status != TDM_OK) tdm__hub_judge(c->job->hub, status, this_call(c), tdm_error_message());
+    return status;
+}
+
+/* Is the verdict on the call in flight? A message has the number of the collective before it. */
+static bool judges_this(const tdm_hosts_comm *c, const tdm_hub_cause *cause) {
+    const tdm_hub_call own = this_call(c), judged = cause->judged;
+    return cause->status != TDM_E_COMM && !tdm_comm_kind_is_message((tdm_comm_kind)c->call.kind) &&
+           own.group == judged.group && own.first == judged.first && own.sequence == judged.sequence;
+}
+
+/* A verdict on the ranks' calls is the status of these alone: all other calls meet a job that has ended. */
 static tdm_status ended(const tdm_hosts_comm *c, const tdm_hub_cause *cause) {
     char call[TDM_CALL_TEXT];
-    if (cause->status != TDM_E_COMM && !atomic_load(&c->job->has_failed))
-        TDM_FAIL((tdm_status)cause->status, "%s", cause->why);
+    if (judges_this(c, cause)) TDM_FAIL((tdm_status)cause->status, "%s", cause->why);
     tdm__call_print(call, &c->call, c->job_rank);
     TDM_FAIL(TDM_E_COMM, "%s: %s", call, cause->why);
 }

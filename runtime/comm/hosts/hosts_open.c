@@ -216,7 +216,7 @@ static tdm_status explain(opening *o, tdm_status status) {
     const bool has_ended = o->hub != NULL && tdm__hub_has_ended(o->hub, &cause);
     if (has_ended && strncmp(cause.why, error.message, sizeof(cause.why) - 1) != 0)
         TDM_FAIL(TDM_E_COMM, "join: %s", cause.why);
-    if (o->hub != NULL) tdm__hub_end(o->hub, TDM_E_COMM, error.message);
+    if (o->hub != NULL) tdm__hub_end(o->hub, error.message);
     (void)tdm__error_restore(&error, NULL);
     return status;
 }

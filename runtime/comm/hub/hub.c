@@ -36,8 +36,8 @@ static void kick(const tdm_hub *hub) {
 
 /* ---- the end of a job; with the mutex held ---- */
 
-static tdm_hub_cause make_cause(tdm_status status, const char *why) {
-    tdm_hub_cause cause = {.status = (int32_t)status};
+static tdm_hub_cause make_cause(const char *why) {
+    tdm_hub_cause cause = {.status = TDM_E_COMM};
     snprintf(cause.why, sizeof(cause.why), "%s", why);
     return cause;
 }
@@ -49,19 +49,24 @@ static void end_now(tdm_hub *hub, const tdm_hub_cause *cause) {
     pthread_cond_broadcast(&hub->changed);
 }
 
-static void propose(tdm_hub *hub, tdm_status status, const char *why) {
+static void propose_cause(tdm_hub *hub, const tdm_hub_cause *cause) {
     if (hub->is_proposed || hub->has_ended) return;
-    hub->proposal = make_cause(status, why);
+    hub->proposal = *cause;
     hub->is_proposed = true;
     hub->proposed_ns = tdm__now_ns();
     if (is_hub(hub)) end_now(hub, &hub->proposal);
     kick(hub);
 }
 
+static void propose(tdm_hub *hub, const char *why) {
+    const tdm_hub_cause cause = make_cause(why);
+    propose_cause(hub, &cause);
+}
+
 /* This rank ends whatever the hub does. The hub is told, too: if it was only stopped, it learns so why the others left. */
 static void end_because(tdm_hub *hub, const char *why) {
-    const tdm_hub_cause cause = make_cause(TDM_E_COMM, why);
-    propose(hub, TDM_E_COMM, why);
+    const tdm_hub_cause cause = make_cause(why);
+    propose_cause(hub, &cause);
     end_now(hub, &cause);
 }
 
@@ -165,7 +170,7 @@ static void send_end(tdm_hub *hub, int64_t now_ns) {
     char text[64];
     if (atomic_load(&hub->is_aborted)) {
         snprintf(text, sizeof(text), "rank %d called abort", hub->rank);
-        propose(hub, TDM_E_COMM, text);
+        propose(hub, text);
     }
     const tdm_hub_cause *cause = is_hub(hub) ? &hub->cause : &hub->proposal;
     if (!hub->is_sent && (is_hub(hub) ? hub->has_ended : hub->is_proposed)) {
@@ -219,8 +224,7 @@ static void look(tdm_hub *hub, int64_t now_ns, int64_t since_ns, bool beats) {
         }
         if (!had_ended && !hub->may_go) check_silence(hub, i, since_ns);
     }
-    if (!hub->has_ended && !hub->is_proposed && tdm__hub_find_vain_wait(hub, now_ns, why))
-        propose(hub, TDM_E_COMM, why);
+    if (!hub->has_ended && !hub->is_proposed && tdm__hub_find_vain_wait(hub, now_ns, why)) propose(hub, why);
     send_ready(hub);
     send_end(hub, now_ns);
     send_leave(hub);
@@ -325,10 +329,17 @@ tdm_status tdm__hub_start(tdm_hub *hub, void (*on_end)(void *user), void *user) 
 
 /* ---- ending and leaving ---- */
 
-void tdm__hub_end(tdm_hub *hub, tdm_status status, const char *why) {
+void tdm__hub_judge(tdm_hub *hub, tdm_status status, tdm_hub_call judged, const char *why) {
+    tdm_hub_cause cause = make_cause(why);
+    cause.status = (int32_t)status;
+    cause.judged = judged;
     pthread_mutex_lock(&hub->mutex);
-    propose(hub, status, why);
+    propose_cause(hub, &cause);
     pthread_mutex_unlock(&hub->mutex);
+}
+
+void tdm__hub_end(tdm_hub *hub, const char *why) {
+    tdm__hub_judge(hub, TDM_E_COMM, (tdm_hub_call){0}, why);
 }
 
 void tdm__hub_abort(tdm_hub *hub) {
@@ -370,7 +381,7 @@ void tdm__hub_settle(tdm_hub *hub, const char *why, tdm_hub_cause *cause) {
     const int64_t latest = settled + 2 * (int64_t)SETTLE_MS * 1000000;
     pthread_mutex_lock(&hub->mutex);
     while (!hub->has_ended && wait_for_change(hub, settled)) continue;
-    propose(hub, TDM_E_COMM, why);
+    propose(hub, why);
     while (!hub->has_ended && wait_for_change(hub, latest)) continue;
     end_because(hub, why);
     *cause = hub->cause;

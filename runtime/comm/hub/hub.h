@@ -15,9 +15,16 @@ enum { TDM_NAME_TEXT = TDM_PEER_NAME + 48 };
 
 typedef struct tdm_hub tdm_hub;
 
-/* Why a job has ended, and what every rank's calls then return. */
+/* A call of a group, told from all other calls of the job: the group's number, its first rank, the call's number. */
+typedef struct tdm_hub_call {
+    int32_t group, first;
+    uint64_t sequence;
+} tdm_hub_call;
+
+/* Why a job has ended. TDM_E_COMM, or another status: a verdict, which only the call that it is on returns. */
 typedef struct tdm_hub_cause {
     int32_t status;
+    tdm_hub_call judged;
     char why[TDM_CAUSE_TEXT];
 } tdm_hub_cause;
 
@@ -42,7 +49,9 @@ tdm_status tdm__hub_await_all(tdm_hub *hub, int64_t timeout_ms);
 /* ---- the end of a job; any thread ---- */
 
 /* Asks the hub to end the job. The hub keeps the first cause that it hears. */
-void tdm__hub_end(tdm_hub *hub, tdm_status status, const char *why);
+void tdm__hub_end(tdm_hub *hub, const char *why);
+/* The same with a verdict, which all ranks that make this call come to by themselves. */
+void tdm__hub_judge(tdm_hub *hub, tdm_status status, tdm_hub_call judged, const char *why);
 void tdm__hub_abort(tdm_hub *hub);                           /* "rank N called abort"; async-signal-safe */
 bool tdm__hub_has_ended(tdm_hub *hub, tdm_hub_cause *cause); /* never waits */
 /* After a failure of this rank: waits until the job has ended. If nobody ends it within a second, `why` does. */

@@ -3,7 +3,8 @@
  *
  * A tdm_comm is one rank's end of a group of `world` ranks. Every rank makes the same collective calls in the same
  * order, with the same counts (all_to_all_v: counts that match), types, operators and roots. A call that does not match
- * is TDM_E_USAGE on every rank, and the message names both calls. When a collective returns, its result is in place.
+ * is TDM_E_USAGE on every rank of the group, and the message names both calls; other calls of the job, also those that
+ * wait meanwhile, are then TDM_E_COMM. When a collective returns, its result is in place.
  *
  * Shapes: a tdm_span is `count` elements of `dtype` at `data`, aligned for its type. The caller owns the memory; it is
  * borrowed until the call returns (until tdm_comm_wait for the asynchronous forms). Spans must not overlap one another,
