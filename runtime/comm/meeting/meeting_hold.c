@@ -15,7 +15,8 @@
 #include "runtime/comm/missing.h"
 
 /* HELLO_MS: how long a visitor may take to say who it is. REPORT_MS: how long rank 0 waits, after a failure, for ranks
- * that have not come yet, to tell them. QUIET_MS: how long nobody comes before those who have are told who is missing. */
+ * that have not come yet, to tell them: one that finds nobody waits for its whole timeout. QUIET_MS: how long nobody
+ * comes before those who have are told who is missing. */
 enum { HELLO_MS = 5000, REPORT_MS = 3000, LOOK_MS = 100, QUIET_MS = 300, SEND_MS = 2000, VISITORS = 512 };
 
 typedef struct visitor {
