@@ -153,6 +153,7 @@ int64_t tdm__conv_workers_of(const tdm_conv_plans *p, const tdm_kernel_desc *des
 
 tdm_conv_offsets tdm__conv_offsets_of(const tdm_conv_plans *p, const tdm_kernel_desc *desc, int64_t rows) {
     const bool backward = desc->training && p->pass[TDM_DNNL_BACKWARD_WEIGHTS] != NULL;
+    const bool has_parts = backward && rows > p->chunk; /* the first chunk writes straight into the sum */
     size_t weights = 0, pad = 0, worker_pad = 0;
     for (int i = 0; i < (desc->training ? TDM_CONV_PASSES : TDM_DNNL_BACKWARD_DATA); i++) {
         if (p->pass[i] != NULL) worker_pad = tdm__larger(worker_pad, tdm__dnnl_scratchpad_bytes(p->pass[i]));
@@ -164,8 +165,8 @@ tdm_conv_offsets tdm__conv_offsets_of(const tdm_conv_plans *p, const tdm_kernel_
     tdm_conv_offsets at = {.sum = tdm__dnnl_round(weights)};
     at.pad = at.sum + (backward && p->reorder[TDM_DNNL_BACKWARD_WEIGHTS] != NULL ? tdm__dnnl_round(gradient) : 0);
     at.workers = at.pad + tdm__dnnl_round(pad);
-    at.bias_part = at.part + tdm__dnnl_round(gradient);
-    at.masked = at.bias_part + (backward ? tdm__dnnl_round((size_t)desc->y.dim[1] * sizeof(float)) : 0);
+    at.bias_part = at.part + (has_parts ? tdm__dnnl_round(gradient) : 0);
+    at.masked = at.bias_part + (has_parts ? tdm__dnnl_round((size_t)desc->y.dim[1] * sizeof(float)) : 0);
     at.worker_pad = at.masked + (backward && tdm_has_epilogue(desc, TDM_EPILOGUE_RELU)
                                      ? tdm__dnnl_round(tdm__dnnl_bytes(tdm__dnnl_ref(&p->y)))
                                      : 0);
