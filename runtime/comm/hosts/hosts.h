@@ -147,6 +147,8 @@ tdm_status tdm__hosts_agree_on_call(tdm_hosts_comm *c, const void *data, size_t 
 /* Begins the receives of an all_reduce or reduce, if possible before the ranks have agreed on the call;
  * tdm__hosts_reduce_data of the same must follow. */
 tdm_status tdm__hosts_begin_reduction(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how);
+/* What a rank needs to reduce `count` numbers of `width` bytes between ranks of which each has one copy. */
+size_t tdm__hosts_reduction_bytes(int world, size_t count, size_t width);
 /* The data of an all_reduce or reduce, and of a broadcast, after the ranks have agreed on the call. */
 tdm_status tdm__hosts_reduce_data(tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how);
 void tdm__hosts_begin_broadcast(tdm_hosts_comm *c, void *data, size_t bytes, int root); /* may come before that */

@@ -122,12 +122,21 @@ static const void *reduce_own(const reduction *r, size_t n) {
 }
 
 /* Contributions of two chunks, and the sums of two: one travels while the next is made. */
+static size_t rooms(int copies, size_t part) {
+    return (2 * (size_t)copies + 2) * part;
+}
+
+size_t tdm__hosts_reduction_bytes(int world, size_t count, size_t width) {
+    const size_t most = TDM_HOSTS_CHUNK_BYTES / width;
+    return rooms(world, ((count < most ? count : most) / (size_t)world + 1) * width);
+}
+
 static tdm_status prepare(reduction *r, tdm_hosts_comm *c, tdm_span io, const tdm_reduction *how) {
     const size_t world = (size_t)c->comm.world, width = tdm_dtype_bytes(io.dtype), most = TDM_HOSTS_CHUNK_BYTES / width;
     const size_t wide = c->sums != NULL ? tdm_dtype_bytes(tdm__partial_dtype(io.dtype)) : width;
     *r = (reduction){.c = c, .how = how, .io = io, .width = width, .wide = wide, .most = most};
     r->part = ((io.count < most ? io.count : most) / world + 1) * wide;
-    return tdm__hosts_scratch(c, (2 * (size_t)first_copy(c, c->comm.world) + 2) * r->part);
+    return tdm__hosts_scratch(c, rooms(first_copy(c, c->comm.world), r->part));
 }
 
 /* Values of some members, to which those of others are added. Of 16 bits they would be rounded, and those of an average
