@@ -17,6 +17,7 @@ typedef struct {
     int64_t rows, in[3], out[3]; /* channels, height, width */
     int64_t points, taps, terms; /* of y in all rows; of the window; of a sum */
     tdm_window window;
+    int threads;
     bool biased;
     bool is_plain; /* 1 x 1, and each point once: x itself is the columns, and the weights lie as PyTorch has them */
 } sizes;
@@ -24,6 +25,7 @@ typedef struct {
 /* Byte offsets in scratch. */
 typedef struct {
     size_t weights, dweights, columns, dcolumns, masked, pad, total;
+    size_t library; /* bytes: as tdm_kernel_fit's */
 } offsets;
 
 struct tdm_conv_columns {
@@ -45,6 +47,7 @@ static sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows) {
     s.taps = attrs->window.kernel[0] * attrs->window.kernel[1];
     s.terms = s.taps * x[1];
     s.biased = desc->param_count > 1;
+    s.threads = desc->threads;
     s.is_plain =
         s.taps == 1 && s.window.stride[0] == 1 && s.window.stride[1] == 1 && s.in[1] == s.out[1] && s.in[2] == s.out[2];
     return s;
@@ -87,14 +90,12 @@ static size_t numbers(int64_t count, size_t bytes) {
 static dnnl_status_t offsets_of(offsets *at, const tdm_dnnl_context *context, const sizes *s, bool training) {
     const int64_t weights = s->is_plain ? 0 : s->out[0] * s->terms, columns = s->is_plain ? 0 : s->points * s->terms;
     dnnl_status_t status = dnnl_success;
-    size_t pad = 0;
+    size_t pad = 0, library = 0;
     for (int i = 0; i < (training ? PASSES : DATA) && status == dnnl_success; i++) {
         const tdm_dnnl_product product = product_of(s, i);
-        size_t needed = 0;
-        status = tdm__dnnl_product_scratch(context, &product, &needed);
-        pad = tdm__larger(pad, needed);
+        status = tdm__dnnl_product_memory(context, &product, s->threads, &pad, &library);
     }
-    *at = (offsets){.columns = numbers(weights, sizeof(uint16_t))};
+    *at = (offsets){.columns = numbers(weights, sizeof(uint16_t)), .library = library};
     at->pad = at->columns + numbers(columns, sizeof(uint16_t));
     at->dweights = at->pad + tdm__dnnl_round(pad);
     at->total = at->dweights;
@@ -119,6 +120,7 @@ bool tdm__conv_columns_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_NHWC;
     fit->epilogue = TDM_EPILOGUE_RELU;
     fit->scratch_bytes = at.total;
+    fit->library_bytes = at.library;
     fit->no_memory = status == dnnl_out_of_memory;
     if (status != dnnl_success)
         snprintf(fit->why, sizeof fit->why, "oneDNN %s",

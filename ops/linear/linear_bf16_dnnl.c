@@ -39,16 +39,14 @@ static tdm_dnnl_product product_of(const tdm_kernel_desc *desc, int64_t rows, in
     return products[pass];
 }
 
-/* *bytes: of scratch that the products need, one after another. */
-static dnnl_status_t scratch_of(const tdm_dnnl_context *context, const tdm_kernel_desc *desc, int64_t rows,
-                                bool training, size_t *bytes) {
+/* What the products need, one after another. */
+static dnnl_status_t memory_of(const tdm_dnnl_context *context, const tdm_kernel_desc *desc, int64_t rows,
+                               bool training, size_t *scratch, size_t *library) {
     dnnl_status_t status = dnnl_success;
-    *bytes = 0;
+    *scratch = *library = 0;
     for (int i = 0; i < (training ? PASSES : DATA) && status == dnnl_success; i++) {
         const tdm_dnnl_product product = product_of(desc, rows, i);
-        size_t needed = 0;
-        status = tdm__dnnl_product_scratch(context, &product, &needed);
-        if (needed > *bytes) *bytes = needed;
+        status = tdm__dnnl_product_memory(context, &product, desc->threads, scratch, library);
     }
     return status;
 }
@@ -58,7 +56,8 @@ bool tdm__linear_bf16_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     tdm_dnnl_context context = {0};
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     dnnl_status_t status = tdm__dnnl_context_init(&context);
-    if (status == dnnl_success) status = scratch_of(&context, desc, desc->y.dim[0], true, &fit->scratch_bytes);
+    if (status == dnnl_success)
+        status = memory_of(&context, desc, desc->y.dim[0], true, &fit->scratch_bytes, &fit->library_bytes);
     tdm__dnnl_context_deinit(&context);
     tdm__dnnl_leave(&caller);
     fit->epilogue = TDM_EPILOGUE_RELU;
@@ -72,7 +71,7 @@ bool tdm__linear_bf16_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 
 static dnnl_status_t prepare(linear *l, const tdm_kernel_desc *desc, int64_t rows, bool training) {
     dnnl_status_t status = tdm__dnnl_context_init(&l->context);
-    if (status == dnnl_success) status = scratch_of(&l->context, desc, rows, training, &l->masked);
+    if (status == dnnl_success) status = memory_of(&l->context, desc, rows, training, &l->masked, &(size_t){0});
     for (int i = 0; i < (training ? PASSES : DATA) && status == dnnl_success; i++) {
         const tdm_dnnl_product product = product_of(desc, rows, i);
         status = tdm__dnnl_parts_open(&l->pass[i], &l->context, &product);

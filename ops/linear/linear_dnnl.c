@@ -35,8 +35,12 @@ static offsets offsets_of(const tdm_kernel_desc *desc, int64_t rows) {
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     if (desc->precision == TDM_BF16) return tdm__linear_bf16_fits(desc, fit);
+    const offsets at = offsets_of(desc, desc->y.dim[0]);
     fit->epilogue = TDM_EPILOGUE_RELU;
-    fit->scratch_bytes = offsets_of(desc, desc->y.dim[0]).total;
+    fit->scratch_bytes = at.total;
+    if (desc->training)
+        fit->library_bytes =
+            tdm__dnnl_sgemm_bytes(&(tdm_dnnl_sgemm){.m = at.out, .n = at.in, .k = at.rows}, desc->threads);
     return true;
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/backends/dnnl/kit/product.h"
 
+#include "runtime/backends/dnnl/kit/gemm.h"
+
 enum { NARROWEST = 128, STEP = 32, NUMBER = 2 };
 
 /* ---- plans ---- */
@@ -50,13 +52,27 @@ static tdm_dnnl_product cut(const tdm_dnnl_product *whole, tdm_dnnl_parts *parts
     return part;
 }
 
-dnnl_status_t tdm__dnnl_product_scratch(const tdm_dnnl_context *context, const tdm_dnnl_product *whole, size_t *bytes) {
+/* What a thread's heap grows to by blocks of so many bytes, one at a time. In front of an aligned block glibc keeps a
+ * small piece in its cache, so that a freed block is too short for the next one, until the cache of 7 is full. Larger
+ * blocks go back to the system. */
+static size_t heap_of(size_t bytes) {
+    enum { BLOCKS = 8, KEPT = 3 << 20 };
+    return tdm__larger(bytes, BLOCKS * bytes < KEPT ? BLOCKS * bytes : KEPT);
+}
+
+dnnl_status_t tdm__dnnl_product_memory(const tdm_dnnl_context *context, const tdm_dnnl_product *whole, int threads,
+                                       size_t *scratch, size_t *library) {
     tdm_dnnl_parts parts = {0};
     const tdm_dnnl_product part = cut(whole, &parts);
     dnnl_primitive_desc_t plan;
-    *bytes = 0;
     const dnnl_status_t status = plan_product(&plan, context, &part);
-    if (status == dnnl_success) *bytes = (size_t)parts.count * tdm__dnnl_round(tdm__dnnl_scratchpad_bytes(plan));
+    if (status != dnnl_success) return status;
+    const size_t pads = (size_t)parts.count * tdm__dnnl_round(tdm__dnnl_scratchpad_bytes(plan));
+    *scratch = tdm__larger(*scratch, pads);
+    if (tdm__dnnl_is_gemm(plan)) {
+        const size_t together = (size_t)(parts.count < threads ? parts.count : threads);
+        *library = tdm__larger(*library, together * heap_of(tdm__dnnl_gemm_bytes(part.m, part.n, part.k, NUMBER)));
+    }
     tdm__dnnl_plan_free(plan);
     return status;
 }

@@ -1,5 +1,6 @@
 #include "runtime/backends/dnnl/kit/sgemm.h"
 
+#include "runtime/backends/dnnl/kit/gemm.h"
 #include "runtime/backends/dnnl/kit/passes.h"
 
 typedef struct {
@@ -70,6 +71,13 @@ tdm_status tdm__dnnl_sgemm_share(tdm_device *device, int threads, const tdm_dnnl
     parted job = {.whole = product, .parts = parts_of(product, threads)};
     TDM_MODULE_TRY(tdm__dnnl_share(device, threads, job.parts, multiply_parts, &job));
     return tdm__dnnl_check((dnnl_status_t)job.status, what);
+}
+
+size_t tdm__dnnl_sgemm_bytes(const tdm_dnnl_sgemm *p, int threads) {
+    const int64_t parts = parts_of(p, threads);
+    const bool by_rows = p->m >= p->n;
+    const int64_t m = by_rows ? cut(p->m, 1, parts) : p->m, n = by_rows ? p->n : cut(p->n, 1, parts);
+    return (size_t)least(parts, threads) * tdm__dnnl_gemm_bytes(m, n, p->k, sizeof(float));
 }
 
 /* ---- long sums ---- */

@@ -28,8 +28,10 @@ typedef struct tdm_dnnl_parts {
     } part[TDM_DNNL_MOST_PARTS];
 } tdm_dnnl_parts;
 
-/* *bytes: of scratch that the product needs. dnnl_unimplemented if oneDNN has only slow code for it. */
-dnnl_status_t tdm__dnnl_product_scratch(const tdm_dnnl_context *context, const tdm_dnnl_product *whole, size_t *bytes);
+/* Scratch that the product needs, and what oneDNN takes for itself meanwhile on so many threads: *scratch and *library
+ * become these, if they are less. dnnl_unimplemented if oneDNN has only slow code for it. */
+dnnl_status_t tdm__dnnl_product_memory(const tdm_dnnl_context *context, const tdm_dnnl_product *whole, int threads,
+                                       size_t *scratch, size_t *library);
 dnnl_status_t tdm__dnnl_parts_open(tdm_dnnl_parts *out, const tdm_dnnl_context *context, const tdm_dnnl_product *whole);
 void tdm__dnnl_parts_close(tdm_dnnl_parts *parts);
 /* bias: NULL if there is none. `what` names the layer in messages. */

@@ -22,6 +22,9 @@ typedef struct tdm_dnnl_sgemm {
 dnnl_status_t tdm__dnnl_sgemm_run(const tdm_dnnl_sgemm *product); /* by the calling thread, in one part */
 tdm_status tdm__dnnl_sgemm_share(tdm_device *device, int threads, const tdm_dnnl_sgemm *product, const char *what);
 
+/* What oneDNN takes for itself while so many threads share the product. */
+size_t tdm__dnnl_sgemm_bytes(const tdm_dnnl_sgemm *product, int threads);
+
 /* c = a^T b ('T', 'N') where sums are long, as gradients of weights over many rows. Without AVX-512, oneDNN's sgemm
  * takes up to twice as long for it as for a b, so a is transposed some rows at a time. `room`: as many numbers as
  * tdm__dnnl_sgemm_room says; NULL if that is 0, and the product runs as any other. */
