@@ -17,24 +17,29 @@ rows() { # the bytes of the rows from "memory of ..." on, the last of which is t
     sed -n "/^memory of $1/,\$p" "$out" | sed -nE 's/^  [a-z]+ .* ([0-9]+) B$/\1/p'
 }
 
+"$tandem" doctor >doctor.txt
+gloo=$(sed -nE 's/^ *gloo +usable.*/parallel.ddp.backend=gloo/p' doctor.txt)
+bf16=$(sed -nE 's/^ *dnnl +usable.* bf16,.*/train.precision=bf16/p' doctor.txt)
 factors="parallel.ddp.compress.type=powersgd parallel.ddp.compress.start_step=0"
-for mode in "single" "dp parallel.device_ids=[0,1]" "single parallel.device_ids=[0,1]" "single parallel.device_ids=[0,1,2,3]" "dp parallel.device_ids=[0,1] parallel.dp.update=all $factors" \
+for mode in "single $bf16" "single parallel.threads_per_device=2" "dp parallel.device_ids=[0,1] $bf16" \
+    "single parallel.device_ids=[0,1] parallel.stages=2" "single parallel.device_ids=[0,1,2,3] parallel.stages=4" \
+    "single" "dp parallel.device_ids=[0,1]" "single parallel.device_ids=[0,1]" "single parallel.device_ids=[0,1,2,3]" "dp parallel.device_ids=[0,1] parallel.dp.update=all $factors" \
     "single parallel.device_ids=[0,1] parallel.sync_batchnorm=true $factors" "dp parallel.device_ids=[0,1] parallel.sync_batchnorm=true"; do
     # shellcheck disable=SC2086 # a mode and its overrides
     set -- parallel.mode=$mode
     code 0 "$tandem" plan net.yaml "$@" --memory
     total=$(rows "the process" | tail -1)
-    device=$(sed -n '/^memory of device/,/^between/p' "$out" | sed -nE 's/^  total .* ([0-9]+) B$/\1/p')
+    device=$(sed -n '/^memory of device/,/^between/p' "$out" | sed -nE 's/^  total .* ([0-9]+) B$/\1/p' | head -1)
     same $(($(rows "the process" | head -n -1 | paste -sd+))) "$total" "the sum of the rows, $mode"
     rm -rf run
     peak=$("$COST" "$tandem" train net.yaml "$@" --quiet 2>/dev/null | awk '{print $1 == 0 ? $3 * 1024 : 0}')
     same "$(grep -oE '"peak_memory_bytes":\[[0-9]+' run/summary.json | grep -oE '[0-9]+$')" "$device" "memory of device 0, $mode"
-    [ $((peak * 100)) -gt $((total * 95)) ] && [ $((peak * 100)) -lt $((total * 105)) ] ||
+    [ $((peak * 100)) -gt $((total * 97)) ] && [ $((peak * 100)) -lt $((total * 103)) ] ||
         fail "$mode: the plan says $total bytes, the process took $peak"
 done
 
 # ranks of ddp: each has a share of every batch, and the system counts what it reads of the other ranks' memory
-for options in "" "parallel.ddp.compress.type=bf16" "$factors" "parallel.device_ids=[0,1,2]"; do
+for options in "" "$gloo" "$gloo $bf16" "parallel.ddp.compress.type=bf16" "$factors" "parallel.device_ids=[0,1,2]"; do
     # shellcheck disable=SC2086 # overrides
     set -- parallel.mode=ddp "parallel.device_ids=[0,1]" $options
     code 0 "$tandem" plan net.yaml "$@" --memory
@@ -43,7 +48,7 @@ for options in "" "parallel.ddp.compress.type=bf16" "$factors" "parallel.device_
     same $(($(rows "each process" | head -n -1 | paste -sd+))) "$total" "the sum of the rows, ddp $options"
     rm -rf run
     peak=$("$COST" "$tandem" train net.yaml "$@" --quiet 2>/dev/null | awk '{print $1 == 0 ? $3 * 1024 : 0}')
-    [ $((peak * 100)) -gt $((total * 95)) ] && [ $((peak * 100)) -lt $((total * 105)) ] ||
+    [ $((peak * 100)) -gt $((total * 97)) ] && [ $((peak * 100)) -lt $((total * 103)) ] ||
         fail "ddp $options: the plan says $total bytes, a process took $peak"
 done
 

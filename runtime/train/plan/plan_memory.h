@@ -43,11 +43,14 @@ tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replic
 
 /* What takes memory in a process whose devices are the CPU's. */
 typedef enum tdm_process_cost {
-    TDM_PROCESS_PROGRAM, /* what this process has already: code, libraries, the configuration */
+    TDM_PROCESS_PROGRAM, /* what this process has already, and what training reads of it: code, libraries, settings */
     TDM_PROCESS_KERNELS, /* what they keep for themselves: machine code, tables */
     TDM_PROCESS_SAMPLES,
     TDM_PROCESS_BATCHES, /* read ahead */
     TDM_PROCESS_DEVICES, /* all of its replicas */
+    TDM_PROCESS_WHOLE,   /* of several stages: parameters and optimizer state, brought together to be saved */
+    TDM_PROCESS_CALLS,   /* what oneDNN takes while it multiplies matrices, on every thread of the replicas */
+    TDM_PROCESS_NETWORK, /* pieces of gradients on their way between hosts */
     TDM_PROCESS_PEERS,   /* of other ranks: gradients that this one sums in place, and what PowerSGD saves of them */
     TDM_PROCESS_TOTAL,
     TDM_PROCESS_COSTS

@@ -97,8 +97,8 @@ void tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bo
 
 static tdm_status add_process(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_compute *compute,
                               tdm_text *text) {
-    static const char *const names[TDM_PROCESS_COSTS] = {"program", "kernels", "samples", "batches",
-                                                         "devices", "peers",   "total"};
+    static const char *const names[TDM_PROCESS_COSTS] = {"program", "kernels", "samples", "batches", "devices",
+                                                         "whole",   "calls",   "network", "peers",   "total"};
     const bool is_rank = tdm_builtin_modes[job->parallel.mode]->process_per_device;
     tdm_process_memory memory;
     if (!tdm__device_on_host(compute->device))
@@ -106,7 +106,7 @@ static tdm_status add_process(const tdm_plan *plan, const tdm_job *job, int repl
     TDM_TRY(tdm__process_memory(plan, job, replicas, compute->device, &memory));
     tdm__text_printf(text, "\nmemory of %s\n", is_rank ? "each process" : "the process");
     for (int i = 0; i < TDM_PROCESS_COSTS; i++)
-        if (i != TDM_PROCESS_PEERS || is_rank)
+        if (memory.bytes[i] > 0 || i < TDM_PROCESS_WHOLE)
             tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", names[i], (double)memory.bytes[i] / 1048576.0,
                              memory.bytes[i]);
     if (memory.bytes[TDM_PROCESS_PEERS] > 0)
