@@ -24,17 +24,22 @@ TDM_LANES_TABLES(tdm_maxpool2d_lanes, tdm__maxpool2d_lanes_8);
 TDM_LANES_TABLES(tdm_maxpool2d_lanes, tdm__maxpool2d_lanes_4);
 TDM_LANES_TABLES(tdm_maxpool2d_lanes, tdm__maxpool2d_lanes_1);
 
+/* Compilers take vectors wider than the registers through memory. */
+static inline bool tdm__maxpool2d_takes_16(const tdm_maxpool2d_planes *pool) {
+    return pool->inner % 16 == 0 && tdm__isa() == TDM_ISA_AVX512;
+}
+
 /* For every number of channels but 2 and 3. */
 static inline const tdm_maxpool2d_lanes *tdm__maxpool2d_forward_lanes(const tdm_maxpool2d_planes *pool) {
     if (pool->inner == 1) return TDM_LANES(tdm__maxpool2d_lanes_1);
     if (pool->inner < 8) return TDM_LANES(tdm__maxpool2d_lanes_4);
-    return pool->inner % 16 == 0 ? TDM_LANES(tdm__maxpool2d_lanes_16) : TDM_LANES(tdm__maxpool2d_lanes_8);
+    return tdm__maxpool2d_takes_16(pool) ? TDM_LANES(tdm__maxpool2d_lanes_16) : TDM_LANES(tdm__maxpool2d_lanes_8);
 }
 
 /* For every number. What adds to dx must meet each channel once. */
 static inline const tdm_maxpool2d_lanes *tdm__maxpool2d_backward_lanes(const tdm_maxpool2d_planes *pool) {
     if (pool->inner % 8 != 0) return TDM_LANES(tdm__maxpool2d_lanes_1);
-    return pool->inner % 16 == 0 ? TDM_LANES(tdm__maxpool2d_lanes_16) : TDM_LANES(tdm__maxpool2d_lanes_8);
+    return tdm__maxpool2d_takes_16(pool) ? TDM_LANES(tdm__maxpool2d_lanes_16) : TDM_LANES(tdm__maxpool2d_lanes_8);
 }
 
 /* How many points a part of a window has along an axis. */

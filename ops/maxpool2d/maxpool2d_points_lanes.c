@@ -6,6 +6,15 @@
 
 #define INLINED static inline __attribute__((always_inline))
 
+/* Compilers take vectors wider than the registers through memory. */
+#if defined(__AVX512F__)
+enum { MOST_LANES = 16 };
+#elif defined(__AVX2__)
+enum { MOST_LANES = 8 };
+#else
+enum { MOST_LANES = 4 };
+#endif
+
 /* Part of a row of outputs, and the part of their windows that is inside the image. */
 typedef struct {
     int64_t row_step, across; /* from a point of the window to the next below and beside it */
@@ -73,7 +82,7 @@ INLINED void pool_1(const strip *s, const float *x, float *y, uint8_t *winner) {
 /* Of `count` outputs, whose windows are whole from left to right. The last vector may lie over the one before: what is
  * written twice is the same. */
 INLINED void pool_outputs(const strip *s, const float *x, float *y, uint8_t *winner, int64_t count) {
-    const int64_t lanes = count >= 16 ? 16 : count >= 8 ? 8 : 4;
+    const int64_t most = count >= 16 ? 16 : count >= 8 ? 8 : 4, lanes = most < MOST_LANES ? most : MOST_LANES;
     for (int64_t i = 0; count >= 4 && i < count; i += lanes) {
         const int64_t at = i + lanes <= count ? i : count - lanes;
         const float *from = x + at * s->stride;
