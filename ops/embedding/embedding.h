@@ -19,6 +19,9 @@ TDM_HOST_DEVICE static inline int64_t tdm__embedding_row(float x, int64_t vocabu
     return (float)row == x ? row : -1;
 }
 
+#define TDM_EMBEDDING_ASKS \
+    "embedding: an input is %g, and with a vocabulary of %lld it must be a whole number from 0 to %lld"
+
 static inline int64_t tdm__embedding_numbers(const tdm_kernel_args *args) {
     int64_t count = args->rows;
     for (int i = 1; i < args->desc->x[0].ndim; i++) count *= args->desc->x[0].dim[i];

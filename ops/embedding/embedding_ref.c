@@ -1,4 +1,4 @@
-/* embedding: reference kernel, also the one that runs on the CPU. */
+/* embedding: reference kernel. */
 #include <string.h>
 
 #include "ops/elementwise.h"
@@ -12,10 +12,8 @@ static tdm_status forward(const tdm_kernel_args *args) {
     for (int64_t i = 0; i < count; i++) {
         const int64_t row = tdm__embedding_row(args->x[0][i], attrs->vocabulary);
         if (row < 0)
-            TDM_FAIL(
-                TDM_E_DATA,
-                "embedding: an input is %g, and with a vocabulary of %lld it must be a whole number from 0 to %lld",
-                (double)args->x[0][i], (long long)attrs->vocabulary, (long long)attrs->vocabulary - 1);
+            TDM_FAIL(TDM_E_DATA, TDM_EMBEDDING_ASKS, (double)args->x[0][i], (long long)attrs->vocabulary,
+                     (long long)attrs->vocabulary - 1);
         memcpy(args->y + i * dim, args->param[0] + row * dim, (size_t)dim * sizeof(float));
     }
     return TDM_OK;

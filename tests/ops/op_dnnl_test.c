@@ -157,6 +157,9 @@ TEST(threads_change_no_bit) {
     check_threads("maxpool1d", &(op_case){.attrs = "kernel=2", .rows = 29, .input = {2, {13, 199}}}, TDM_LAYOUT_PLAIN);
     check_threads("adaptive_maxpool2d", &(op_case){.attrs = "out=4", .rows = 29, .input = {3, {16, 13, 33}}},
                   TDM_LAYOUT_PLAIN);
+    check_threads("embedding",
+                  &(op_case){.attrs = "vocabulary=700 dim=120", .rows = 29, .input = {1, {40}}, .whole = 90},
+                  TDM_LAYOUT_PLAIN);
     check_threads("layernorm", &(op_case){.attrs = "", .rows = 29, .input = {2, {13, 333}}}, TDM_LAYOUT_PLAIN);
     check_threads("groupnorm", &(op_case){.attrs = "groups=4", .rows = 29, .input = {3, {32, 9, 9}}}, TDM_LAYOUT_PLAIN);
     check_threads("upsample", &(op_case){.attrs = "scale=2 mode=bilinear", .rows = 29, .input = {3, {13, 9, 11}}},
@@ -383,6 +386,20 @@ TEST(relu6_has_both_bounds) {
     op_data_close(&data);
 }
 
+/* Threads meet such a number in any order; the message names the first. */
+TEST(embedding_names_the_first_number_without_a_row) {
+    const op_case test = {.attrs = "vocabulary=9 dim=700", .rows = 10, .input = {1, {40}}, .whole = 9};
+    op_data data;
+    op_result r;
+    REQUIRE(op_data_open(&data, "embedding", &test, 3));
+    data.x[0][7] = 8.5f, data.x[0][8] = -1, data.x[0][399] = 9;
+    op_run(&r, find("embedding"), &data, &(op_setting){.training = true, .threads = 3});
+    CHECK_INT(r.status, TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "embedding: an input is 8.5, and with a vocabulary of 9 it must be a whole number");
+    op_result_close(&r);
+    op_data_close(&data);
+}
+
 /* Rows so long that their outputs are computed in several tiles, each with points of the next under its windows. */
 TEST(conv1d_in_tiles) {
     const op_case test = {.attrs = "out=16 kernel=9 padding=same", .rows = 9, .input = {2, {120, 200}}};
@@ -446,6 +463,7 @@ TEST(maxima_of_equal_numbers) {
 
 TEST_MAIN(RUN(settings); RUN(replicas_at_once_have_equal_bits); RUN(threads_change_no_bit);
           RUN(threads_change_no_bit_of_drawn_products); RUN(threads_that_cannot_be_had_are_a_failure);
-          RUN(relu_lets_nan_through); RUN(relu6_has_both_bounds); RUN(maxima_of_equal_numbers); RUN(conv1d_in_tiles);
-          RUN(direct_convolutions); RUN(directly_or_by_onednn_the_bits_are_equal); RUN(batchnorm2d_past_the_cache);
+          RUN(relu_lets_nan_through); RUN(relu6_has_both_bounds); RUN(maxima_of_equal_numbers);
+          RUN(embedding_names_the_first_number_without_a_row); RUN(conv1d_in_tiles); RUN(direct_convolutions);
+          RUN(directly_or_by_onednn_the_bits_are_equal); RUN(batchnorm2d_past_the_cache);
           RUN(means_have_the_bits_of_the_reference); RUN(bf16); RUN(threads_change_no_bit_of_bf16);)
