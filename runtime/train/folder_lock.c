@@ -55,7 +55,8 @@ static bool is_dying(const holder *who) {
 static tdm_status in_use(const tdm_folder *dir, const holder *who) {
     char by[112] = "";
     if (who->pid > 0) snprintf(by, sizeof(by), " (process %ld of %s)", who->pid, who->host);
-    TDM_FAIL(TDM_E_IO, "run directory '%s' is in use by another job%s; wait for it, or give --run-dir another folder",
+    TDM_FAIL(TDM_E_IO,
+             "run directory '%s' is in use by another job%s; wait for it, or give another run.dir (--run-dir)",
              dir->path, by);
 }
 

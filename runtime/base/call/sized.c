@@ -21,9 +21,11 @@ tdm_status tdm__sized_check(const char *what, const void *object, size_t oldest,
             "program was built with",
             what, size, known);
     if (size < oldest || (size != known && size != TDM_SIZED_ANY && size % sizeof(int64_t) != 0))
-        TDM_FAIL(TDM_E_USAGE,
-                 "%s.size is %zu, and this library knows %zu to %zu; start with its INIT macro or function", what, size,
-                 oldest, known);
+        TDM_FAIL(
+            TDM_E_USAGE,
+            "%s.size is %zu, which it has in no version of this library (in this one %zu); start with its INIT macro or "
+            "function",
+            what, size, known);
     return TDM_OK;
 }
 

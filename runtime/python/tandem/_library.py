@@ -96,8 +96,7 @@ def new(kind, **values):
 _IN_PYTHON = (  # what the library's sentences call otherwise, as they are written for C and the command
     (r"^tdm_\w+: ", ""),
     (r"tdm_source\.identity", "identity"),
-    (r"give --run-dir another folder", "give another run_dir"),
-    (r"write into another run.dir \(--run-dir\)", "write into another run_dir"),
+    (r"another run\.dir \(--run-dir\)", "another run_dir"),
     (r"the job has no data.train, and .*?; ", "the job has no data.train; name files there, or give train=(x, y); "),
     (r"add data.eval to the file$", "add it to the job, or give eval=(x, y)"))
 
