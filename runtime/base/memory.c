@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/base/call/limit.h"
 #include "runtime/base/round.h"
 #include "runtime/base/call/host.h"
 #include "runtime/base/call/sized.h"
@@ -54,9 +55,13 @@ void *tdm__host_allocate(const tdm_host *host, size_t bytes, size_t align) {
     return from->allocate(from->user, bytes, align);
 }
 
-static tdm_status out_of_memory(const char *what, size_t bytes) {
-    char size[32];
-    TDM_FAIL(TDM_E_MEMORY, "%s: out of memory, needed %s", what, tdm__print_bytes(size, bytes));
+tdm_status tdm__out_of_memory(const tdm_host *host, const char *what, size_t bytes) {
+    char size[32], most[32], held[32];
+    const tdm_limit limit = tdm__limit_of(host);
+    tdm__print_bytes(size, bytes);
+    if (limit.most == 0) TDM_FAIL(TDM_E_MEMORY, "%s: out of memory, needed %s", what, size);
+    TDM_FAIL(TDM_E_MEMORY, "%s: out of memory, needed %s; of host.memory_limit, %s, %s are in use", what, size,
+             tdm__print_bytes(most, limit.most), tdm__print_bytes(held, limit.held));
 }
 
 /* Allocates without zeroing. */
@@ -66,7 +71,7 @@ static tdm_status allocate(const tdm_host *host, void **out, size_t count, size_
     if (!tdm__mul_fits(count, bytes, &total) || total > SIZE_MAX - TDM_ALIGN)
         TDM_FAIL(TDM_E_MEMORY, "%s: %zu times %zu bytes is more than this machine can address", what, count, bytes);
     *out = tdm__host_allocate(host, total == 0 ? 1 : total, TDM_ALIGN);
-    return *out != NULL ? TDM_OK : out_of_memory(what, total);
+    return *out != NULL ? TDM_OK : tdm__out_of_memory(host, what, total);
 }
 
 tdm_status tdm__new_at(const tdm_host *host, void *out, size_t count, size_t bytes, const char *what) {
@@ -91,12 +96,12 @@ typedef struct page_head {
     char pad[TDM_ALIGN - sizeof(void *) - sizeof(size_t)];
 } page_head;
 
-static tdm_status map_pages(page_head **out, size_t bytes, const char *what) {
+static tdm_status map_pages(const tdm_host *host, page_head **out, size_t bytes, const char *what) {
     size_t room = 0;
     char *map = MAP_FAILED;
     if (tdm__add_fits(bytes, TDM_HUGE_PAGE, &room))
         map = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED) return out_of_memory(what, bytes);
+    if (map == MAP_FAILED) return tdm__out_of_memory(host, what, bytes);
     char *start = map + (TDM_HUGE_PAGE - (uintptr_t)map % TDM_HUGE_PAGE) % TDM_HUGE_PAGE;
     tdm__advise_huge_pages(start, bytes);
     *out = (page_head *)(void *)start;
@@ -111,7 +116,7 @@ tdm_status tdm__new_pages_at(const tdm_host *host, void *out, size_t bytes, cons
     if (!tdm__add_fits(bytes, sizeof(*head), &total))
         TDM_FAIL(TDM_E_MEMORY, "%s: %zu bytes is more than this machine can address", what, bytes);
     if ((host->allocate == NULL || host->allocate == tdm_host_default()->allocate) && total >= 2 * TDM_HUGE_PAGE)
-        TDM_TRY(map_pages(&head, total, what));
+        TDM_TRY(map_pages(host, &head, total, what));
     else
         TDM_TRY(tdm__new(host, &head, 1, total, what));
     put_pointer(out, head + 1);

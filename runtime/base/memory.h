@@ -29,6 +29,9 @@ void tdm__delete(const tdm_host *host, void *pointer); /* NULL is fine */
 tdm_status tdm__new_pages_at(const tdm_host *host, void *out, size_t bytes, const char *what);
 void tdm__delete_pages(const tdm_host *host, void *pointer); /* NULL is fine */
 
+/* The failure of an allocation. */
+tdm_status tdm__out_of_memory(const tdm_host *host, const char *what, size_t bytes);
+
 /* Checked arithmetic on sizes that came from a file: true when the result fits. */
 bool tdm__add_fits(size_t a, size_t b, size_t *out);
 bool tdm__mul_fits(size_t a, size_t b, size_t *out);

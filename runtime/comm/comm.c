@@ -5,6 +5,7 @@
 
 #include "runtime/base/call/guard.h"
 #include "runtime/base/hash.h"
+#include "runtime/base/call/limit.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 
@@ -278,6 +279,8 @@ tdm_status tdm__comm_allocate(tdm_comm *comm, size_t bytes, void **out) {
     TDM_TRY(tdm__comm_check_home(comm, "allocate"));
     if (comm->ops->allocate == NULL)
         TDM_FAIL(TDM_E_UNSUPPORTED, "allocate: communicator '%s' has no memory that its ranks share", comm->ops->name);
+    if (!tdm__limit_book(comm->host, bytes))
+        return tdm__out_of_memory(comm->host, "memory that ranks share", bytes); /* until the communicator closes */
     comm->sequence++;
     return comm->ops->allocate(comm, bytes, out);
 }

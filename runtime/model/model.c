@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "runtime/base/call/sized.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/call/limit.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/network.h"
 #include "runtime/graph/graph.h"
@@ -47,7 +49,8 @@ static tdm_status new_model(tdm_model **out, const char *path, const tdm_model_o
     tdm_model_options taken = TDM_MODEL_OPTIONS_INIT;
     tdm_model *model = NULL;
     TDM_TRY(take_options(&taken, options));
-    TDM_TRY(tdm__new(taken.host, &model, 1, sizeof(*model), "model"));
+    TDM_TRY(tdm__limit_open(&taken.host));
+    TDM_TRY_ELSE(tdm__new(taken.host, &model, 1, sizeof(*model), "model"), tdm__limit_close(taken.host));
     model->host = taken.host;
     model->options = taken;
     tdm__zone_init(&model->zone, model->host);
@@ -71,6 +74,8 @@ tdm_status tdm_model_open(tdm_model **out, const char *path, const tdm_model_opt
     *out = NULL;
     TDM_TRY(new_model(&model, path, options));
     tdm_status status = tdm__map_open(&model->map, path, TDM_E_CHECKPOINT);
+    if (status == TDM_OK && !tdm__limit_book(model->host, model->map.count))
+        status = tdm__out_of_memory(model->host, path, model->map.count);
     if (status == TDM_OK) status = tdm__network_refuse(path, TDM_E_CHECKPOINT, "a model of tandem");
     if (status == TDM_OK) status = open_parts(model, model->map.bytes, model->map.count);
     if (status != TDM_OK) return fail_closed(model);
@@ -119,6 +124,7 @@ void tdm_model_close(tdm_model *model) {
     tdm__map_close(&model->map);
     tdm__zone_deinit(&model->zone);
     tdm__delete(host, model);
+    tdm__limit_close(host);
 }
 
 /* ---- what it says of itself ---- */

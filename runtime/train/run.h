@@ -283,6 +283,8 @@ tdm_status tdm__run_trains(const tdm_run *run, const char *what);
 /* ---- ranks ---- */
 /* Checks that all ranks run the same job. Every rank learns what differs. */
 tdm_status tdm__run_agree(tdm_run *run);
+/* TDM_E_MEMORY if replicas and batches do not fit into host.memory_limit beside what is held already. */
+tdm_status tdm__run_check_limit(const tdm_run *run);
 
 /* What reduces gradients in the devices' memory; run->device_comm stays NULL if they are reduced in host memory.
  * TDM_E_UNSUPPORTED if the job demands a backend that cannot be used. */

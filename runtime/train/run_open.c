@@ -5,6 +5,7 @@
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/isa.h"
+#include "runtime/base/call/limit.h"
 #include "runtime/base/log.h"
 #include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
@@ -273,6 +274,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(tdm__run_agree(run));
     TDM_TRY(tdm__run_agree_on_backend(run));
     TDM_TRY(agree_on_running_ahead(run));
+    TDM_TRY(tdm__run_check_limit(run));
     TDM_TRY(open_mode(run));
     if (run->options.repeats > 0) TDM_TRY(tdm__repeats_start(run->mode->replica[0], run->options.repeats));
     TDM_TRY(tdm__run_open_loaders(run));
@@ -317,7 +319,8 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
     TDM_TRY(tdm__job_check(host, job));
     if (!graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_run_open: the graph is not finished; call tdm_graph_finish");
     tdm_run *run = NULL;
-    TDM_TRY(tdm__new(host, &run, 1, sizeof(*run), "run"));
+    TDM_TRY(tdm__limit_open(&host));
+    TDM_TRY_ELSE(tdm__new(host, &run, 1, sizeof(*run), "run"), tdm__limit_close(host));
     tdm__guard_init(&run->guard, "run");
     run->host = host;
     run->options = given;
@@ -359,4 +362,5 @@ void tdm_run_close(tdm_run *run) {
     tdm__graph_leave(run->graph);
     tdm__zone_deinit(&run->zone);
     tdm__delete(host, run);
+    tdm__limit_close(host);
 }

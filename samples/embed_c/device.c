@@ -1,51 +1,17 @@
-/* A device that learns in the time and the memory that its own work leaves: each period has a deadline, and tandem gets
- * its memory from a budget.
+/* A device that learns in the time and the memory that its own work leaves: each period has a deadline, and tandem has
+ * a budget of memory.
  *
  *   cc device.c $(pkg-config --cflags --libs tandem) -pthread -o device && ./device [KiB of memory]
  *
  * In each period the device does its own work, and then makes steps of training as long as one more fits in front of
  * the deadline, if it takes no longer than the slowest of the last ones. */
 #define _POSIX_C_SOURCE 200809L
-#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "ring.h"
 
 enum { PERIOD_US = 4000, OWN_WORK_US = 1000 };
-
-typedef struct budget {
-    pthread_mutex_t lock; /* tandem asks from any thread */
-    size_t limit, used, peak;
-} budget;
-
-enum { HEADER = 64 }; /* in front of each block: its size and where malloc's begins; as large as any alignment here */
-
-/* Changes what is in use; returns 0, and changes nothing, beyond the limit. */
-static int book(budget *b, size_t taken, size_t given_back) {
-    pthread_mutex_lock(&b->lock);
-    const int fits = taken <= b->limit - b->used;
-    if (fits) b->used += taken - given_back;
-    if (b->used > b->peak) b->peak = b->used;
-    pthread_mutex_unlock(&b->lock);
-    return fits;
-}
-
-static void *take(void *user, size_t bytes, size_t align) {
-    budget *b = (budget *)user;
-    if (align > HEADER || !book(b, bytes, 0)) return NULL; /* tandem says TDM_E_MEMORY, and what it was for */
-    char *block = (char *)aligned_alloc(HEADER, (bytes + 2 * HEADER - 1) / HEADER * HEADER);
-    if (block) memcpy(block, &bytes, sizeof(bytes));
-    return block ? block + HEADER : (book(b, 0, bytes), (void *)NULL);
-}
-
-static void give_back(void *user, void *pointer) {
-    size_t bytes;
-    if (!pointer) return;
-    memcpy(&bytes, (char *)pointer - HEADER, sizeof(bytes));
-    book((budget *)user, 0, bytes);
-    free((char *)pointer - HEADER);
-}
 
 static int64_t now_us(void) {
     struct timespec t;
@@ -69,17 +35,15 @@ static int64_t learn_until(tdm_run *run, int64_t deadline, int64_t left, int64_t
 int main(int argc, char **argv) {
     static ring_data data;
     static float y[POINTS][2];
-    static budget memory;
     const struct timespec own_work = {0, OWN_WORK_US * 1000}; /* of the device, in each period */
     tdm_host host = TDM_HOST_INIT;
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     tdm_config *config = NULL;
     tdm_run *run = NULL;
     tdm_run_state state = TDM_RUN_STATE_INIT;
-    pthread_mutex_init(&memory.lock, NULL), ring_draw(&data, 0.0f);
+    ring_draw(&data, 0.0f);
     const tdm_source train = ring_source(&data);
-    memory.limit = (argc > 1 ? (size_t)atol(argv[1]) : 1024) << 10;
-    host.allocate = take, host.release = give_back, host.user = &memory;
+    host.memory_limit = (argc > 1 ? (size_t)atol(argv[1]) : 1024) << 10;
     options.host = &host, options.train = &train;
     tdm_status status = ring_config(&config);
     if (status == TDM_OK) status = tdm_run_open(&run, tdm_config_job(config), tdm_config_graph(config), &options);
@@ -93,7 +57,6 @@ int main(int argc, char **argv) {
     if (status == TDM_OK) status = tdm_run_predict(run, data.x[0], POINTS, y[0]);
     if (status == TDM_OK) printf("right about %.0f %%\n", 100 * ring_accuracy(&data, y));
     if (status != TDM_OK) fprintf(stderr, "device: %s\n", tdm_error_message());
-    fprintf(stderr, "%zu of %zu KiB at the peak\n", memory.peak >> 10, memory.limit >> 10);
     tdm_run_close(run);
     tdm_config_free(config);
     return status;

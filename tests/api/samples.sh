@@ -19,5 +19,5 @@ set +e
 out=$("$programs/sample_device" 100 2>&1)
 code=$?
 set -e
-[[ $code = 6 && $out == *"out of memory"*" of 100 KiB at the peak"* ]] || { echo "samples: device in 100 KiB: $code $out"; exit 1; }
+[[ $code = 6 && $out == *"host.memory_limit"*"100 KiB"* ]] || { echo "samples: device in 100 KiB: $code $out"; exit 1; }
 echo "samples: what they learned is right"

@@ -24,4 +24,9 @@ static inline int tdm__host_cpus(const tdm_host *host) {
     return host->size >= offsetof(tdm_host, cpus) + sizeof(host->cpus) ? host->cpus : 0;
 }
 
+/* 0: no limit. */
+static inline size_t tdm__host_memory_limit(const tdm_host *host) {
+    return host->size >= offsetof(tdm_host, memory_limit) + sizeof(host->memory_limit) ? host->memory_limit : 0;
+}
+
 #endif

@@ -87,9 +87,17 @@ typedef struct tdm_host {
     /* How many CPUs a run of this process may keep busy: where parallel.threads_per_device is null, its devices share
      * them. 0: those that the process may use (affinity, control group). */
     int cpus;
+
+    /* The most bytes that each run (tdm_run_open) and each model (tdm_model_open) with this host may hold at a time; 0:
+     * no limit. What `allocate` gives counts, with 64 bytes of its own for each block, gradients in memory that ranks
+     * share, and the file of a model that is mapped. A run that cannot fit is refused by tdm_run_open before its
+     * replicas are made; later an allocation beyond the limit fails. Both are TDM_E_MEMORY, and the message says what
+     * needs how much. Not counted is what `allocate` does not give (see there): code, and what libraries of others
+     * take. */
+    size_t memory_limit;
 } tdm_host;
 #define TDM_HOST_INIT \
-    { sizeof(tdm_host), NULL, NULL, NULL, TDM_LOG_ERROR, NULL, NULL, NULL, NULL, 0 }
+    { sizeof(tdm_host), NULL, NULL, NULL, TDM_LOG_ERROR, NULL, NULL, NULL, NULL, 0, 0 }
 
 /* Returns a host with the C library's allocator and no log. Static; never NULL. Its `size` is that of 0.1.0, so that
  * programs of all versions may copy it: a copy has no later members until its size is set. */

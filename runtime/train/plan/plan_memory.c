@@ -113,8 +113,8 @@ static size_t count_stages(const tdm_plan *plan, const tdm_job *job, int replica
     return sum;
 }
 
-/* Of all replicas in this process. With `update: root` only replica 0 has optimizer state. */
-static size_t count_devices(const tdm_plan *plan, const tdm_job *job, int replicas) {
+/* With `update: root` only replica 0 has optimizer state. */
+size_t tdm__replicas_memory(const tdm_plan *plan, const tdm_job *job, int replicas) {
     const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
     const tdm_memory first = tdm__plan_memory(plan, job, replicas, 0);
     size_t other = first.bytes[TDM_COST_TOTAL] - first.bytes[TDM_COST_AVERAGE] - first.bytes[TDM_COST_GATHERED];
@@ -195,12 +195,29 @@ static size_t count_ahead(const tdm_loader_options *o, const tdm_dataset *datase
 enum { LOOP_BYTES = 1 << 20 };
 enum { MOST_BATCHES = 4 }; /* full ones and shorter last ones, to train and to evaluate */
 
+static int replicas_here(const tdm_job *job, int replicas) {
+    const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
+    return mode->process_per_device || mode->takes_turns ? 1 : replicas;
+}
+
+size_t tdm__batches_memory(const tdm_plan *plan, const tdm_job *job, const tdm_dataset *dataset, int replicas,
+                           bool evaluates) {
+    const int here = replicas_here(job, replicas);
+    const int shards = tdm_builtin_modes[job->parallel.mode]->process_per_device ? 1 : replicas;
+    tdm_loader_options ahead = {.sampler = {.count = dataset->count, .replicas = evaluates ? 1 : replicas},
+                                .per_device = plan->options.rows * (evaluates ? 1 : job->train.accumulate),
+                                .replicas_here = evaluates ? 1 : shards,
+                                .workers = job->data.workers,
+                                .ahead = evaluates ? TDM_EVAL_AHEAD : TDM_TRAIN_AHEAD};
+    if (evaluates) ahead.workers = tdm__eval_workers(job, dataset, here);
+    return count_ahead(&ahead, dataset) * (size_t)(evaluates ? here : 1);
+}
+
 /* What a process is asked about. */
 typedef struct process {
     const tdm_plan *plan;
     const tdm_job *job;
     int replicas; /* of the job */
-    int shards;   /* of a batch that this process loads */
     int here;     /* replicas in this process */
     struct {
         int64_t rows;
@@ -227,15 +244,10 @@ static tdm_status add_data(process *p, bool evaluates) {
     TDM_TRY(tdm__data_wanted_of(job, p->plan->graph, NULL, &loss, &wanted));
     wanted.evaluates = evaluates;
     TDM_TRY(tdm__dataset_open(&dataset, tdm_host_default(), spec, &wanted));
-    tdm_loader_options ahead = {.sampler = {.count = dataset->count, .replicas = evaluates ? 1 : p->replicas},
-                                .per_device = rows * (evaluates ? 1 : job->train.accumulate),
-                                .replicas_here = evaluates ? 1 : p->shards,
-                                .workers = job->data.workers,
-                                .ahead = evaluates ? TDM_EVAL_AHEAD : TDM_TRAIN_AHEAD};
-    if (evaluates) ahead.workers = tdm__eval_workers(job, dataset, p->here);
+    p->bytes[TDM_PROCESS_BATCHES] += tdm__batches_memory(p->plan, job, dataset, p->replicas, evaluates);
     p->bytes[TDM_PROCESS_SAMPLES] += dataset->memory_bytes;
-    p->bytes[TDM_PROCESS_BATCHES] += count_ahead(&ahead, dataset) * (size_t)(evaluates ? p->here : 1);
-    const int64_t count = evaluates ? dataset->count : tdm__sampler_per_replica(&ahead.sampler);
+    const tdm_sampler sampler = {.count = dataset->count, .replicas = p->replicas};
+    const int64_t count = evaluates ? dataset->count : tdm__sampler_per_replica(&sampler);
     tdm__dataset_close(dataset);
     if (count >= rows) add_batch(p, rows, !evaluates);
     if (count % rows != 0 && (evaluates || !job->data.drop_last)) add_batch(p, count % rows, !evaluates);
@@ -287,20 +299,15 @@ static tdm_status open_network(const tdm_job *job, int replicas) {
 
 tdm_status tdm__process_memory(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_device_ops *device,
                                tdm_process_memory *out) {
-    const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
-    process p = {.plan = plan,
-                 .job = job,
-                 .replicas = replicas,
-                 .shards = mode->process_per_device ? 1 : replicas,
-                 .here = mode->process_per_device || mode->takes_turns ? 1 : replicas,
-                 .bytes = out->bytes};
+    process p = {
+        .plan = plan, .job = job, .replicas = replicas, .here = replicas_here(job, replicas), .bytes = out->bytes};
     const tdm_device_options options = {.precision = job->train.precision};
     *out = (tdm_process_memory){{0}};
     tdm_device *opened;
     TDM_TRY(open_network(job, replicas));
     TDM_TRY(device->open(&opened, tdm_host_default(), &options));
     out->bytes[TDM_PROCESS_PROGRAM] = tdm__process_resident() + LOOP_BYTES;
-    out->bytes[TDM_PROCESS_DEVICES] = count_devices(plan, job, replicas);
+    out->bytes[TDM_PROCESS_DEVICES] = tdm__replicas_memory(plan, job, replicas);
     out->bytes[TDM_PROCESS_WHOLE] = count_whole(plan, job);
     out->bytes[TDM_PROCESS_CALLS] = count_calls(plan, p.here);
     out->bytes[TDM_PROCESS_NETWORK] = count_network(plan, job, replicas);

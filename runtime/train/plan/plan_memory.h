@@ -7,6 +7,7 @@
 #include <tandem/sys/device.h>
 
 #include "runtime/base/text/json_write.h"
+#include "runtime/data/data.h"
 #include "runtime/exec/mode.h"
 
 /* What takes memory on a device. */
@@ -40,6 +41,12 @@ typedef struct tdm_memory {
 /* Of the device that holds the most: replica 0's, which in dp also gathers the outputs; with several stages, of its
  * device for this one. `wire` is of all stages. */
 tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replicas, int stage);
+
+/* Of all replicas in this process. */
+size_t tdm__replicas_memory(const tdm_plan *plan, const tdm_job *job, int replicas);
+/* Of batches that are read ahead from a data set of the job. */
+size_t tdm__batches_memory(const tdm_plan *plan, const tdm_job *job, const tdm_dataset *dataset, int replicas,
+                           bool evaluates);
 
 /* What takes memory in a process whose devices are the CPU's. */
 typedef enum tdm_process_cost {
