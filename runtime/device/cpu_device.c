@@ -65,11 +65,11 @@ static tdm_status cpu_allocate(tdm_device *device, void **out, size_t bytes, con
     if (!tdm__add_fits(bytes, sizeof(*head), &total))
         TDM_FAIL(TDM_E_MEMORY, "%s: %s: out of memory, needed more bytes than a size can hold", device->name, what);
     if (tdm__new_pages(device->host, &head, total, what) != TDM_OK) {
-        char size[32], held[32];
+        char held[32];
         TDM_FAIL(TDM_E_MEMORY,
-                 "%s: %s: out of memory, needed %s beside the %s held already; make "
-                 "train.batch.per_device smaller, or train.accumulate larger, or the model smaller",
-                 device->name, what, tdm__print_bytes(size, bytes), tdm__print_bytes(held, device->bytes_now));
+                 "%s: %s, beside the %s that the device holds already; make train.batch.per_device smaller, or "
+                 "train.accumulate larger, or the model smaller",
+                 device->name, tdm_error_message(), tdm__print_bytes(held, device->bytes_now));
     }
     head->bytes = bytes;
     device->bytes_now += bytes;
