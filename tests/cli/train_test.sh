@@ -117,10 +117,10 @@ code 0 "$tandem" train toy.yaml --steps 1 --run-dir large train.batch.per_device
 has "$err" "a step takes 10000 samples and data.train has"
 code 6 "$tandem" train toy.yaml --run-dir huge data.train.samples=10000000 train.batch.per_device=10000000 \
     model.layers='[{linear: 300000}, {linear: 4}]'
-has "$err" "TiB beside the "
+has "$err" "TiB, beside the "
 has "$err" "make train.batch.per_device smaller"
 code 6 "$tandem" train toy.yaml --run-dir huge eval.batch=10000000 model.layers='[{linear: 300000}, {linear: 4}]'
-has "$err" "TiB beside the "
+has "$err" "TiB, beside the "
 has "$err" "; make eval.batch smaller: it has 10000000 rows, a training pass "
 hasnt "$err" "train.batch"
 # oneDNN asks for 128 MiB of addresses, where it is in this build; a sanitizer's program wants more to begin with
