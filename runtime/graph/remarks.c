@@ -13,17 +13,21 @@ static bool is_trained(const tdm_job *job, const tdm_graph *graph, const tdm_gra
 
 /* One sentence, for the first of the layers. */
 bool tdm__remark_statistics(const tdm_job *job, const tdm_graph *graph, char out[TDM_REMARK]) {
-    const int64_t parts = job->train.accumulate;
+    const int64_t parts = job->train.accumulate, replicas = tdm__job_replicas(job);
+    const bool joins = job->parallel.sync_batchnorm && replicas > 1;
     int64_t rows = job->train.per_device;
-    if (rows == TDM_INT_NULL) rows = job->train.global_batch / tdm__job_replicas(job);
+    if (rows == TDM_INT_NULL) rows = job->train.global_batch / replicas;
     if (job->parallel.stages <= 1 || parts <= 1) return false;
     for (size_t i = 0; i < graph->node_count; i++) {
         const tdm_graph_node *node = &graph->nodes[i];
-        if (node->buffer_count == 0 || !is_trained(job, graph, node)) continue;
-        snprintf(out, TDM_REMARK,
-                 "%s '%s' sees one micro-batch at a time: its statistics in training are those of %lld samples, not of "
-                 "a replica's %lld",
-                 node->op->name, node->name, (long long)((rows + parts - 1) / parts), (long long)rows);
+        if (node->statistics == 0 || !is_trained(job, graph, node)) continue;
+        const int64_t seen = (rows + parts - 1) / parts * (joins ? replicas : 1);
+        snprintf(
+            out, TDM_REMARK,
+            "%s '%s' sees one micro-batch at a time: its statistics in training are those of %lld sample%s, not of "
+            "%s %lld",
+            node->op->name, node->name, (long long)seen, seen == 1 ? "" : "s", joins ? "all replicas'" : "a replica's",
+            (long long)(joins ? replicas * rows : rows));
         return true;
     }
     return false;

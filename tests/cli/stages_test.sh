@@ -117,6 +117,11 @@ code 0 "$tandem" plan net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]'
 has "$out" "note: $statistics"
 code 0 "$tandem" check net.yaml parallel.stages=2 'parallel.device_ids=[0, 1]'
 has "$err" "warning: $statistics"
+code 0 "$tandem" check net.yaml parallel.mode=ddp parallel.stages=2 'parallel.device_ids=[0, 1, 2, 3]' parallel.sync_batchnorm=true
+has "$err" "are those of 4 samples, not of all replicas' 16"
+sed 's/batchnorm2d: {name: bn1/&, track_running_stats: false/' net.yaml >batch.yaml
+code 0 "$tandem" check batch.yaml parallel.stages=2 'parallel.device_ids=[0, 1]'
+has "$err" "warning: $statistics"
 code 0 "$tandem" check net.yaml
 hasnt "$err" "warning"
 compressed="each replica's gradient, summed over 4 micro-batches, is rounded to 16 bits, and their sum once"
