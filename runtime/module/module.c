@@ -120,6 +120,15 @@ static bool is_new(search *s, const struct stat *about) {
     return true;
 }
 
+static bool is_listed(const search *s, const char *folder, size_t length) {
+    for (const char *each = s->folders; *each != '\0';) {
+        const size_t bytes = strcspn(each, ",");
+        if (bytes == length && memcmp(each, folder, length) == 0) return true;
+        each += bytes + strspn(each + bytes, ", ");
+    }
+    return false;
+}
+
 static tdm_status try_folder(search *s, const char *folder, size_t length) {
     char path[PATH_MAX];
     if (s->found != NULL || length == 0) return TDM_OK;
@@ -127,7 +136,8 @@ static tdm_status try_folder(search *s, const char *folder, size_t length) {
     if (path_bytes < 0 || (size_t)path_bytes >= sizeof path) return TDM_OK;
     struct stat about;
     if (stat(path, &about) == 0) return is_new(s, &about) ? try_file(s, path) : TDM_OK;
-    append(s->folders, sizeof s->folders, "%s%.*s", s->folders[0] != '\0' ? ", " : "", (int)length, folder);
+    if (!is_listed(s, folder, length))
+        append(s->folders, sizeof s->folders, "%s%.*s", s->folders[0] != '\0' ? ", " : "", (int)length, folder);
     return TDM_OK;
 }
 
@@ -140,13 +150,13 @@ static tdm_status try_list(search *s, const char *folders) {
     return TDM_OK;
 }
 
-/* Tries the folder of the file that `address` is mapped from, with `rest` appended. */
-static tdm_status try_beside(search *s, const void *address, const char *rest) {
+/* Tries the folder of the file that `address` is mapped from, or the one `up` levels above it, with `rest` appended. */
+static tdm_status try_beside(search *s, const void *address, int up, const char *rest) {
     char file[PATH_MAX], folder[PATH_MAX + 32];
     if (s->found != NULL) return TDM_OK;
     TDM_TRY(tdm__library_file(address, file, sizeof file));
     if (file[0] == '\0') return TDM_OK;
-    *strrchr(file, '/') = '\0';
+    for (char *end = strrchr(file, '/'); end != NULL && up >= 0; end = strrchr(file, '/'), up--) *end = '\0';
     const int length = snprintf(folder, sizeof folder, "%s%s", file, rest);
     return try_folder(s, folder, (size_t)length);
 }
@@ -183,8 +193,8 @@ tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const 
     *out = NULL;
     *report = (tdm_module_report){0};
     TDM_TRY(try_list(&s, module_path != NULL ? module_path : tdm__env(TDM_ENV_MODULE_PATH)));
-    TDM_TRY(try_beside(&s, &tdm__host_calls, "/tandem"));
-    TDM_TRY(try_beside(&s, (const void *)getauxval(AT_PHDR), "/../lib/tandem"));
+    TDM_TRY(try_beside(&s, &tdm__host_calls, 0, "/tandem"));
+    TDM_TRY(try_beside(&s, (const void *)getauxval(AT_PHDR), 1, "/lib/tandem"));
     TDM_TRY(try_folder(&s, TDM_MODULE_FOLDER, strlen(TDM_MODULE_FOLDER)));
     *out = s.found;
     if (s.found == NULL && report->text[0] == '\0') {
