@@ -26,6 +26,10 @@ for header in $headers; do
         try "$header as C++17" "$cxx" -x c++ -std=c++17 -pedantic
 done
 
+# A reader of an installed header has the other headers and the pages, not the sources.
+! grep -rnE --include='*.h' '\b(runtime|ops|modes|config|tools|tests)/' "$include/tandem" | grep -v 'runtime/docs/' ||
+    { echo "headers: these lines name files that are not installed"; bad=1; }
+
 # The samples are for programs in both languages.
 for name in own_op/swish embed_c/{embed,service,device,desktop}; do
     sample=$source/samples/$name.c

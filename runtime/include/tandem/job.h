@@ -2,7 +2,7 @@
  *
  * The YAML reader fills a tdm_job. A C program may fill one itself, starting with tdm_job_init. Texts are borrowed for
  * the calls that take the job: what they open keeps copies. `tandem explain KEY` gives each field's meaning, unit,
- * default and range, from the same table that reads the file (config/fields). A comment that begins with a kind ("idx",
+ * default and range, from the same table that reads the file. A comment that begins with a kind ("idx",
  * "sgd", "onecycle") names the kinds that use the field.
  *
  * Threads: functions here keep nothing between calls; any number of threads may call them with different jobs, and

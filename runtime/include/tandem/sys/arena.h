@@ -1,8 +1,8 @@
 /* tandem/sys/arena.h - work on whole arenas, and on batches, that belongs to no op. For writers of devices.
  *
  * All of it is put on a queue of the device and done in that queue's order; arrays and `values` are in the device's
- * memory. The order of operations is fixed and is that of ops/flat, so all devices give the same bits. Only norms
- * may differ: each kind of device adds in a fixed order of its own. */
+ * memory. The order of operations is fixed and is that of the CPU's loops (tdm_flat_kernels), so all devices give the
+ * same bits. Only norms may differ: each kind of device adds in a fixed order of its own. */
 #ifndef TANDEM_SYS_ARENA_H
 #define TANDEM_SYS_ARENA_H
 
@@ -45,7 +45,7 @@ typedef struct tdm_ingest {
 
 /* On the device's own queue, but for ingest. */
 typedef struct tdm_arena_ops {
-    /* out = the sum of the sources as the canonical tree, (s0 + s1) + (s2 + s3) of four (runtime/base/tree.h); out may
+    /* out = the sum of the sources as the canonical tree, (s0 + s1) + (s2 + s3) of four; out may
      * be any of the sources. */
     tdm_status (*sum)(tdm_device *device, float *out, const float *const *source, int source_count, size_t count);
     /* torch.nn.utils.clip_grad_norm_: g times min(1, values->clip_norm / (norm + 1e-6)), where norm is the 2-norm of

@@ -6,8 +6,8 @@
  *
  * Reading. The member `from_onnx` looks at one output of a node and at what is in front of it, and says whether they
  * are a layer of its op: the node is the layer's last. It is asked for each node in the order of the file, after the
- * ops in front of it in ops/ops.def. Where nodes of a layer are layers of their own, too (a gelu has a tanh in it), the
- * whole wins, because nothing reads what is inside it. */
+ * ops in front of it in the list of ops. Where nodes of a layer are layers of their own, too (a gelu has a tanh in it),
+ * the whole wins, because nothing reads what is inside it. */
 #ifndef TANDEM_SYS_ONNX_H
 #define TANDEM_SYS_ONNX_H
 

@@ -116,8 +116,8 @@ typedef struct tdm_op_def {
 typedef struct tdm_device tdm_device; /* tandem/sys/device.h */
 
 /* What a kernel does beside its op in the same call: a set of these. They are applied in the order of the lines here;
- * their numbers say nothing but are in a plan's hash, so they stay. The rewrites of ops/rewrites.c ask for them. Bits
- * are those of the kernels one after another, with two exceptions: see runtime/docs/decisions/009-rewrites-are-rows.md. */
+ * their numbers say nothing but are in a plan's hash, so they stay. The plan's rewrites ask for them. Bits are those of
+ * the kernels one after another, with two exceptions: see runtime/docs/decisions/009-rewrites-are-rows.md. */
 typedef enum tdm_epilogue {
     /* y += the last parameter, one number a channel. In plans for predictions only. */
     TDM_EPILOGUE_BIAS = 8,
@@ -333,7 +333,7 @@ typedef enum tdm_isa { TDM_ISA_REF, TDM_ISA_AVX2, TDM_ISA_AVX512, TDM_ISA_COUNT 
 
 typedef struct tdm_flat_kernels {
     const char *variant; /* "ref", "avx2", "avx512" */
-    /* out = the sum of the sources as the canonical tree, (s0 + s1) + (s2 + s3) of four (runtime/base/tree.h); out may
+    /* out = the sum of the sources as the canonical tree, (s0 + s1) + (s2 + s3) of four; out may
      * be any of the sources. */
     void (*sum)(float *out, const float *const *source, int source_count, size_t count);
     void (*scale)(float *x, float factor, size_t count);
