@@ -8,6 +8,7 @@
 #include "config/table.h"
 #include "runtime/base/field/field_range.h"
 #include "runtime/base/call/sized.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/data/transforms/transforms.h"
 #include "runtime/graph/graph.h"
@@ -111,6 +112,7 @@ static tdm_status check_transform(const tdm_host *host, const tdm_section *secti
     if (spec->step_count < 0 || spec->step_count > TDM_TRANSFORMS_MAX)
         TDM_FAIL(TDM_E_CONFIG, "job: data.transform must have 0 to %d steps, got %d", TDM_TRANSFORMS_MAX,
                  spec->step_count);
+    if (spec->step_count > 0) TDM_EXTRA(PICTURES);
     for (int i = 0; i < spec->step_count; i++) {
         tdm_transform_step *step = &spec->step[i];
         if (step->kind < 0 || step->kind >= TDM_TRANSFORM_KINDS)

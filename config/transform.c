@@ -4,6 +4,7 @@
 
 #include "config/checks/job_conflicts.h"
 #include "config/config_private.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/data/transforms/mixing.h"
 #include "runtime/data/transforms/transforms.h"
@@ -174,6 +175,11 @@ static void add_picture_step(tdm_config *config, int section, int kind, const tr
     const tdm_field *main_row = tdm__field_main(def->rows);
     unsigned given = 0;
     bool good = true;
+    if (!TDM_WITH_PICTURES) {
+        TDM_FAULT(config, VALUE, item->at, key, TDM_EXTRA_HINT("PICTURES"),
+                  "%s: " TDM_EXTRA_PICTURES TDM_EXTRA_IS_ABSENT, def->name);
+        return;
+    }
     if (spec->step_count == TDM_TRANSFORMS_MAX) {
         TDM_FAULT(config, VALUE, item->at, key, "", "data.transform: more than %d steps", TDM_TRANSFORMS_MAX);
         return;

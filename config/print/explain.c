@@ -4,6 +4,7 @@
 #include "config/blocks/blocks.h"
 #include "config/config_private.h"
 #include "runtime/data/transforms/transforms.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 
@@ -250,6 +251,7 @@ static const char *nearest_key(const char *key) {
 tdm_status tdm_config_explain(const char *key, tdm_language language, char **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_explain: out is NULL");
     *out = NULL;
+    TDM_EXTRA(TEXTS);
     if (key == NULL) key = "";
     tdm_text text;
     tdm__text_init(&text, tdm_host_default());

@@ -6,6 +6,7 @@
 #include "config/blocks/blocks.h"
 #include "config/config_private.h"
 #include "runtime/base/field/field_range.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
 #include "runtime/data/transforms/transforms.h"
@@ -270,6 +271,7 @@ static void put_section(tdm_json_out *to, int index, bool chinese) {
 
 tdm_status tdm_config_schema(tdm_language language, char **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_schema: out is NULL");
+    TDM_EXTRA(TEXTS);
     tdm_text text;
     tdm__text_init(&text, tdm_host_default());
     tdm_json_out json = tdm__json_out(&text, " ");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/config_private.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 
 typedef struct starter_line {
@@ -183,6 +184,7 @@ static void add_line(const starter_line *line, bool chinese, tdm_text *out) {
 tdm_status tdm_config_starter(const char *task, tdm_language language, char **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter: out is NULL");
     *out = NULL;
+    TDM_EXTRA(TEXTS);
     if (task == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter: task is NULL");
     for (int i = 0; i < STARTER_COUNT; i++) {
         if (strcmp(task, starters[i].task) != 0) continue;

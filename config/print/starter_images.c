@@ -5,6 +5,7 @@
 
 #include "config/config_private.h"
 #include "config/print/starter_net.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/data/pictures/look.h"
 
@@ -139,6 +140,7 @@ tdm_status tdm__starter_images(const tdm_host *host, const char *folder, const t
 tdm_status tdm_config_starter_images(const tdm_host *host, const char *folder, tdm_language language, char **out) {
     if (folder == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter_images: folder or out is NULL");
     *out = NULL;
+    TDM_EXTRA(TEXTS);
     TDM_TRY(tdm__host_take(&host));
     return tdm__starter_images(host, folder, NULL, language, out);
 }

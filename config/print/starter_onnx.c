@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "config/print/starter_net.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 
 static tdm_status starter_alone(const tdm_starter_net *net, const tdm_host *host, tdm_language language, char **out) {
@@ -38,6 +39,8 @@ tdm_status tdm_config_starter_onnx(const tdm_host *host, const char *path, const
     tdm_starter_net net;
     if (path == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter_onnx: path or out is NULL");
     *out = NULL;
+    TDM_EXTRA(TEXTS);
+    TDM_EXTRA(ONNX);
     if ((task != NULL) != (data != NULL)) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter_onnx: task and data go together");
     TDM_TRY(tdm__host_take(&host));
     const bool images = task != NULL && strcmp(task, "images") == 0, table = task != NULL && strcmp(task, "table") == 0;

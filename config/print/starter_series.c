@@ -6,6 +6,7 @@
 
 #include "config/config_private.h"
 #include "config/print/starter_net.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/data/series/look.h"
 
@@ -177,6 +178,7 @@ tdm_status tdm_config_starter_series(const tdm_host *host, const char *data, con
                                      char **out) {
     if (data == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter_series: data or out is NULL");
     *out = NULL;
+    TDM_EXTRA(TEXTS);
     TDM_TRY(tdm__host_take(&host));
     return tdm__starter_series(host, data, labels, NULL, language, out);
 }

@@ -6,6 +6,7 @@
 
 #include "config/config_private.h"
 #include "config/print/starter_net.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/data/tables/look.h"
 
@@ -317,6 +318,7 @@ tdm_status tdm_config_starter_table(const tdm_host *host, const char *path, cons
                                     char **out) {
     if (path == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter_table: path or out is NULL");
     *out = NULL;
+    TDM_EXTRA(TEXTS);
     TDM_TRY(tdm__host_take(&host));
     return tdm__starter_table(host, path, target, NULL, language, out);
 }

@@ -10,13 +10,15 @@
 
 #include <tandem/sys/op.h>
 
+#include "extras.h"
+
 #define TDM_ISA_JOIN_(name, isa) name##_##isa
 #define TDM_ISA_JOIN(name, isa) TDM_ISA_JOIN_(name, isa)
 #define TDM_ISA_NAME(name) TDM_ISA_JOIN(name, TDM_ISA)
 #define TDM_ISA_QUOTE_(isa) #isa
 #define TDM_ISA_QUOTE(isa) TDM_ISA_QUOTE_(isa)
 #define TDM_ISA_TEXT TDM_ISA_QUOTE(TDM_ISA) /* "avx2" */
-#if defined(__x86_64__)
+#if defined(__x86_64__) && TDM_WITH_LANES
 #define TDM_ISA_KERNELS(name) \
     { name##_ref, name##_avx2, name##_avx512 }
 #else
@@ -24,9 +26,9 @@
     { name##_ref }
 #endif
 
-/* Returns the widest instruction set of this processor. */
+/* Returns the widest instruction set of this processor; of those that this build has loops for. */
 static inline tdm_isa tdm__isa(void) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && TDM_WITH_LANES
     if (__builtin_cpu_supports("fma")) {
         if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))

@@ -8,6 +8,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/call/sized.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/base/system/cpus.h"
@@ -145,6 +146,7 @@ tdm_status tdm_burnin_open(tdm_burnin **out, const tdm_job *job, const tdm_graph
     if (out == NULL || job == NULL || graph == NULL)
         TDM_FAIL(TDM_E_USAGE, "tdm_burnin_open: out, job or graph is NULL");
     *out = NULL;
+    TDM_EXTRA(BURNIN);
     tdm_burnin_options given = TDM_BURNIN_OPTIONS_INIT;
     TDM_TRY(tdm__sized_take("tdm_burnin_open: options", &given, sizeof(given), options, TDM_SIZED_ANY));
     const tdm_host *host = given.host;
@@ -258,6 +260,7 @@ static int good_devices(const tdm_burnin *b) {
 
 tdm_status tdm_burnin_run(tdm_burnin *b) {
     if (b == NULL || b->has_run) TDM_FAIL(TDM_E_USAGE, "tdm_burnin_run: NULL, or run already");
+    TDM_EXTRA(BURNIN);
     TDM_ENTER(&b->guard, "tdm_burnin_run", TDM_GUARD_MOVES);
     b->has_run = true;
     const tdm_status started = start_threads(b);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/ckpt/tensor_file.h"
 #include "runtime/onnx/import.h"
@@ -45,6 +46,7 @@ tdm_status tdm__onnx_tensors_open(tdm_tensor_file **out, const tdm_host *host, c
                                   size_t count) {
     tdm_tensor_file *file;
     *out = NULL;
+    TDM_EXTRA(ONNX);
     TDM_TRY(tdm__tensor_file_new(&file, host, path));
     TDM_TRY_ELSE(open_import(file, memory, count), tdm__tensor_file_close(file));
     *out = file;

@@ -11,6 +11,7 @@
 #include "runtime/base/system/env.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/call/sized.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 #include "runtime/comm/comm.h"
@@ -253,5 +254,6 @@ static const char *from_environment(const char *name, void *user) {
 tdm_status tdm_launch_from_env(tdm_launch_facts *out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_launch_from_env: out is NULL");
     TDM_TRY(tdm__sized_check("tdm_launch_from_env: tdm_launch_facts", out, sizeof(*out), sizeof(*out)));
+    TDM_EXTRA(RANKS);
     return tdm__launch_from(out, from_environment, NULL);
 }

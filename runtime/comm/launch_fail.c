@@ -1,9 +1,11 @@
 /* tdm_launch_fail: a rank that will not meet the others tells them, wherever they meet. */
+#include "runtime/base/call/extra.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/hosts/hosts_open.h"
 #include "runtime/comm/rendezvous.h"
 
 void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {
+    if (!TDM_WITH_RANKS) return;
     if (facts == NULL || facts->size != sizeof(*facts)) return;
     if (why == NULL) why = "no reason was given";
     const bool is_alone = facts->world == 1 && facts->rank <= 0;

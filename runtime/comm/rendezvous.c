@@ -16,6 +16,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/call/sized.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/door.h"
 #include "runtime/comm/greeting.h"
@@ -356,6 +357,7 @@ tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const tdm_hos
     TDM_TRY(tdm__sized_check("tdm_launch_meet: tdm_launch_facts", facts, sizeof(*facts), sizeof(*facts)));
     TDM_TRY(tdm__host_take(&host));
     *fd = -1;
+    TDM_EXTRA(RANKS);
     if (facts->fd >= 0) {
         *fd = fcntl(facts->fd, F_DUPFD_CLOEXEC, 0);
         if (*fd < 0)

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/file.h"
 #include "runtime/image/codec.h"
@@ -52,6 +53,7 @@ static tdm_status make_folders(const tdm_host *host, const char *folder) {
 }
 
 tdm_status tdm__make_pictures(const tdm_host *host, const char *folder, int64_t samples, int64_t seed) {
+    TDM_EXTRA(PICTURES);
     const tdm_data_spec spec = {.format = TDM_DATA_GLYPHS, .samples = samples, .seed = seed, .noise = 0.1};
     const tdm_data_wanted wanted = {.input = {3, {3, SIDE, SIDE}}, .ignore_index = INT64_MIN};
     const tdm_image_ops *codec;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/data/wanted.h"
 #include "runtime/image/codec.h"
@@ -64,6 +65,7 @@ tdm_status tdm_data_sheet(const tdm_host *host, const tdm_data_spec *spec, const
     tdm_data_wanted wanted;
     tdm_dataset *dataset;
     if (spec == NULL || path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_data_sheet: spec or path is NULL");
+    TDM_EXTRA(PICTURES);
     TDM_TRY(tdm__host_take(&host));
     TDM_TRY(tdm__data_wanted_from(use, &wanted));
     TDM_TRY(tdm__codec_open(&codec, host, NULL));

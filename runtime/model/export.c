@@ -6,6 +6,7 @@
 #include <tandem/tandem.h>
 
 #include "runtime/base/call/guard.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/network.h"
 #include "runtime/base/text/json_write.h"
@@ -156,6 +157,7 @@ static tdm_status write_tensors(const exporting *e, const char *to, const char *
 }
 
 static tdm_status write_onnx(const exporting *e, const char *to, const char *const note[TDM_NOTES], uint64_t *bytes) {
+    TDM_EXTRA(ONNX);
     tdm_onnx_source source = {.ops = e->ops,
                               .graph = tdm_config_graph(e->config),
                               .name = tdm_config_job(e->config)->name,

@@ -8,6 +8,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/call/sized.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/hosts/hosts_open.h"
 #include "runtime/module/module.h"
@@ -34,6 +35,7 @@ tdm_status tdm_comm_open_hosts(tdm_comm **out, const tdm_launch_facts *facts, co
     if (out == NULL || facts == NULL || options == NULL)
         TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_hosts: out, facts or options is NULL");
     *out = NULL;
+    TDM_EXTRA(RANKS);
     tdm_hosts_options given = TDM_HOSTS_OPTIONS_INIT;
     TDM_TRY(tdm__sized_take("tdm_comm_open_hosts: options", &given, sizeof(given), options, TDM_SIZED_ANY));
     TDM_TRY(tdm__sized_check("tdm_comm_open_hosts: tdm_launch_facts", facts, sizeof(*facts), sizeof(*facts)));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 
@@ -169,6 +170,7 @@ bool tdm__onnx_begins(const void *bytes, size_t count) {
 static tdm_status graph_from(tdm_graph **out, tdm_value *output, const tdm_host *host, const char *path,
                              const void *memory, size_t count) {
     tdm_onnx_import *import;
+    TDM_EXTRA(ONNX);
     TDM_TRY(tdm__host_take(&host));
     TDM_TRY(tdm__onnx_import_open(&import, host, path, memory, count));
     *output = import->output;

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "runtime/base/call/sized.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tree.h"
 #include "runtime/scale/scale.h"
@@ -166,6 +167,7 @@ tdm_status tdm__scale_check_cluster(const tdm_cluster *cluster, int devices) {
 
 tdm_status tdm_all_reduce_time(const tdm_cluster *cluster, int devices, double bytes, double *seconds) {
     if (cluster == NULL || seconds == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_all_reduce_time: a pointer is NULL");
+    TDM_EXTRA(SCALE);
     TDM_TRY(tdm__scale_check_cluster(cluster, devices));
     if (!(bytes >= 0 && isfinite(bytes))) TDM_FAIL(TDM_E_USAGE, "bytes must be at least 0, got %g", bytes);
     const tdm_scale_group group = tdm__scale_group(cluster, devices);

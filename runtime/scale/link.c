@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/scale/scale.h"
 
@@ -64,6 +65,7 @@ static bool read_with(const unit *units, const char *text, size_t length, double
 tdm_status tdm_link_parse(const char *text, tdm_link *out) {
     static const unit costs[] = {{"ps", 1e-12}, {"ns", 1e-9}, {NULL, 0}};
     if (text == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_link_parse: a pointer is NULL");
+    TDM_EXTRA(SCALE);
     tdm_link link = {0, 0, NAN};
     const size_t rate = strcspn(text, ","), rest = text[rate] == ',' ? rate + 1 : rate;
     const size_t latency = strcspn(text + rest, ","), last = rest + latency;
@@ -86,6 +88,7 @@ tdm_status tdm_link_parse(const char *text, tdm_link *out) {
 
 tdm_status tdm_scale_times_parse(const char *text, double out[4]) {
     if (text == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_scale_times_parse: a pointer is NULL");
+    TDM_EXTRA(SCALE);
     double seconds[4] = {0, 0, 0, NAN};
     const char *at = text;
     for (int i = 0; *at != '\0' || i < 3; i++) {

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "runtime/base/call/sized.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/scale/scale.h"
 
@@ -109,6 +110,7 @@ static tdm_status check_work(const tdm_scale_work *work) {
 
 tdm_status tdm_scale_at(const tdm_scale_work *work, const tdm_cluster *cluster, int devices, tdm_scale_point *out) {
     if (work == NULL || cluster == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_scale_at: a pointer is NULL");
+    TDM_EXTRA(SCALE);
     TDM_TRY(tdm__sized_check("tdm_scale_at: tdm_scale_work", work, sizeof(*work), sizeof(*work)));
     TDM_TRY(tdm__sized_check("tdm_scale_at: tdm_scale_point", out, sizeof(*out), sizeof(*out)));
     TDM_TRY(tdm__scale_check_cluster(cluster, devices));

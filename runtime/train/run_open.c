@@ -8,6 +8,7 @@
 #include "runtime/base/call/limit.h"
 #include "runtime/base/log.h"
 #include "runtime/base/call/sized.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 #include "runtime/data/transforms/mixing.h"
@@ -104,6 +105,7 @@ static tdm_status check_ranks(tdm_run *run) {
         if (run->world > 1) TDM_FAIL(TDM_E_USAGE, "parallel.mode must be ddp to run as %d processes", run->world);
         return TDM_OK;
     }
+    if (devices > 1 || run->world > 1) TDM_EXTRA(RANKS);
     if (run->options.world == 0 && devices > 1)
         TDM_FAIL(TDM_E_USAGE,
                  "ddp with %d replicas needs %d processes, one for each rank: `tandem train` starts them; a "

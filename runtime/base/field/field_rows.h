@@ -3,7 +3,10 @@
 #ifndef TDM_BASE_FIELD_ROWS_H
 #define TDM_BASE_FIELD_ROWS_H
 
+#include "runtime/base/call/extra.h"
 #include <tandem/sys/field.h>
+
+#include "extras.h"
 
 #define NAMED(kind_, key_, struct_, member_, initial_) \
     .key = (key_), .kind = TDM_FIELD_##kind_, .offset = offsetof(struct_, member_), .initial = (initial_)
@@ -13,7 +16,7 @@
 #define RANGE(min_, max_) .min = (min_), .max = (max_)
 #define ITEMS(min_, max_) .min_items = (min_), .max_items = (max_)
 #define FLAGS(flags_) .flags = (flags_)
-#define HELP(en, zh) .help = (en), .help_zh = (zh)
+#define HELP(en, zh) .help = (en), .help_zh = TDM_WITH_TEXTS ? (zh) : NULL
 
 enum {
     REQUIRED = TDM_FIELD_REQUIRED,

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "runtime/base/memory.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/file.h"
 #include "runtime/ckpt/torch/torch_file.h"
@@ -158,6 +159,7 @@ static tdm_status open_source(tdm_tensor_file *file, const char *key) {
 tdm_status tdm__torch_open(tdm_tensor_file **out, const tdm_host *host, const char *path, const char *key) {
     tdm_tensor_file *file;
     *out = NULL;
+    TDM_EXTRA(TORCH);
     TDM_TRY(tdm__tensor_file_begin(&file, host, NULL, path));
     TDM_TRY_ELSE(open_source(file, key), tdm__tensor_file_close(file));
     *out = file;

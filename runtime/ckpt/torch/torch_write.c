@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/memory.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/file.h"
 #include "runtime/ckpt/torch/torch_file.h"
@@ -107,6 +108,7 @@ static tdm_status write_all(tdm_zip_out *a, const tdm_tensor_file *from, const t
 }
 
 tdm_status tdm__torch_write(const tdm_host *host, const tdm_tensor_file *from, const char *to, tdm_text *report) {
+    TDM_EXTRA(TORCH);
     tdm_zip_out a = {.host = host, .file = {.fd = -1}, .wide_from = UINT32_MAX};
     tdm_text pickle;
     tdm__text_init(&pickle, host);

@@ -1,5 +1,6 @@
 /* `local`: the ranks are threads of this process, and reach one another's spans by their addresses. */
 #include "runtime/base/memory.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/group.h"
 
@@ -68,6 +69,7 @@ tdm_status tdm_comm_open_threads(tdm_comm **ranks, int world, const tdm_host *ho
         TDM_FAIL(TDM_E_USAGE, "communicator: needs 1 to %d ranks, got %d", TDM_COMM_WORLD_MAX, world);
     TDM_TRY(tdm__comm_check_times("communicator", timeout_ms, 0));
     for (int r = 0; r < world; r++) ranks[r] = NULL;
+    TDM_EXTRA(RANKS);
     TDM_TRY(new_site(&site, world, host));
     tdm_status status = open_ranks(ranks, site, timeout_ms);
     for (int r = 0; status != TDM_OK && r < world; r++) {

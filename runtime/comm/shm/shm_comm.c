@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/base/memory.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/shm/shm.h"
 
@@ -15,6 +16,7 @@
 tdm_status tdm_launch_create(int *fd, int world) {
     if (fd == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_launch_create: fd is NULL");
     *fd = -1;
+    TDM_EXTRA(RANKS);
     if (world < 1 || world > TDM_COMM_WORLD_MAX)
         TDM_FAIL(TDM_E_USAGE, "launch: needs 1 to %d ranks, got %d", TDM_COMM_WORLD_MAX, world);
     TDM_TRY(tdm__shm_create_file(fd, world, true));
@@ -24,6 +26,7 @@ tdm_status tdm_launch_create(int *fd, int world) {
 }
 
 void tdm_launch_abort(int fd, int rank, const char *why) {
+    if (!TDM_WITH_RANKS) return;
     tdm_control *control;
     char cause[TDM_CAUSE_TEXT];
     if (tdm__shm_map_control(fd, &control) != TDM_OK) return;
@@ -147,6 +150,7 @@ tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const
     tdm_site *site;
     tdm_group *group;
     *out = NULL;
+    TDM_EXTRA(RANKS);
     if (world < 1 || world > TDM_COMM_WORLD_MAX || rank < 0 || rank >= world)
         TDM_FAIL(TDM_E_USAGE, "communicator: needs a rank of 1 to %d ranks, got rank %d of %d", TDM_COMM_WORLD_MAX,
                  rank, world);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/data/classes.h"
 #include "runtime/data/pictures/bad_samples.h"
@@ -40,6 +41,7 @@ static tdm_status skip(const picture_dataset *own, int64_t row, tdm_canvas *canv
 
 static tdm_status image_folder_picture(const tdm_sample_reader *reader, int64_t index, tdm_canvas *canvas,
                                        void *target) {
+    TDM_EXTRA(PICTURES);
     const picture_dataset *own = (const picture_dataset *)reader->dataset;
     const int64_t row = tdm__dataset_row(reader->dataset, index);
     *(int64_t *)target = own->labels[row];
@@ -52,6 +54,7 @@ static tdm_status image_folder_picture(const tdm_sample_reader *reader, int64_t 
 }
 
 static tdm_status image_folder_measure(const tdm_sample_reader *reader, int64_t index, int64_t size[2]) {
+    TDM_EXTRA(PICTURES);
     const picture_dataset *own = (const picture_dataset *)reader->dataset;
     const int64_t row = tdm__dataset_row(reader->dataset, index);
     tdm_image_info info;
@@ -147,6 +150,7 @@ static void warn_of_others(const picture_dataset *own, const char *source) {
 }
 
 static tdm_status open_all(picture_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
+    TDM_EXTRA(PICTURES);
     const char *source = spec->file != NULL ? spec->file : spec->path;
     TDM_TRY(tdm__codec_open(&own->codec, own->base.host, wanted->module_path));
     TDM_TRY(open_list(own, spec));

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/file.h"
 #include "runtime/data/formats.h"
@@ -41,6 +42,7 @@ tdm_status tdm__picture_input_open(tdm_picture_input **out, const tdm_host *host
                                    const tdm_shape *shape, const tdm_data_inputs *inputs, const char *module_path) {
     tdm_picture_input *p = NULL;
     *out = NULL;
+    TDM_EXTRA(PICTURES);
     TDM_TRY(tdm__new(host, &p, 1, sizeof(*p), "picture"));
     p->host = host;
     p->spec = spec;
@@ -60,6 +62,7 @@ void tdm__picture_input_close(tdm_picture_input *p) {
 }
 
 tdm_status tdm__picture_input_decode(tdm_picture_input *p, const void *bytes, size_t count, float *x) {
+    TDM_EXTRA(PICTURES);
     const tdm_picture_call call = {.codec = p->codec, .channels = (int)p->shape->dim[0], .spec = p->spec};
     TDM_TRY(tdm__picture_decode(&call, bytes, count, &p->canvas));
     if (p->canvas.now.height != p->shape->dim[1] || p->canvas.now.width != p->shape->dim[2])

@@ -6,6 +6,7 @@
 
 #include <tandem/data.h>
 
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/beneath.h"
 #include "runtime/data/pictures/picture_list.h"
@@ -50,6 +51,7 @@ tdm_status tdm_data_pictures(const tdm_host *host, const char *path, tdm_status 
                              void *user) {
     tdm_picture_list list;
     if (path == NULL || each == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_data_pictures: path or each is NULL");
+    TDM_EXTRA(PICTURES);
     TDM_TRY(tdm__host_take(&host));
     if (!tdm__file_is_folder(NULL, path)) return each(user, path);
     tdm_status status = tdm__picture_list_open_all(&list, host, path);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 #include "runtime/data/wanted.h"
@@ -72,6 +73,7 @@ tdm_status tdm_data_thumbnails(const tdm_host *host, const tdm_data_spec *spec, 
     tdm_dataset *dataset;
     if (spec == NULL || (index == NULL && count > 0) || each == NULL || side < 1)
         TDM_FAIL(TDM_E_USAGE, "tdm_data_thumbnails: spec, index or each is NULL, or side is below 1");
+    TDM_EXTRA(PICTURES);
     TDM_TRY(tdm__host_take(&host));
     TDM_TRY(tdm__data_wanted_from(use, &wanted));
     TDM_TRY(tdm__codec_open(&t.codec, host, NULL));

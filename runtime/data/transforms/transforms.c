@@ -4,9 +4,14 @@
 #include <string.h>
 
 #include "runtime/base/field/field.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 
+#if TDM_WITH_PICTURES
 #define TDM_TRANSFORM(key, name) extern const tdm_transform_def tdm__##name##_transform;
+#else
+#define TDM_TRANSFORM(key, step) static const tdm_transform_def tdm__##step##_transform = {.name = #step};
+#endif
 #include <tandem/sys/transforms.def>
 #undef TDM_TRANSFORM
 #define TDM_TRANSFORM(key, name) &tdm__##name##_transform,
@@ -25,6 +30,7 @@ int tdm__transform_find(const char *name) {
 tdm_status tdm_transform_init(tdm_transform_step *step, int kind) {
     if (step == NULL || kind < 0 || kind >= TDM_TRANSFORM_KINDS)
         TDM_FAIL(TDM_E_USAGE, "tdm_transform_init: step is NULL, or there is no kind %d", kind);
+    TDM_EXTRA(PICTURES);
     *step = (tdm_transform_step){.kind = kind};
     tdm_zone none; /* the defaults of numbers need no memory */
     tdm__zone_init(&none, tdm_host_default());

@@ -3,6 +3,7 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/call/sized.h"
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
 #include "runtime/optim/optim.h"
 #include "runtime/scale/scale.h"
@@ -225,6 +226,7 @@ tdm_status tdm_plan_scale(const tdm_job *job, const tdm_graph *graph, const tdm_
         TDM_FAIL(TDM_E_USAGE, "tdm_plan_scale: a pointer is NULL");
     TDM_TRY(tdm__sized_take("tdm_plan_scale: options", &asked, sizeof(asked), options, TDM_SIZED_ANY));
     *out = NULL;
+    TDM_EXTRA(SCALE);
     scale s = {.job = job, .options = &asked};
     tdm_planned planned;
     TDM_TRY(check_options(&asked));
