@@ -57,7 +57,7 @@ bool tdm__linear_bf16_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     dnnl_status_t status = tdm__dnnl_context_init(&context);
     if (status == dnnl_success)
-        status = memory_of(&context, desc, desc->y.dim[0], true, &fit->scratch_bytes, &fit->library_bytes);
+        status = memory_of(&context, desc, desc->y.dim[0], true, &fit->scratch_bytes, &fit->call_bytes);
     tdm__dnnl_context_deinit(&context);
     tdm__dnnl_leave(&caller);
     fit->epilogue = TDM_EPILOGUE_RELU;

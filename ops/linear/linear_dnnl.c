@@ -39,7 +39,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     fit->epilogue = TDM_EPILOGUE_RELU;
     fit->scratch_bytes = at.total;
     if (desc->training)
-        fit->library_bytes =
+        fit->call_bytes =
             tdm__dnnl_sgemm_bytes(&(tdm_dnnl_sgemm){.m = at.out, .n = at.in, .k = at.rows}, desc->threads);
     return true;
 }

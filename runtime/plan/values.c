@@ -56,7 +56,7 @@ static tdm_status book(tdm_build *build, int index) {
         TDM_TRY(tdm__build_value(build, &backward, name, NULL, TDM_LAYOUT_PLAIN, scratch));
     tdm_plan_node *node = &build->plan->nodes[index];
     node->own_scratch = own;
-    node->library_bytes = fit->library_bytes;
+    node->call_bytes = fit->call_bytes;
     node->saved = saved, node->scratch_forward = forward, node->scratch_backward = backward;
     return TDM_OK;
 }

@@ -3,7 +3,6 @@
 #ifndef TDM_BASE_FIELD_ROWS_H
 #define TDM_BASE_FIELD_ROWS_H
 
-#include "runtime/base/call/extra.h"
 #include <tandem/sys/field.h>
 
 #include "extras.h"

@@ -139,7 +139,7 @@ static size_t count_calls(const tdm_plan *plan, int here) {
     for (int k = 0; k < plan->stage_count; k++) {
         size_t most = 0;
         for (int i = 0; i < plan->node_count; i++)
-            if (plan->nodes[i].stage == k) most = tdm__larger(most, plan->nodes[i].library_bytes);
+            if (plan->nodes[i].stage == k) most = tdm__larger(most, plan->nodes[i].call_bytes);
         sum += most;
     }
     return (size_t)here * sum;

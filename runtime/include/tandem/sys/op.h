@@ -170,8 +170,8 @@ typedef struct tdm_kernel_fit {
     bool no_memory;                      /* `fits` ran out of memory: the plan fails, no other kernel is tried */
     size_t saved_bytes;                  /* kept from forward to backward; not given in plans for predictions */
     size_t scratch_bytes;                /* used within one call */
-    size_t library_bytes; /* what a library of others takes for itself during one call, all threads together */
-    char why[96];         /* why it does not fit: "groups > 1", "no AVX2" */
+    size_t call_bytes; /* what a library of others takes for itself during one call, all threads together */
+    char why[96];      /* why it does not fit: "groups > 1", "no AVX2" */
 } tdm_kernel_fit;
 
 static inline bool tdm_has_epilogue(const tdm_kernel_desc *desc, unsigned what) {
