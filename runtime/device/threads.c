@@ -17,7 +17,7 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/system/thread.h"
 
-enum { MOST_SPIN_NS = 50 * 1000, LEAST_SPIN_NS = 1000, LOOKS_PER_CLOCK = 16, LINE = 64 };
+enum { MOST_SPIN_NS = 200 * 1000, LEAST_SPIN_NS = 1000, LOOKS_PER_CLOCK = 16, LINE = 64 };
 #define CLOSING UINT32_MAX
 
 struct tdm_threads {
