@@ -17,6 +17,12 @@ static inline FLOATS NAME(masked)(const float *dy, const float *y, int64_t at) {
     return (FLOATS)((INTS)v & ~(INTS)(NAME(load)(y + at) <= 0.0f));
 }
 
+static inline void NAME(fetch)(const float *x, const float *dy, const float *y, int64_t at) {
+    fetch_ahead(x + at);
+    fetch_ahead(dy + at);
+    if (y != NULL) fetch_ahead(y + at);
+}
+
 static inline void NAME(put)(const tdm_batchnorm2d_planes *norm, float *to, FLOATS v) {
     if (norm->past_cache)
         NAME(store_past)(to, v);
@@ -33,6 +39,7 @@ static void NAME(moments)(const tdm_batchnorm2d_planes *norm, int64_t channel, c
     for (int64_t n = 0; n < norm->rows; n++) {
         const float *from = x + norm_start(norm, n, channel);
         for (int64_t i = 0; i < norm->points; i++, from += norm->inner) {
+            fetch_ahead(from);
             const DOUBLES d = NAME(widen)(from) - origin;
             sum[i & 1] += d;
             squares[i & 1] += d * d;
@@ -52,6 +59,8 @@ static void NAME(apply)(const tdm_batchnorm2d_planes *norm, int64_t channel, con
     for (int64_t n = 0; n < norm->rows; n++) {
         const int64_t start = norm_start(norm, n, channel), end = start + norm->points * norm->inner;
         for (int64_t at = start; at < end; at += norm->inner) {
+            fetch_ahead(x + at);
+            if (norm->other != NULL) fetch_ahead(norm->other + at);
             FLOATS v = (NAME(load)(x + at) - m) * a + b;
             if (norm->other != NULL) v += NAME(load)(norm->other + at);
             if (norm->relu) v = (FLOATS)((INTS)v & ~(INTS)(v < 0.0f));
@@ -61,22 +70,34 @@ static void NAME(apply)(const tdm_batchnorm2d_planes *norm, int64_t channel, con
     if (norm->past_cache) tdm__stores_past_done();
 }
 
+/* Of the channels' values at `at`: adds dy to *sum, and dy (x - mean) to *dot. */
+static inline __attribute__((always_inline)) void NAME(sum_point)(const tdm_batchnorm2d_planes *norm, const float *x,
+                                                                  const float *dy, const float *y, int64_t at,
+                                                                  DOUBLES mean, DOUBLES *sum, DOUBLES *dot) {
+    NAME(fetch)(x, dy, y, at);
+    const FLOATS masked = NAME(masked)(dy, y, at);
+    const DOUBLES g = __builtin_convertvector(masked, DOUBLES);
+    if (norm->dother != NULL) NAME(put)(norm, norm->dother + at, masked);
+    *sum += g;
+    *dot += g * (NAME(widen)(x + at) - mean);
+}
+
 /* sum of dy and of dy (x - mean); also writes the gradient of `other` */
 static void NAME(sums)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, const float *dy,
                        const float *y, const double *mean, double *sum, double *dot) {
+    const tdm_batchnorm2d_planes own = *norm; /* no store changes it */
     DOUBLES m, s[2] = {{0}, {0}}, d[2] = {{0}, {0}};
     memcpy(&m, mean, sizeof m);
-    for (int64_t n = 0; n < norm->rows; n++) {
-        int64_t at = norm_start(norm, n, channel);
-        for (int64_t i = 0; i < norm->points; i++, at += norm->inner) {
-            const FLOATS masked = NAME(masked)(dy, y, at);
-            const DOUBLES g = __builtin_convertvector(masked, DOUBLES);
-            if (norm->dother != NULL) NAME(put)(norm, norm->dother + at, masked);
-            s[i & 1] += g;
-            d[i & 1] += g * (NAME(widen)(x + at) - m);
+    for (int64_t n = 0; n < own.rows; n++) {
+        const int64_t start = norm_start(&own, n, channel), end = start + own.points * own.inner;
+        int64_t at = start;
+        for (; at + own.inner < end; at += 2 * own.inner) {
+            NAME(sum_point)(&own, x, dy, y, at, m, &s[0], &d[0]);
+            NAME(sum_point)(&own, x, dy, y, at + own.inner, m, &s[1], &d[1]);
         }
+        if (at < end) NAME(sum_point)(&own, x, dy, y, at, m, &s[0], &d[0]);
     }
-    if (norm->past_cache) tdm__stores_past_done();
+    if (own.past_cache) tdm__stores_past_done();
     s[0] += s[1];
     d[0] += d[1];
     memcpy(sum, &s[0], sizeof s[0]);
@@ -92,6 +113,7 @@ static void NAME(gradient)(const tdm_batchnorm2d_planes *norm, int64_t channel, 
     for (int64_t n = 0; n < norm->rows; n++) {
         const int64_t start = norm_start(norm, n, channel), end = start + norm->points * norm->inner;
         for (int64_t at = start; at < end; at += norm->inner) {
+            NAME(fetch)(x, dy, y, at);
             const FLOATS v = (NAME(masked)(dy, y, at) - l - (NAME(load)(x + at) - m) * k) * a;
             NAME(put)(norm, dx + at, v);
         }
