@@ -46,10 +46,11 @@ static inline void store_past_8(float *to, floats_8 v) {
     memcpy(to, &v, sizeof v);
 }
 
-/* Fetches what a pass will read soon. A processor does so by itself, but badly where a pass reads several arrays. */
-static inline void fetch_ahead(const void *from) {
-    enum { AHEAD = 2048 };
-    __builtin_prefetch((const void *)((uintptr_t)from + AHEAD));
+/* Fetches what a pass will read after `bytes` more. A processor does so by itself, but badly where a pass reads several
+ * arrays, or goes from row to row. */
+enum { SOON = 2048 };
+static inline void fetch(const void *from, int64_t bytes) {
+    __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)bytes));
 }
 
 /* Sixteen numbers in bf16: widened, and rounded as tdm__bf16_of does. */
