@@ -126,13 +126,15 @@ typedef struct tdm_batchnorm2d_moments {
     double count, mean, squares; /* squares: the sum of squared distances from the mean */
 } tdm_batchnorm2d_moments;
 
-/* The update of Chan, Golub and LeVeque, as in ATen's batch_norm_gather_stats. */
+/* The update of Chan, Golub and LeVeque, as in ATen's batch_norm_gather_stats. Where a mean is infinite, so is that of
+ * both. */
 TDM_HOST_DEVICE static inline tdm_batchnorm2d_moments tdm__batchnorm2d_join_two(tdm_batchnorm2d_moments a,
                                                                                 tdm_batchnorm2d_moments b) {
     const double total = a.count + b.count, apart = b.mean - a.mean;
     if (b.count == 0) return a;
     if (a.count == 0) return b;
-    const tdm_batchnorm2d_moments both = {total, a.mean + apart * (b.count / total),
+    const double mean = apart - apart == 0 ? a.mean + apart * (b.count / total) : a.mean + b.mean;
+    const tdm_batchnorm2d_moments both = {total, mean,
                                           a.squares + (b.squares + apart * apart * (a.count * b.count / total))};
     return both;
 }

@@ -1,4 +1,6 @@
 /* Statistics of several replicas are joined as the canonical tree, in which a replica without rows is left out. */
+#include <math.h>
+
 #include "ops/batchnorm2d/batchnorm2d.h"
 #include "tests/support/tdm_test.h"
 
@@ -68,4 +70,14 @@ TEST(replicas_at_the_end_without_rows_change_nothing) {
     }
 }
 
-TEST_MAIN(RUN(replicas_join_as_the_tree); RUN(replicas_at_the_end_without_rows_change_nothing);)
+/* As of one batch: infinite, unless infinities of both signs meet. */
+TEST(infinite_means) {
+    const tdm_batchnorm2d_moments finite = {3, 2, 5}, up = {4, INFINITY, NAN}, down = {4, -INFINITY, NAN};
+    CHECK(tdm__batchnorm2d_join_two(finite, up).mean == INFINITY);
+    CHECK(tdm__batchnorm2d_join_two(up, finite).mean == INFINITY);
+    CHECK(tdm__batchnorm2d_join_two(up, up).mean == INFINITY);
+    CHECK(tdm__batchnorm2d_join_two(down, finite).mean == -INFINITY);
+    CHECK(isnan(tdm__batchnorm2d_join_two(up, down).mean) && isnan(tdm__batchnorm2d_join_two(finite, up).squares));
+}
+
+TEST_MAIN(RUN(replicas_join_as_the_tree); RUN(replicas_at_the_end_without_rows_change_nothing); RUN(infinite_means);)
