@@ -1,5 +1,7 @@
 /* batchnorm2d in bf16 with neighbouring channels. Threads share the rows; the sums of each row are added in the order
  * of the rows, so their number changes no bit. */
+#include <math.h>
+
 #include "ops/batchnorm2d/batchnorm2d_dnnl.h"
 
 #include "ops/batchnorm2d/batchnorm2d_bf16_lanes.h"
@@ -92,9 +94,12 @@ static void apply(void *data, int64_t begin, int64_t end) {
 }
 
 /* Distances are taken from each channel's first value: it is close enough to the mean that nothing cancels in double.
- */
+ * From 0 where that value is infinite or NaN, as in batchnorm2d_lanes.inc.c. */
 static tdm_status take_moments(work *w) {
-    for (int64_t c = 0; c < w->channels; c++) w->of[0][c] = tdm__bf16_float(numbers(w->call->args->x[0])[c]);
+    for (int64_t c = 0; c < w->channels; c++) {
+        const float first = tdm__bf16_float(numbers(w->call->args->x[0])[c]);
+        w->of[0][c] = isfinite(first) ? first : 0.0f;
+    }
     TDM_MODULE_TRY(share(w, moments));
     add_rows(w);
     return TDM_OK;

@@ -30,10 +30,17 @@ static inline void NAME(put)(const tdm_batchnorm2d_planes *norm, float *to, FLOA
         memcpy(to, &v, sizeof v);
 }
 
+/* The first value, but 0 where it is infinite or NaN: an infinity less itself is NaN, and so the mean would be. */
+static inline DOUBLES NAME(origin)(const float *first) {
+    const FLOATS v = NAME(load)(first);
+    const FLOATS finite = (FLOATS)((INTS)v & (INTS)(v - v == 0.0f));
+    return __builtin_convertvector(finite, DOUBLES);
+}
+
 /* Sums the distances from the first value: it is close enough to the mean that nothing cancels in double. */
 static void NAME(moments)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, double *mean,
                           double *variance) {
-    const DOUBLES origin = NAME(widen)(x + norm_start(norm, 0, channel));
+    const DOUBLES origin = NAME(origin)(x + norm_start(norm, 0, channel));
     const DOUBLES count = (DOUBLES){0} + (double)(norm->rows * norm->points);
     DOUBLES sum[2] = {{0}, {0}}, squares[2] = {{0}, {0}};
     for (int64_t n = 0; n < norm->rows; n++) {

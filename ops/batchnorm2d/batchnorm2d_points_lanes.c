@@ -2,6 +2,8 @@
  * every sixteenth point, and then over these sums. */
 #include "ops/batchnorm2d/batchnorm2d_lanes.h"
 
+#include <math.h>
+
 #include "ops/elementwise.h"
 #include "runtime/backends/dnnl/kit/runs.h"
 
@@ -13,7 +15,7 @@ static inline int64_t points_start(const tdm_batchnorm2d_planes *norm, int64_t r
 /* Distances from the first value, as in batchnorm2d_lanes.inc.c. */
 static void moments(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, double *mean,
                     double *variance) {
-    const float first = x[points_start(norm, 0, channel)];
+    const float origin = x[points_start(norm, 0, channel)], first = isfinite(origin) ? origin : 0.0f;
     const double count = (double)(norm->rows * norm->points);
     run_sums sum = {0}, squares = {0};
     for (int64_t n = 0; n < norm->rows; n++)

@@ -8,6 +8,7 @@
 #include "ops/ops.h"
 #include "runtime/base/isa.h"
 #include "runtime/module/module.h"
+#include "tests/ops/batchnorm_special.h"
 #include "tests/ops/op_conform.h"
 #include "tests/ops/op_driver.h"
 #include "tests/support/tdm_test.h"
@@ -233,6 +234,33 @@ TEST(batchnorm2d_past_the_cache) {
     op_conform_count count = {0};
     op_conform_case_on(&count, NULL, find("batchnorm2d"), &large, 40, tolerance);
     CHECK(count.runs > 0);
+}
+
+/* Features; neighbouring channels by 16, by 8 and all; planes; series. */
+TEST(batchnorm_of_special_values) {
+    static const struct {
+        const char *op;
+        op_case test;
+    } tried[] = {
+        {"batchnorm1d", {.rows = 9, .input = {1, {32}}}},
+        {"batchnorm1d", {.rows = 3, .input = {2, {17, 19}}}},
+        {"batchnorm2d", {.rows = 3, .input = {3, {32, 3, 5}}}},
+        {"batchnorm2d", {.rows = 3, .input = {3, {24, 3, 5}}}},
+        {"batchnorm2d", {.rows = 2, .input = {3, {17, 3, 5}}}},
+        {"batchnorm2d", {.rows = 9, .input = {3, {32, 45, 45}}}},
+    };
+    int ran = 0;
+    for (size_t i = 0; i < sizeof tried / sizeof tried[0]; i++) {
+        for (int variant = 0; variant < 4 * TDM_LAYOUT_COUNT; variant++) {
+            const op_setting setting = {.layout = (tdm_layout)(variant / 4),
+                                        .training = true,
+                                        .replicas = variant % 2 == 1 ? 2 : 1,
+                                        .precision = variant % 4 < 2 ? TDM_F32 : TDM_BF16};
+            if (setting.precision == TDM_BF16 && !tdm__has_fast_bf16()) continue;
+            ran += special_check(find(tried[i].op), &tried[i].test, &setting);
+        }
+    }
+    CHECK(ran > 0);
 }
 
 /* ---- means ---- */
@@ -466,4 +494,5 @@ TEST_MAIN(RUN(settings); RUN(replicas_at_once_have_equal_bits); RUN(threads_chan
           RUN(relu_lets_nan_through); RUN(relu6_has_both_bounds); RUN(maxima_of_equal_numbers);
           RUN(embedding_names_the_first_number_without_a_row); RUN(conv1d_in_tiles); RUN(direct_convolutions);
           RUN(directly_or_by_onednn_the_bits_are_equal); RUN(batchnorm2d_past_the_cache);
-          RUN(means_have_the_bits_of_the_reference); RUN(bf16); RUN(threads_change_no_bit_of_bf16);)
+          RUN(batchnorm_of_special_values); RUN(means_have_the_bits_of_the_reference); RUN(bf16);
+          RUN(threads_change_no_bit_of_bf16);)
