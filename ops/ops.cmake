@@ -43,6 +43,7 @@ function(tdm_list_ops)
     file(GLOB TDM_DNNL_OP_SOURCES CONFIGURE_DEPENDS ${root}/*/*_dnnl.c)
     file(GLOB TDM_DNNL_OP_LANES CONFIGURE_DEPENDS ${root}/*/*_lanes.c)
     list(REMOVE_ITEM TDM_DNNL_OP_LANES ${TDM_LANES})
+    list(APPEND TDM_DNNL_OP_LANES ${root}/loss/classes_lanes.c) # for log_softmax
     list(APPEND TDM_DNNL_OP_SOURCES ${root}/dnnl_kernels.c)
 
     set(cuda_kernels "")

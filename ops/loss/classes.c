@@ -1,7 +1,5 @@
 #include "ops/loss/classes.h"
 
-#include <math.h>
-
 #include "ops/ops.h"
 #include "runtime/base/isa.h"
 
@@ -53,8 +51,4 @@ tdm_status tdm__classes_wrong_label(const char *loss, const tdm_loss_args *args,
 const tdm_class_lanes *tdm__class_lanes(void) {
     static const tdm_class_lanes *const lanes[] = TDM_ISA_KERNELS(&tdm__class_lanes);
     return lanes[tdm__isa()];
-}
-
-tdm_softmax_row tdm__softmax_row(const float *y, int64_t width, float max) {
-    return (tdm_softmax_row){y, width, max, (float)log(tdm__class_lanes()->exp_sum(y, width, max))};
 }

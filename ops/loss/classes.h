@@ -2,6 +2,8 @@
 #ifndef TDM_OPS_LOSS_CLASSES_H
 #define TDM_OPS_LOSS_CLASSES_H
 
+#include <math.h>
+
 #include <tandem/sys/label.h>
 #include <tandem/sys/op.h>
 
@@ -71,7 +73,10 @@ typedef struct tdm_class_lanes {
 extern const tdm_class_lanes tdm__class_lanes_ref, tdm__class_lanes_avx2, tdm__class_lanes_avx512;
 
 const tdm_class_lanes *tdm__class_lanes(void); /* for this processor */
-tdm_softmax_row tdm__softmax_row(const float *y, int64_t width, float max);
+
+static inline tdm_softmax_row tdm__softmax_row(const tdm_class_lanes *lanes, const float *y, int64_t width, float max) {
+    return (tdm_softmax_row){y, width, max, (float)log(lanes->exp_sum(y, width, max))};
+}
 
 /* -log softmax(y)_c */
 static inline float tdm__softmax_loss(const tdm_softmax_row *row, int64_t c) {

@@ -9,6 +9,7 @@
 #include "runtime/base/isa.h"
 #include "runtime/module/module.h"
 #include "tests/ops/batchnorm_special.h"
+#include "tests/ops/op_cases.h"
 #include "tests/ops/op_conform.h"
 #include "tests/ops/op_driver.h"
 #include "tests/support/tdm_test.h"
@@ -162,6 +163,7 @@ TEST(threads_change_no_bit) {
                   &(op_case){.attrs = "vocabulary=700 dim=120", .rows = 29, .input = {1, {40}}, .whole = 90},
                   TDM_LAYOUT_PLAIN);
     check_threads("layernorm", &(op_case){.attrs = "", .rows = 29, .input = {2, {13, 333}}}, TDM_LAYOUT_PLAIN);
+    check_threads("log_softmax", &(op_case){.attrs = "", .rows = 67, .input = {1, {1000}}}, TDM_LAYOUT_PLAIN);
     check_threads("groupnorm", &(op_case){.attrs = "groups=4", .rows = 29, .input = {3, {32, 9, 9}}}, TDM_LAYOUT_PLAIN);
     check_threads("upsample", &(op_case){.attrs = "scale=2 mode=bilinear", .rows = 29, .input = {3, {13, 9, 11}}},
                   TDM_LAYOUT_PLAIN);
@@ -287,6 +289,14 @@ TEST(means_have_the_bits_of_the_reference) {
         op_conform_case_on(&count, NULL, find("avgpool2d"), &means[i], 80 + i, 0);
     for (uint64_t i = 0; i < ADAPTIVE_COUNT; i++)
         op_conform_case_on(&count, NULL, find("adaptive_avgpool2d"), &adaptive[i], 90 + i, 0);
+    CHECK(count.runs > 0);
+}
+
+TEST(log_softmax_has_the_bits_of_the_reference) {
+    const op_cases *cases = op_cases_of("log_softmax");
+    op_conform_count count = {0};
+    for (int i = 0; i < cases->count; i++)
+        op_conform_case_on(&count, NULL, find("log_softmax"), &cases->items[i], 100 + (uint64_t)i, 0);
     CHECK(count.runs > 0);
 }
 
@@ -494,5 +504,5 @@ TEST_MAIN(RUN(settings); RUN(replicas_at_once_have_equal_bits); RUN(threads_chan
           RUN(relu_lets_nan_through); RUN(relu6_has_both_bounds); RUN(maxima_of_equal_numbers);
           RUN(embedding_names_the_first_number_without_a_row); RUN(conv1d_in_tiles); RUN(direct_convolutions);
           RUN(directly_or_by_onednn_the_bits_are_equal); RUN(batchnorm2d_past_the_cache);
-          RUN(batchnorm_of_special_values); RUN(means_have_the_bits_of_the_reference); RUN(bf16);
-          RUN(threads_change_no_bit_of_bf16);)
+          RUN(batchnorm_of_special_values); RUN(means_have_the_bits_of_the_reference);
+          RUN(log_softmax_has_the_bits_of_the_reference); RUN(bf16); RUN(threads_change_no_bit_of_bf16);)

@@ -79,7 +79,7 @@ static tdm_status run(const tdm_loss_args *args) {
         }
         if (!tdm_label_fits(label, args->width)) return tdm__classes_wrong_label("cross_entropy", args, label, n);
         const int64_t best = tdm__class_lanes()->largest(y, args->width);
-        const tdm_softmax_row row = tdm__softmax_row(y, args->width, y[best]);
+        const tdm_softmax_row row = tdm__softmax_row(tdm__class_lanes(), y, args->width, y[best]);
         total += (double)row_loss(&e, &row, label);
         correct += best == tdm_label_heavier(label);
         if (dy != NULL) row_gradient(dy, &e, &row, label);

@@ -25,7 +25,7 @@ static tdm_status run(const tdm_loss_args *args) {
     for (int64_t n = 0; n < args->rows; n++) {
         const float *y = args->y + n * args->width;
         float *dy = args->dy != NULL ? args->dy + n * args->width : NULL;
-        const tdm_softmax_row row = tdm__softmax_row(y, args->width, lanes->max(y, args->width));
+        const tdm_softmax_row row = tdm__softmax_row(lanes, y, args->width, lanes->max(y, args->width));
         double loss, share;
         of.t = (const float *)args->target + n * args->width;
         lanes->expected(&row, &of, &loss, &share);
