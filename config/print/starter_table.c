@@ -40,9 +40,13 @@ static use use_of(const starter *s, int64_t i) {
     return names_rows ? USE_IGNORED : USE_CATEGORY;
 }
 
+static bool is_named(const tdm_column_seen *column) {
+    return column->name != NULL && column->name[strspn(column->name, " \t")] != '\0';
+}
+
 /* A column, as the keys of data.train name it. */
 static void put_column(const starter *s, int64_t i) {
-    if (s->seen->column[i].name != NULL)
+    if (is_named(&s->seen->column[i]))
         tdm__text_json_string(s->common.out, s->seen->column[i].name);
     else
         tdm__text_printf(s->common.out, "\"%lld\"", (long long)i);
@@ -120,6 +124,9 @@ static tdm_status check_cells(const starter *s) {
         const tdm_column_seen *column = &s->seen->column[i];
         TDM_TRY(check_numbers(s, i));
         const use how = use_of(s, i);
+        if (how != USE_IGNORED && column->name != NULL && !is_named(column))
+            TDM_FAIL(TDM_E_DATA, "csv '%s', column %lld of the first row: the column has no name; write one", s->path,
+                     (long long)i + 1);
         if (column->broken_line > 0 && (how == USE_CATEGORY || how == USE_TARGET))
             TDM_FAIL(TDM_E_DATA,
                      "csv '%s', line %lld, column %s: the text is not UTF-8; convert the file, as with `iconv "

@@ -135,6 +135,12 @@ sed 's/mark/size/' ages.csv >twice.csv
 strange twice "columns 1 and 2, counted from 0, are both named 'size'; rename one in line 1"
 sed '1s/size\|mark//g' ages.csv >nameless.csv
 strange nameless "columns 1 and 2, counted from 0, have no name; write one for each in line 1"
+sed '1s/size//' ages.csv >unnamed.csv
+strange unnamed "column 2 of the first row: the column has no name; write one"
+sed '1s/age//' ages.csv >index.csv # as pandas writes its index
+code 0 "$tandem" init --task table --data index.csv -o index.yaml
+has index.yaml 'ignore: ["0", "mark"]'
+code 0 "$tandem" data check index.yaml
 sed 's/^7,49,/7,-Inf,/' ages.csv >infinite.csv
 strange infinite "line 8, column 'size': '-Inf' is not a finite number; write a number, or leave the cell empty"
 sed '1!s/,[0-9]*$/,inf/' ages.csv >endless.csv

@@ -169,6 +169,13 @@ TEST(refused) {
         {"1,2,0\n", "kind", "the first row holds numbers, not names; write a number from 0 to 2"},
         {"1,2,0\n", "3", "there is no column '3'"},
         {long_cell, NULL, "more than 1023 bytes"},
+        {"\xef\xbb\xbf\xef\xbb\xbf"
+         "a,b,c\n1,2,0\n",
+         NULL, "line 1, column 1: a byte order mark inside the text; remove it, as with `sed 's/\\xef\\xbb\\xbf//g'`"},
+        {"a,b,c\n1,2,0\n\xef\xbb\xbf"
+         "1,2,0\n",
+         NULL, "line 3, column 1: a byte order mark inside the text"},
+        {"a,b,c\n1,2,\"cat\xef\xbb\xbf\"\n", NULL, "line 2, column 3: a byte order mark inside the text"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         tdm_data_spec spec = spec_now();
@@ -188,7 +195,7 @@ TEST(refused) {
         "line 2, column 3: the label must be 0 to 2 (the model has 3 outputs), found 3; classes are numbered from 0");
     write_file(path, "1,2\0,0\n", 7);
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
-    CHECK_HAS(tdm_error_message(), "a NUL byte; this is not a text");
+    CHECK_HAS(tdm_error_message(), "line 1, column 2: a NUL byte; this is not a text");
     write_file(path, "\xff\xfe\x31\0,\0\x32\0", 8);
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
     CHECK_HAS(tdm_error_message(), "line 1, column 1: the text is UTF-16; convert the file, as with `iconv");

@@ -200,12 +200,31 @@ TEST(refused) {
         {"id,city,size,y\n1,Rome,NA,0\n", "found 'NA'; to fill gaps write `missing: mean` or `missing: zero`", 0},
         {"id,city,size,y\n1,Rome,two,0\n", "expected a number, found 'two'", TDM_MISSING_MEAN},
         {"id,city,id,y\n1,Rome,2,0\n", NULL, 0},
-        {"id,city,a,a,y\n1,Rome,2,3,0\n", "two columns are called 'a'", 0},
+        {"id,city,a,a,y\n1,Rome,2,3,0\n",
+         "line 1, column 4: the name 'a' is that of column 3, too; rename one, or write `ignore: [\"3\"]`", 0},
+        {"id,city,\" a\",a,y\n1,Rome,2,3,0\n",
+         "column 4: the name 'a' is that of column 3, too, but for blanks; rename", 0},
+        {"id,city,\"a \",a b,a,y\n1,Rome,2,3,4,0\n", "column 5: the name 'a' is that of column 3, too, but for blanks",
+         0},
+        {"id,city,,y\n1,Rome,2,0\n", "line 1, column 3: the column has no name; write one, or `ignore: [\"2\"]`", 0},
+        {"\nid,city,\" \t\",y\n1,Rome,2,0\n", "line 2, column 3: the column has no name", 0},
+        {"id,city,size,\n1,Rome,2,0\n", "line 1, column 4: the column has no name", 0},
         {"id,town,a,y\n1,Rome,2,0\n", "there is no column 'city'", 0},
         {"id,y,city\n1,2,Rome\n", "column 'city' is the label, and cannot be in `categories`", 0},
         {"id,city\n1,Rome\n", "column 'city' is the label", 0},
         {wide, "the first row has more than 65536 columns", 0},
         {"id,city,size,y\n1,\xff,2,0\n", "line 2, column 2: the category is not UTF-8", 0},
+        {"id,city,size,y\n1,Rome,,0\n1,Rome,NA,0\n",
+         "line 1, column 3: all cells of this column that are trained on are gaps, so it has no mean; write "
+         "`ignore: [\"size\"]`",
+         TDM_MISSING_MEAN},
+        {"id,city,size,y\n1,,2,0\n1,,3,0\n",
+         "line 1, column 2: all cells of this column that are trained on are gaps, so it has no category; write", 0},
+        {"id,city,size,y\n1,Rome,2,NA\n\n1,Rome,3,null\n", "line 2, column 4: the label is missing, as in every row",
+         0},
+        {"id,city,size,y\n1,Rome,2,\n", "line 2, column 4: the label is missing", 0},
+        {"id,city,size,y\n1,Rome,,0\n1,Rome,NA,0\n", NULL, TDM_MISSING_ZERO}, /* both are 0 */
+        {"id,city,size,y\n1,Rome,2,NA\n1,Rome,3,flat\n", NULL, 0},            /* a class may be called so */
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         tdm_data_spec spec = spec_now();

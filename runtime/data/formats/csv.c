@@ -70,14 +70,26 @@ static tdm_status read_category(tdm_table_build *b, const tdm_table_column *colu
     return keep_text(b, &b->category_at[row * b->categories + column->item - b->numbers]);
 }
 
+static tdm_status read_label(tdm_table_build *b, int64_t row) {
+    if (b->csv.length == 0) TDM_FAIL_CELL(&b->csv, "the label is missing");
+    if (tdm__table_is_gap(b) && b->label_gaps++ == 0) b->gap_line = b->csv.line;
+    if (b->value != NULL) return tdm__table_read_target(b, row);
+    TDM_TRY(tdm__csv_check_utf8(&b->csv, "label"));
+    return keep_text(b, &b->label_at[row]);
+}
+
+/* Some labels may be called so. */
+static tdm_status check_labels(const tdm_table_build *b) {
+    if (b->known != NULL || b->label_gaps < b->rows) return TDM_OK;
+    TDM_FAIL_TABLE(b, "line %lld, column %lld: the label is missing, as in every row", (long long)b->gap_line,
+                   (long long)b->target + 1);
+}
+
 static tdm_status read_cell(tdm_table_build *b, int64_t row) {
     const tdm_table_column *column = &b->column[b->csv.column];
     switch (column->role) {
     case TDM_ROLE_TARGET:
-        if (b->value != NULL) return tdm__table_read_target(b, row);
-        if (b->csv.length == 0) TDM_FAIL_CELL(&b->csv, "the label is missing");
-        TDM_TRY(tdm__csv_check_utf8(&b->csv, "label"));
-        return keep_text(b, &b->label_at[row]);
+        return read_label(b, row);
     case TDM_ROLE_NUMBER:
         return read_number(b, column, &b->x[row * (b->numbers + b->categories) + column->item]);
     case TDM_ROLE_CATEGORY:
@@ -139,6 +151,7 @@ static tdm_status build(tdm_table_build *b, const tdm_data_wanted *wanted) {
     TDM_TRY(tdm__dataset_take_shape(base, b->spec, wanted, &shape, b->spec->path));
     TDM_TRY(take_memory(b, wanted->target_kind == TDM_TARGET_CLASS));
     TDM_TRY(read_rows(b));
+    TDM_TRY(check_labels(b));
     const size_t width = (size_t)shape.dim[0];
     table->x = (tdm_column){(const unsigned char *)b->x, width * sizeof(float), width, TDM_CELL_F32};
     base->count = b->rows;

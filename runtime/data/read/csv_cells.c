@@ -8,6 +8,8 @@
 #include "runtime/base/text/text.h"
 #include "runtime/data/formats.h"
 
+static const char BOM[] = "\xef\xbb\xbf";
+
 tdm_status tdm__csv_load(const tdm_host *host, const char *what, const char *path, char **text, size_t *count) {
     tdm_status status = TDM_OK;
     tdm_reader reader;
@@ -51,7 +53,7 @@ static char find_separator(const char *at, const char *end) {
 
 void tdm__csv_begin(tdm_csv *csv, const char *what, const char *path, const char *text, size_t count) {
     *csv = (tdm_csv){.what = what, .path = path, .begin = text, .at = text, .end = text + count, .line = 1, .row = -1};
-    if (count >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) csv->at += 3;
+    if (count >= 3 && memcmp(text, BOM, 3) == 0) csv->at += 3;
     csv->separator = find_separator(csv->at, csv->end);
     csv->ends_row = true;
 }
@@ -81,6 +83,8 @@ static tdm_status add(tdm_csv *csv, char byte) {
     if (byte == '\0' && is_utf16(csv))
         TDM_FAIL_CELL(csv, "the text is UTF-16; convert the file, as with `iconv -f utf-16 -t utf-8`");
     if (byte == '\0') TDM_FAIL_CELL(csv, "a NUL byte; this is not a text");
+    if (byte == BOM[2] && csv->length >= 2 && memcmp(csv->cell + csv->length - 2, BOM, 2) == 0)
+        TDM_FAIL_CELL(csv, "a byte order mark inside the text; remove it, as with `sed 's/\\xef\\xbb\\xbf//g'`");
     if (csv->length + 1 == sizeof(csv->cell)) TDM_FAIL_CELL(csv, "more than %zu bytes", sizeof(csv->cell) - 1);
     csv->cell[csv->length++] = byte;
     return TDM_OK;

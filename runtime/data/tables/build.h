@@ -44,8 +44,9 @@ typedef struct tdm_table_build {
     /* Float targets that are two names instead: those seen so far, or those of the data trained on. */
     const char *two_name[2];
     int two_count;
-    int64_t two_line; /* in the file, of the first */
-    bool has_number;  /* a target that is a number was seen */
+    int64_t two_line;             /* in the file, of the first */
+    bool has_number;              /* a target that is a number was seen */
+    int64_t label_gaps, gap_line; /* labels that are words for a gap; the first one's line */
 } tdm_table_build;
 
 /* Fails with TDM_E_DATA and a message that begins with the file. */
@@ -54,6 +55,9 @@ typedef struct tdm_table_build {
 /* "'city'", or "3", the number from 0 of a column without a name. `out` holds TDM_COLUMN_TEXT bytes. Returns `out`. */
 enum { TDM_COLUMN_TEXT = 80 };
 const char *tdm__column_print(char out[TDM_COLUMN_TEXT], const tdm_table_build *b, int64_t column);
+
+/* Orders columns by their names, blanks around these apart. */
+int tdm__column_compare(const tdm_table_column *a, const tdm_table_column *b);
 
 /* Reads the first row: how many columns there are, and their names. */
 tdm_status tdm__table_read_head(tdm_table_build *b);
@@ -72,7 +76,7 @@ tdm_status tdm__table_check_size(const tdm_table_build *b);
 const char *tdm__table_header_hint(const tdm_table_build *b, int64_t line);
 /* Does the cell say that a number is not known, as files do? */
 bool tdm__table_is_gap(const tdm_table_build *b);
-/* Reads the cell as the float target of `row`. */
+/* Reads the cell, which is not empty, as the float target of `row`. */
 tdm_status tdm__table_read_target(tdm_table_build *b, int64_t row);
 /* After the last row: gives the two names, if targets are names, to the features. */
 tdm_status tdm__table_take_two(tdm_table_build *b);

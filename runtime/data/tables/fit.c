@@ -1,5 +1,6 @@
 /* What a table teaches: categories, means, standard deviations; and what becomes of its cells by it. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +22,9 @@ static int64_t width_of(const tdm_table_build *b) {
 
 /* ---- learning ---- */
 
-/* Two passes in double over the samples in their order. A gap is NaN, and counts in neither. */
-static void learn_number(const tdm_table_build *b, const float *from, int64_t stride, tdm_feature *out) {
+/* Two passes in double over the samples in their order. A gap is NaN, and counts in neither. Returns how many are
+ * none. */
+static int64_t learn_number(const tdm_table_build *b, const float *from, int64_t stride, tdm_feature *out) {
     const int64_t count = count_of(b);
     double sum = 0.0, squares = 0.0;
     int64_t found = 0;
@@ -40,6 +42,17 @@ static void learn_number(const tdm_table_build *b, const float *from, int64_t st
     const double stdev = found > 0 ? sqrt(squares / (double)found) : 0.0;
     out->mean = mean;
     out->stdev = stdev > 0.0 ? stdev : 1.0; /* a column with one value becomes 0 */
+    return found;
+}
+
+static tdm_status fail_gaps(const tdm_table_build *b, int64_t column, const char *lacks) {
+    char number[24];
+    const char *name = b->column[column].name;
+    snprintf(number, sizeof(number), "%lld", (long long)column);
+    TDM_FAIL_TABLE(b,
+                   "line %lld, column %lld: all cells of this column that are trained on are gaps, so it has %s; write "
+                   "`ignore: [\"%.64s\"]`",
+                   (long long)b->first_line, (long long)column + 1, lacks, name != NULL ? name : number);
 }
 
 static const char *category_at(const tdm_table_build *b, int64_t row, int64_t which) {
@@ -86,9 +99,12 @@ static tdm_status learn_input(tdm_table_build *b, int64_t column, size_t *bytes)
     TDM_TRY(take_name(b, column, feature, bytes));
     if (from->role == TDM_ROLE_CATEGORY) {
         TDM_TRY(learn_category(b, from->item - b->numbers, feature, bytes));
+        if (feature->values.count == 0) return fail_gaps(b, column, "no category");
     } else {
+        int64_t found = 0;
         if (b->spec->standardize || b->spec->missing == TDM_MISSING_MEAN)
-            learn_number(b, b->x + from->item, width_of(b), feature);
+            found = learn_number(b, b->x + from->item, width_of(b), feature);
+        if (b->spec->missing == TDM_MISSING_MEAN && found == 0) return fail_gaps(b, column, "no mean");
         if (b->spec->missing == TDM_MISSING_MEAN) feature->fill = feature->mean;
         if (b->spec->missing == TDM_MISSING_ZERO) feature->fill = 0.0;
         if (!b->spec->standardize) feature->mean = 0.0, feature->stdev = 1.0;

@@ -67,7 +67,6 @@ static tdm_status read_name(tdm_table_build *b, int64_t row) {
 }
 
 tdm_status tdm__table_read_target(tdm_table_build *b, int64_t row) {
-    if (b->csv.length == 0) TDM_FAIL_CELL(&b->csv, "the label is missing");
     TDM_TRY(tdm__table_check_size(b));
     if (b->two_count > 0 || !tdm__table_number(b, &b->value[row])) return read_name(b, row);
     b->has_number = true;
