@@ -27,7 +27,7 @@ for header in $headers; do
 done
 
 # A reader of an installed header has the other headers and the pages, not the sources.
-! grep -rnE --include='*.h' '\b(runtime|ops|modes|config|tools|tests)/' "$include/tandem" | grep -v 'runtime/docs/' ||
+! grep -rnE '\b(runtime|ops|modes|config|tools|tests)/' "$include/tandem" | grep -v 'runtime/docs/' ||
     { echo "headers: these lines name files that are not installed"; bad=1; }
 
 # The samples are for programs in both languages.
