@@ -240,26 +240,36 @@ tdm_status tdm_model_export_to(const tdm_host *host, const char *from, const tdm
 }
 
 /* Of rank 0; the run's checkpoint is the source, so that its model is that of a saved one, to the byte. */
-static tdm_status export_saved(const tdm_run *run, const tdm_buffer *saved, const tdm_writer *to, char **report) {
+static tdm_status export_saved(writer run_writer, const tdm_run *run, const tdm_buffer *saved, const tdm_writer *to,
+                               char **report, const char *function) {
     tdm_sink sink;
     tdm_ckpt *ckpt;
-    TDM_TRY(tdm__sink_init(&sink, to, "tdm_run_export_to"));
+    TDM_TRY(tdm__sink_init(&sink, to, function));
     tdm_status status = tdm__ckpt_open_memory(&ckpt, run->host, saved->bytes, saved->count);
-    if (status == TDM_OK) status = export_ckpt(write_tensors, run->host, &sink.ops, ckpt, "the writer", report);
-    return tdm__sink_end(&sink, status, "tdm_run_export_to");
+    if (status == TDM_OK) status = export_ckpt(run_writer, run->host, &sink.ops, ckpt, "the writer", report);
+    return tdm__sink_end(&sink, status, function);
 }
 
-tdm_status tdm_run_export_to(tdm_run *run, const tdm_writer *to, char **report) {
+static tdm_status export_run(writer run_writer, tdm_run *run, const tdm_writer *to, char **report,
+                             const char *function) {
     tdm_buffer saved = TDM_BUFFER_INIT;
     tdm_writer keeps = TDM_WRITER_INIT;
     if (report != NULL) *report = NULL;
-    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_export_to: run is NULL");
+    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "%s: run is NULL", function);
     keeps.write = tdm_buffer_write, keeps.user = &saved;
-    TDM_ENTER(&run->guard, "tdm_run_export_to", TDM_GUARD_ASKS);
-    tdm_status status = tdm__run_save_to(run, &keeps, "tdm_run_export_to");
-    if (status == TDM_OK && run->rank == 0) status = export_saved(run, &saved, to, report);
+    TDM_ENTER(&run->guard, function, TDM_GUARD_ASKS);
+    tdm_status status = tdm__run_save_to(run, &keeps, function);
+    if (status == TDM_OK && run->rank == 0) status = export_saved(run_writer, run, &saved, to, report, function);
     tdm_buffer_free(&saved);
     return status;
+}
+
+tdm_status tdm_run_export_to(tdm_run *run, const tdm_writer *to, char **report) {
+    return export_run(write_tensors, run, to, report, "tdm_run_export_to");
+}
+
+tdm_status tdm_run_export_onnx_to(tdm_run *run, const tdm_writer *to, char **report) {
+    return export_run(write_onnx, run, to, report, "tdm_run_export_onnx_to");
 }
 
 tdm_status tdm_model_export_onnx(const tdm_host *host, const char *from, const char *to, char **report) {

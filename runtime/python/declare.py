@@ -35,9 +35,9 @@ tdm_run_property_key tdm_run_print tdm_launch_create tdm_launch_abort tdm_launch
 tdm_comm_open_hosts tdm_comm_close
 tdm_model_open tdm_model_open_memory tdm_model_close tdm_model_get_info tdm_model_class_name tdm_model_property
 tdm_model_property_key tdm_model_predict tdm_model_read_picture tdm_model_decode_picture tdm_model_export
-tdm_model_export_onnx tdm_run_export_to
+tdm_model_export_onnx tdm_run_export_to tdm_run_export_onnx_to
 """.split()
-HEADERS = "status host source writer sys/field job graph config tandem comm model".split()
+HEADERS = "status host source writer sys/field job graph config parts tandem comm model".split()
 PLAIN = {"int": "c_int", "unsigned": "c_uint", "int64_t": "c_int64", "uint32_t": "c_uint32", "size_t": "c_size_t",
          "double": "c_double", "float": "c_float", "bool": "c_bool", "char": "c_char", "tdm_status": "c_int",
          "tdm_value": "c_int32"}

@@ -85,7 +85,9 @@ class Models(Case):
             self.refuses(tandem.StorageError, "No such file", it.export, WORK / "no folder/it")
             self.refuses(tandem.UsageError, "a path must be", it.export, 3)
             self.assertIn("82 parameters", tandem.export(it, WORK / "other.tandem"))
-            self.refuses(tandem.UsageError, "tandem.export(run.save(folder)", tandem.export, it, to, onnx=True)
+            tandem.export(WORK / "saved", WORK / "closed.onnx", onnx=True)
+            self.assertIn("82 parameters", tandem.export(it, WORK / "open.onnx", onnx=True))
+            self.assertEqual((WORK / "closed.onnx").read_bytes(), (WORK / "open.onnx").read_bytes())
             self.refuses(tandem.UsageError, "Run.export() makes the bytes of a model", tandem.Model, it.save_bytes())
         for same in ("other.tandem", "closed.tandem"):
             self.assertEqual((WORK / same).read_bytes(), raw)

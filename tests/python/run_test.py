@@ -390,6 +390,7 @@ class Ranks(Case):
         local = type("Local", (Points,), {"__module__": "__main__"})
         self.refuses(tandem.UsageError, "every rank is a process", trained, job=job(mode="ddp", device_ids=[0, 1]),
                      train=local())
+            self.assertGreater(len(it.export(onnx=True)), 300)
 
 
 if __name__ == "__main__":

@@ -122,6 +122,8 @@ TDM_API tdm_status tdm_run_export_to(struct tdm_run *run, const tdm_writer *to, 
 TDM_API tdm_status tdm_model_export_onnx(const tdm_host *host, const char *from, const char *to, char **report);
 TDM_API tdm_status tdm_model_export_onnx_to(const tdm_host *host, const char *from, const tdm_writer *to,
                                             char **report);
+/* The same of an open run as it is now, under the rules of tdm_run_export_to. */
+TDM_API tdm_status tdm_run_export_onnx_to(struct tdm_run *run, const tdm_writer *to, char **report);
 /* Reads the model's text, YAML, from a path as above, into *out; free it with tdm_free. tdm_config_parse takes it: to
  * predict, after tdm_config_predicts; to train on, with train.steps or epochs, train.batch and run.dir as overrides. */
 TDM_API tdm_status tdm_model_text(const tdm_host *host, const char *path, char **out);

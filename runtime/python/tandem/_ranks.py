@@ -327,8 +327,8 @@ def _act(run, name: str, given: tuple) -> None:
         run.write(given[0], np.zeros(run.shapes[given[0]], run._info(given[0])[1]))
     elif name == "load_bytes":
         run.load(b"\0")
-    elif name == "set_lr":
-        run.set_lr(*given)
+    elif name == "export":
+        run.export(onnx=given[0])
     else:
         getattr(run, name)(*given)
 

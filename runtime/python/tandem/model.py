@@ -163,12 +163,9 @@ class Model:
 
 def export(source: Any, to: Any, *, onnx: bool = False) -> str:
     """Writes the model of a run folder, a step folder, a model.safetensors or an open `Run` into the new file `to`, for
-    `Model`, or with `onnx` for onnxruntime; not of an open `Run`, which saves a checkpoint for that. Returns one line
-    about what was written."""
+    `Model`, or with `onnx` for onnxruntime. Returns one line about what was written."""
     if hasattr(source, "export"):
-        if onnx:
-            raise errors.UsageError("onnx is made of a checkpoint: tandem.export(run.save(folder), to, onnx=True)")
-        written = source.export(to)
+        written = source.export(to, onnx=onnx)
         return f"{source.state.params} parameters, {len(written)} bytes, step {source.state.step}"
     _must_be_new(to)
     function = lib().tdm_model_export_onnx if onnx else lib().tdm_model_export

@@ -304,14 +304,14 @@ class Run(Tensors):
         """The files of a checkpoint as one tar archive, for `load`. `export` makes a model of a run."""
         return self._written("save_bytes", lambda writer: lib().tdm_run_save_to(self._handle, writer))
 
-    def _written(self, what: str, function) -> bytes:
+    def _written(self, what: str, function, *given: Any) -> bytes:
         """What `function` writes to a tdm_writer; b"" on ranks that are not 0."""
         buffer = new(c.tdm_buffer)
         address = ctypes.cast(lib().tdm_buffer_write, ctypes.c_void_p).value
         writer = new(c.tdm_writer, write=c.tdm_writer_write(address), user=ctypes.addressof(buffer))
         try:
             with self._calling(what):
-                self._check(self._ranks.call(what, (), lambda: function(ctypes.byref(writer))))
+                self._check(self._ranks.call(what, given, lambda: function(ctypes.byref(writer))))
             return ctypes.string_at(buffer.bytes, buffer.count) if buffer.count else b""
         finally:
             lib().tdm_buffer_free(ctypes.byref(buffer))
@@ -328,17 +328,19 @@ class Run(Tensors):
                 path = path_bytes(source)
                 self._check(self._ranks.call("load", (path,), lambda: lib().tdm_run_load(self._handle, path)))
 
-    def export(self, to: Any = None) -> bytes:
-        """The trained model as it is now, as the bytes of one file for `Model`; with `to`, a path at which nothing is
-        yet, also written there. Of a run with train.ema and eval.weights: ema, that is the average, as for `evaluate`;
-        `predict` takes the weights themselves. Under torchrun, srun or mpirun only rank 0 writes, the others get b"".
+    def export(self, to: Any = None, *, onnx: bool = False) -> bytes:
+        """The trained model as it is now, as the bytes of one file for `Model`, or with `onnx` for onnxruntime; with
+        `to`, a path at which nothing is yet, also written there. Of a run with train.ema and eval.weights: ema, that is
+        the average, as for `evaluate`; `predict` takes the weights themselves. Under torchrun, srun or mpirun only rank
+        0 writes, the others get b"".
 
             run.export("model.tandem")
         """
         from .model import write_new
         if to is not None:
             path_bytes(to)
-        raw = self._written("export", lambda writer: lib().tdm_run_export_to(self._handle, writer, None))
+        function = lib().tdm_run_export_onnx_to if onnx else lib().tdm_run_export_to
+        raw = self._written("export", lambda writer: function(self._handle, writer, None), bool(onnx))
         if to is not None and raw:  # behind the call: all ranks have to make it
             write_new(to, raw)
         return raw
