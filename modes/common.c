@@ -34,10 +34,18 @@ bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_
     return true;
 }
 
+static tdm_hash128 key_of(const tdm_batch *batch, int work) {
+    int64_t key[TDM_REPLICAS_MAX + 2] = {work, batch->global_rows};
+    for (int i = 0; i < batch->shard_count; i++) key[2 + i] = batch->shard[i].rows;
+    return tdm__hash(key, (size_t)(batch->shard_count + 2) * sizeof(*key));
+}
+
 tdm_hash128 tdm__step_key(const tdm_batch *batch, const tdm_update *update) {
-    int64_t key[TDM_REPLICAS_MAX + 1] = {update->is_later ? -batch->global_rows : batch->global_rows};
-    for (int i = 0; i < batch->shard_count; i++) key[1 + i] = batch->shard[i].rows;
-    return tdm__hash(key, (size_t)(batch->shard_count + 1) * sizeof(*key));
+    return key_of(batch, (int)update->extent);
+}
+
+tdm_hash128 tdm__backward_key(const tdm_batch *batch) {
+    return key_of(batch, -1);
 }
 
 /* ---- the loss ---- */
@@ -163,6 +171,11 @@ tdm_status tdm__copy_gradients(const tdm_replica *replica, float *host, bool to_
     for (int k = 0; k < count; k++) TDM_TRY(copy_stage(stage[k], host, to_host));
     for (int k = 0; k < count; k++) TDM_TRY(stage[k]->device->ops->queues->finish(stage[k]->device, NULL));
     return TDM_OK;
+}
+
+void tdm__backward_result(const tdm_replica *replica, const tdm_times *times, tdm_step_result *result) {
+    for (int i = TDM_PHASE_BACKWARD; i <= TDM_PHASE_COMM_EXPOSED && tdm__replica_in_host(replica); i++)
+        result->times.ms[i] += times->ms[i];
 }
 
 void tdm__update_result(const tdm_replica *replica, const tdm_update *update, const tdm_times *times,

@@ -14,8 +14,10 @@
  *   backward     each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on
  *                (if the host reduces a device's gradients: all buckets after backward)
  *   finish       the optimizer's work waits until all sums are complete
- *   optimizer    every rank makes the same update, or makes it when tdm__mode_update is called (`is_later`)
+ *   optimizer    every rank makes the same update
  *   results      losses, hits and requests to stop are added over ranks, as the canonical tree
+ *
+ * A step may end at its loss or its gradients (`extent`); backward and update are then calls of their own.
  *
  * With `accumulate` the gradients of all micro-batches are added locally and reduced once, during the last (PyTorch:
  * no_sync for the others). The memory that gradients lie in, and `compress`, decide which reducer sums them
@@ -125,16 +127,40 @@ static void stage_failed(void *user) {
     tdm_comm_abort(reducer->params->comm, tdm_error_message());
 }
 
-static tdm_status forward_backward(void *user) {
+static tdm_exec_hooks hooks_of(const ddp *d) {
+    return (tdm_exec_hooks){bucket_ready, exchange, stage_failed, d->reducer};
+}
+
+static tdm_status forward_alone(void *user) {
     const ddp_step *s = user;
+    const tdm_exec_hooks hooks = hooks_of(s->ddp);
+    TDM_TRY(broadcast_queued(s->ddp));
+    return tdm__pipeline_forward(s->ddp->pipeline, s->all_rows, &hooks);
+}
+
+static tdm_status end_backward(const ddp_step *s) {
     ddp *d = s->ddp;
-    const tdm_exec_hooks hooks = {bucket_ready, exchange, stage_failed, d->reducer};
-    TDM_TRY(broadcast_queued(d));
-    if (!s->has_rows) TDM_TRY(tdm__reducer_add_nothing(d->reducer));
-    TDM_TRY(tdm__pipeline_pass(d->pipeline, 0, s->all_rows, &hooks));
     TDM_TRY(d->reducer->ops->finish(d->reducer));
     if (s->is_uneven && d->reducer->ops->is_queued) TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
     return tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED);
+}
+
+static tdm_status backward_alone(void *user) {
+    const ddp_step *s = user;
+    const tdm_exec_hooks hooks = hooks_of(s->ddp);
+    if (!s->has_rows) TDM_TRY(tdm__reducer_add_nothing(s->ddp->reducer));
+    TDM_TRY(tdm__pipeline_backward(s->ddp->pipeline, s->all_rows, &hooks));
+    return end_backward(s);
+}
+
+static tdm_status forward_backward(void *user) {
+    const ddp_step *s = user;
+    ddp *d = s->ddp;
+    const tdm_exec_hooks hooks = hooks_of(d);
+    TDM_TRY(broadcast_queued(d));
+    if (!s->has_rows) TDM_TRY(tdm__reducer_add_nothing(d->reducer));
+    TDM_TRY(tdm__pipeline_pass(d->pipeline, 0, s->all_rows, &hooks));
+    return end_backward(s);
 }
 
 static tdm_status update(void *user) {
@@ -147,7 +173,7 @@ static tdm_status update(void *user) {
 static tdm_status whole_step(void *user) {
     ddp *d = ((const ddp_step *)user)->ddp;
     TDM_TRY(forward_backward(user));
-    if (((const ddp_step *)user)->update->is_later) return TDM_OK;
+    if (((const ddp_step *)user)->update->extent == TDM_TO_GRADIENTS) return TDM_OK;
     if (d->base.params.plan->stage_count > 1) TDM_TRY(d->reducer->ops->wait(d->reducer, NULL));
     return update(user);
 }
@@ -162,16 +188,37 @@ static tdm_status check_reduction(ddp *d) {
     return tdm__comm_agree(d->base.params.comm, "reduced gradients", hash.high, hash.low);
 }
 
-static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
+/* `passes`: the work that ends with backward. */
+static tdm_status run_reduced(ddp_step *s, tdm_hash128 key, tdm_work passes, tdm_times *times) {
     ddp *d = s->ddp;
-    TDM_TRY(tdm__replica_run(d->replica, key, forward_backward, s));
+    TDM_TRY(tdm__replica_run(d->replica, key, passes, s));
     TDM_TRY(d->reducer->ops->wait(d->reducer, NULL));
     TDM_TRY(tdm__replica_wait_work(d->replica));
     int64_t at = tdm__steady_ns(d->base.params.host);
     TDM_TRY(d->reducer->ops->reduce_all(d->reducer));
     TDM_TRY(check_reduction(d));
     times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(d->base.params.host, &at);
-    return s->update->is_later ? TDM_OK : tdm__replica_run(d->replica, tdm__update_key(), update, s);
+    return TDM_OK;
+}
+
+static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
+    TDM_TRY(run_reduced(s, key, forward_backward, times));
+    if (s->update->extent == TDM_TO_GRADIENTS) return TDM_OK;
+    return tdm__replica_run(s->ddp->replica, tdm__update_key(), update, s);
+}
+
+static tdm_status run(ddp_step *s, const tdm_batch *batch, tdm_times *times) {
+    ddp *d = s->ddp;
+    const tdm_hash128 key = tdm__step_key(batch, s->update);
+    if (s->update->extent == TDM_TO_LOSS) return tdm__replica_run(d->replica, key, forward_alone, s);
+    return d->is_split ? run_split(s, key, times) : tdm__replica_run(d->replica, key, whole_step, s);
+}
+
+static tdm_status run_backward(ddp_step *s, const tdm_batch *batch, tdm_times *times) {
+    ddp *d = s->ddp;
+    const tdm_hash128 key = tdm__backward_key(batch);
+    return d->is_split ? run_reduced(s, key, backward_alone, times)
+                       : tdm__replica_run(d->replica, key, backward_alone, s);
 }
 
 /* ---- what ranks tell each other before and after a step ---- */
@@ -283,13 +330,24 @@ static int64_t moved_bytes(const ddp *d, int64_t step) {
     return sent_bytes(plan, job, d->world, summed_bytes) / d->world;
 }
 
+static ddp_step step_of(ddp *d, const tdm_batch *batch, const tdm_update *update) {
+    return (ddp_step){.ddp = d,
+                      .update = update,
+                      .all_rows = batch->global_rows,
+                      .has_rows = batch->shard[0].rows > 0,
+                      .is_uneven = is_uneven(d, batch)};
+}
+
+/* A batch norm counts the micro-batches it has seen, and some ranks had fewer. Without broadcast_buffers, too, all take
+ * rank 0's buffers, counters and statistics: otherwise the counters would stay different. */
+static tdm_status make_even(const ddp_step *s, tdm_times *times) {
+    return s->is_uneven && s->update->extent != TDM_TO_LOSS ? broadcast_buffers(s->ddp, times) : TDM_OK;
+}
+
 static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
                              tdm_step_result *result) {
     ddp *d = (ddp *)mode;
-    ddp_step step = {.ddp = d, .update = update, .all_rows = batch->global_rows};
-    tdm_hash128 key = tdm__step_key(batch, update);
-    step.has_rows = batch->shard[0].rows > 0;
-    step.is_uneven = is_uneven(d, batch);
+    ddp_step step = step_of(d, batch, update);
     result->bytes_moved = moved_bytes(d, update->t) + tdm__plan_crossing(mode->params.plan, batch->shard[0].rows);
     d->reducer->ms = 0;
     d->reducer->step = update->t;
@@ -297,13 +355,8 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
     TDM_TRY(denominator_of(d, batch, &result->times, &result->denominator));
     tdm_values values = tdm__optim_all_values(update, result->denominator);
     TDM_TRY(tdm__pipeline_begin(d->pipeline, batch->shard, 1, &values));
-    if (d->is_split)
-        TDM_TRY(run_split(&step, key, &result->times));
-    else
-        TDM_TRY(tdm__replica_run(d->replica, key, whole_step, &step));
-    /* A batch norm counts the micro-batches it has seen, and some ranks had fewer. Without broadcast_buffers, too, all
-     * take rank 0's buffers, counters and statistics: otherwise the counters would stay different. */
-    if (step.is_uneven) TDM_TRY(broadcast_buffers(d, &result->times));
+    TDM_TRY(run(&step, batch, &result->times));
+    TDM_TRY(make_even(&step, &result->times));
     result->times.ms[TDM_PHASE_COMM] += d->reducer->ms;
     return tdm__pipeline_end(d->pipeline);
 }
@@ -319,6 +372,26 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(d->base.params.host, &at);
     /* Until here COMM has only the part that backward hid. */
     result->times.ms[TDM_PHASE_COMM] += result->times.ms[TDM_PHASE_COMM_EXPOSED];
+    return TDM_OK;
+}
+
+static tdm_status ddp_backward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
+                               tdm_step_result *result) {
+    ddp *d = (ddp *)mode;
+    ddp_step step = step_of(d, batch, update);
+    const tdm_values values = tdm__optim_all_values(update, result->denominator);
+    const tdm_outcome *outcome = NULL;
+    tdm_times times;
+    tdm__times_init(&times, mode->phases);
+    d->reducer->ms = 0;
+    TDM_TRY(tdm__pipeline_again(d->pipeline, &values));
+    TDM_TRY(run_backward(&step, batch, &times));
+    TDM_TRY(make_even(&step, &times));
+    TDM_TRY(tdm__pipeline_end(d->pipeline));
+    TDM_TRY(d->reducer->ops->wait(d->reducer, tdm__replica_awaited(d->replica)));
+    TDM_TRY(tdm__pipeline_wait(d->pipeline, &times, &outcome));
+    times.ms[TDM_PHASE_COMM] += d->reducer->ms + times.ms[TDM_PHASE_COMM_EXPOSED];
+    tdm__backward_result(d->replica, &times, result);
     return TDM_OK;
 }
 
@@ -362,6 +435,7 @@ const tdm_mode_ops tdm_mode_ddp = {
     .close = ddp_close,
     .submit = ddp_submit,
     .collect = ddp_collect,
+    .backward = ddp_backward,
     .update = ddp_update,
     .step_failed = ddp_step_failed,
     .evaluate = ddp_evaluate,

@@ -8,7 +8,9 @@
  *   backward   all replicas in parallel, each with its rows of that gradient
  *   comm       gradients are added as the canonical tree into replica 0's (each device adds a slice where it can), or
  *              their sum is approximated (compress: powersgd)
- *   optimizer  one update there; or none before the next call (`is_later`)
+ *   optimizer  one update there
+ *
+ * A step may end at its loss or its gradients, and calls of their own make the rest (`extent`).
  *
  * With `loss: replica` each replica computes the loss of its own shard, and only numbers are gathered. With `update:
  * all` every replica gets the sum of the gradients and makes the update, and nothing is replicated. With `accumulate`
@@ -147,26 +149,41 @@ static tdm_status own_loss_one(void *user, int i) {
     return tdm__loss_of_output(&s->dp->base.params, s->dp->replica[i], &s->rows[i], i);
 }
 
-/* With statistics, which replicas exchange on the way. */
-static tdm_status own_passes_in_stretches(dp_step *s) {
+static tdm_status own_forward(dp_step *s) {
     dp *d = s->dp;
-    for (s->micro_batch = 0; s->micro_batch < d->base.params.job->train.accumulate; s->micro_batch++) {
-        tdm__dp_micro_batch(s);
-        TDM_TRY(tdm__dp_forward(s));
-        TDM_TRY(tdm__replica_lap(d->replica[0], TDM_PHASE_FORWARD));
-        TDM_TRY(tdm__parallel_apply(&d->team, own_loss_one, s));
-        TDM_TRY(tdm__replica_lap(d->replica[0], TDM_PHASE_LOSS));
-        TDM_TRY(tdm__dp_backward(s));
-        TDM_TRY(tdm__replica_lap(d->replica[0], TDM_PHASE_BACKWARD));
-    }
-    return TDM_OK;
+    TDM_TRY(tdm__dp_forward(s));
+    TDM_TRY(tdm__replica_lap(d->replica[0], TDM_PHASE_FORWARD));
+    TDM_TRY(tdm__parallel_apply(&d->team, own_loss_one, s));
+    return tdm__replica_lap(d->replica[0], TDM_PHASE_LOSS);
 }
 
 /* The phases are those of replica 0; its wait for the slowest replica counts as backward. */
 static tdm_status own_passes(dp_step *s) {
-    if (s->dp->base.params.plan->statistics_bytes > 0) return own_passes_in_stretches(s);
     TDM_TRY(tdm__parallel_apply(&s->dp->team, own_passes_one, s));
     return tdm__replica_lap(s->dp->replica[0], TDM_PHASE_BACKWARD);
+}
+
+/* ---- passes ---- */
+
+static tdm_status forward(dp_step *s) {
+    tdm__dp_micro_batch(s);
+    return s->dp->output_replica != NULL ? tdm__dp_gathered_forward(s) : own_forward(s);
+}
+
+static tdm_status backward(dp_step *s) {
+    TDM_TRY(tdm__dp_backward(s));
+    return tdm__replica_lap(s->dp->replica[0], TDM_PHASE_BACKWARD);
+}
+
+/* Replicas that need each other's outputs or statistics are in the same micro-batch. */
+static tdm_status passes(dp_step *s) {
+    const tdm_mode_params *params = &s->dp->base.params;
+    if (s->dp->output_replica == NULL && params->plan->statistics_bytes == 0) return own_passes(s);
+    for (s->micro_batch = 0; s->micro_batch < params->job->train.accumulate; s->micro_batch++) {
+        TDM_TRY(forward(s));
+        TDM_TRY(backward(s));
+    }
+    return TDM_OK;
 }
 
 /* ---- the step ---- */
@@ -183,6 +200,11 @@ static tdm_status update_and_join(dp_step *s) {
     return tdm__replica_lap(d->replica[0], TDM_PHASE_OPTIMIZER);
 }
 
+static tdm_status reduce(dp_step *s) {
+    TDM_TRY(tdm__dp_reduce(s));
+    return tdm__replica_lap(s->dp->replica[0], TDM_PHASE_COMM);
+}
+
 /* Queues the step, from the replicas' rows to the new parameters, as one piece of replica 0's work. First the
  * other queues wait for replica 0's; at the end replica 0's waits for them. */
 static tdm_status work(void *user) {
@@ -192,10 +214,18 @@ static tdm_status work(void *user) {
     TDM_TRY(tdm__queues_fork(&d->team));
     if (!d->updates_all) TDM_TRY(tdm__parallel_apply(&d->team, replicate_one, s));
     TDM_TRY(tdm__replica_lap(root, TDM_PHASE_REPLICATE));
-    TDM_TRY(d->output_replica != NULL ? tdm__dp_gathered_passes(s) : own_passes(s));
-    TDM_TRY(tdm__dp_reduce(s));
-    TDM_TRY(tdm__replica_lap(root, TDM_PHASE_COMM));
-    return s->update->is_later ? tdm__queues_join(&d->team) : update_and_join(s);
+    TDM_TRY(s->update->extent == TDM_TO_LOSS ? forward(s) : passes(s));
+    if (s->update->extent == TDM_TO_LOSS) return tdm__queues_join(&d->team);
+    TDM_TRY(reduce(s));
+    return s->update->extent == TDM_TO_GRADIENTS ? tdm__queues_join(&d->team) : update_and_join(s);
+}
+
+static tdm_status backward_alone(void *user) {
+    dp_step *s = user;
+    TDM_TRY(tdm__queues_fork(&s->dp->team));
+    TDM_TRY(backward(s));
+    TDM_TRY(reduce(s));
+    return tdm__queues_join(&s->dp->team);
 }
 
 static tdm_status update_alone(void *user) {
@@ -248,21 +278,45 @@ static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
     return TDM_OK;
 }
 
+/* More work of the step that was collected last, as one piece. Times and outcome are replica 0's. */
+static tdm_status run_alone(dp_step *step, tdm_hash128 key, tdm_work alone, tdm_times *times,
+                            const tdm_outcome **outcome) {
+    dp *d = step->dp;
+    TDM_TRY(tdm__apply_in_turn(&d->team, begin_one, step));
+    TDM_TRY(tdm__queues_join(&d->team));
+    TDM_TRY(tdm__replica_run(d->replica[0], key, alone, step));
+    TDM_TRY(tdm__queues_fork(&d->team));
+    TDM_TRY(tdm__apply_in_turn(&d->team, end_one, step));
+    tdm__times_init(times, d->base.phases);
+    for (int i = 0; i < d->count; i++) {
+        tdm_times unused = {{0}};
+        const tdm_outcome *other;
+        TDM_TRY(tdm__replica_wait(d->replica[i], i == 0 ? times : &unused, i == 0 ? outcome : &other));
+    }
+    return TDM_OK;
+}
+
+static tdm_status dp_backward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
+                              tdm_step_result *result) {
+    dp *d = (dp *)mode;
+    dp_step step = {.dp = d, .batch = batch, .update = update};
+    const tdm_outcome *outcome;
+    tdm_times times;
+    step.values = tdm__optim_all_values(update, result->denominator);
+    for (int i = 0; i < d->count; i++) tdm__replica_rows(d->replica[i], &batch->shard[i], 1, &step.all[i]);
+    tdm__dp_micro_batch(&step);
+    TDM_TRY(run_alone(&step, tdm__backward_key(batch), backward_alone, &times, &outcome));
+    tdm__backward_result(d->replica[0], &times, result);
+    return TDM_OK;
+}
+
 static tdm_status dp_update(tdm_mode *mode, const tdm_update *update, tdm_step_result *result) {
     dp *d = (dp *)mode;
     dp_step step = {.dp = d, .update = update, .values = tdm__optim_all_values(update, result->denominator)};
-    const tdm_outcome *outcome[TDM_REPLICAS_MAX];
-    tdm_times times[TDM_REPLICAS_MAX];
-    TDM_TRY(tdm__apply_in_turn(&d->team, begin_one, &step));
-    TDM_TRY(tdm__queues_join(&d->team));
-    TDM_TRY(tdm__replica_run(d->replica[0], tdm__update_key(), update_alone, &step));
-    TDM_TRY(tdm__queues_fork(&d->team));
-    TDM_TRY(tdm__apply_in_turn(&d->team, end_one, &step));
-    for (int i = 0; i < d->count; i++) {
-        tdm__times_init(&times[i], 1u << TDM_PHASE_OPTIMIZER);
-        TDM_TRY(tdm__replica_wait(d->replica[i], &times[i], &outcome[i]));
-    }
-    tdm__update_result(d->replica[0], update, &times[0], outcome[0], result);
+    const tdm_outcome *outcome;
+    tdm_times times;
+    TDM_TRY(run_alone(&step, tdm__update_key(), update_alone, &times, &outcome));
+    tdm__update_result(d->replica[0], update, &times, outcome, result);
     return TDM_OK;
 }
 
@@ -306,6 +360,7 @@ const tdm_mode_ops tdm_mode_dp = {
     .close = dp_close,
     .submit = dp_submit,
     .collect = dp_collect,
+    .backward = dp_backward,
     .update = dp_update,
     .evaluate = dp_evaluate,
     .sync = dp_sync,

@@ -34,7 +34,7 @@ typedef struct dp_step {
     int64_t output_first[TDM_REPLICAS_MAX]; /* the first row of each replica among the gathered outputs */
 } dp_step;
 
-/* Begins the next micro-batch: the rows of each replica. */
+/* Begins the next micro-batch: the rows of each replica, and where its outputs are gathered. */
 void tdm__dp_micro_batch(dp_step *step);
 /* Forward and backward of this micro-batch, on all replicas in parallel. When backward begins, each replica has the
  * gradient of its outputs, or they are gathered on one device. */
@@ -47,8 +47,8 @@ static inline size_t tdm__dp_output_bytes(const tdm_plan *plan, int64_t rows) {
 /* Memory for the outputs of all replicas, their gradient and, where they are needed, targets; released by dp's close.
  */
 tdm_status tdm__dp_open_gathered(dp *d);
-/* Forward, gather, loss and backward of each micro-batch, by the step's `all`. */
-tdm_status tdm__dp_gathered_passes(dp_step *step);
+/* Forward, gather and loss of this micro-batch, up to the gradient of the gathered outputs. */
+tdm_status tdm__dp_gathered_forward(dp_step *step);
 /* Adds the gradients as the canonical tree, or approximates their sum (PowerSGD): on replica 0, with update: all on
  * every replica. */
 tdm_status tdm__dp_reduce(dp_step *step);

@@ -27,14 +27,11 @@ static tdm_status gather(dp_step *s) {
     dp *d = s->dp;
     const tdm_plan *plan = d->base.params.plan;
     tdm_device *device = d->output_replica->device;
-    int64_t row = 0;
     for (int i = 0; i < d->count; i++) {
-        s->output_first[i] = row;
         if (s->rows[i].rows == 0) continue;
-        TDM_TRY(device->ops->queues->copy(device, NULL, d->output + tdm__dp_output_bytes(plan, row),
+        TDM_TRY(device->ops->queues->copy(device, NULL, d->output + tdm__dp_output_bytes(plan, s->output_first[i]),
                                           tdm__exec_output(d->replica[i]),
                                           tdm__dp_output_bytes(plan, s->rows[i].rows)));
-        row += s->rows[i].rows;
     }
     return TDM_OK;
 }
@@ -64,20 +61,12 @@ static tdm_status loss_of_all(dp_step *s) {
     return tdm__queues_sync(&d->team);
 }
 
-tdm_status tdm__dp_gathered_passes(dp_step *s) {
-    dp *d = s->dp;
-    tdm_replica *root = d->replica[0];
-    int64_t micro = d->base.params.job->train.accumulate;
-    for (s->micro_batch = 0; s->micro_batch < micro; s->micro_batch++) {
-        tdm__dp_micro_batch(s);
-        TDM_TRY(tdm__dp_forward(s));
-        TDM_TRY(tdm__replica_lap(root, TDM_PHASE_FORWARD));
-        TDM_TRY(gather(s));
-        TDM_TRY(tdm__replica_lap(root, TDM_PHASE_GATHER));
-        TDM_TRY(loss_of_all(s));
-        TDM_TRY(tdm__replica_lap(root, TDM_PHASE_LOSS));
-        TDM_TRY(tdm__dp_backward(s));
-        TDM_TRY(tdm__replica_lap(root, TDM_PHASE_BACKWARD));
-    }
-    return TDM_OK;
+tdm_status tdm__dp_gathered_forward(dp_step *s) {
+    tdm_replica *root = s->dp->replica[0];
+    TDM_TRY(tdm__dp_forward(s));
+    TDM_TRY(tdm__replica_lap(root, TDM_PHASE_FORWARD));
+    TDM_TRY(gather(s));
+    TDM_TRY(tdm__replica_lap(root, TDM_PHASE_GATHER));
+    TDM_TRY(loss_of_all(s));
+    return tdm__replica_lap(root, TDM_PHASE_LOSS);
 }

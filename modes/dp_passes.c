@@ -6,8 +6,11 @@
 void tdm__dp_micro_batch(dp_step *s) {
     const dp *d = s->dp;
     const int64_t micro = d->base.params.job->train.accumulate;
+    int64_t first = 0;
     for (int i = 0; i < d->count; i++) {
         if (!tdm__micro_batch(&d->base.params, &s->all[i], micro, s->micro_batch, &s->rows[i])) s->rows[i].rows = 0;
+        s->output_first[i] = first;
+        first += s->rows[i].rows;
     }
     tdm__exchange_mark(s->rows, d->count);
 }

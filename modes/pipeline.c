@@ -245,7 +245,8 @@ static tdm_status forward(const pipeline_work *work, int index, int64_t micro_ba
         TDM_TRY(send(work, index, &rows, micro_batch, goes_on));
     else
         TDM_TRY(tdm__loss_of_output(p->params, s->replica, &rows, work->part));
-    return index == 0 ? tdm__replica_lap(s->replica, TDM_PHASE_FORWARD) : TDM_OK;
+    if (index > 0) return TDM_OK;
+    return tdm__replica_lap(s->replica, p->count == 1 ? TDM_PHASE_LOSS : TDM_PHASE_FORWARD);
 }
 
 static tdm_status backward(const pipeline_work *work, int index, int64_t micro_batch, bool *goes_on) {
@@ -298,6 +299,28 @@ tdm_status tdm__pipeline_pass(tdm_pipeline *p, int part, int64_t all_rows, const
     return p->count == 1 ? pass_of_one(&work) : run_all(&work);
 }
 
+static tdm_status run_forward(const pipeline_work *work, int index) {
+    bool goes_on = true;
+    return forward(work, index, 0, &goes_on);
+}
+
+static tdm_status run_backward(const pipeline_work *work, int index) {
+    bool goes_on = true;
+    return backward(work, index, 0, &goes_on);
+}
+
+tdm_status tdm__pipeline_forward(tdm_pipeline *p, int64_t all_rows, const tdm_exec_hooks *hooks) {
+    const pipeline_work work = {
+        .pipeline = p, .micro_batches = 1, .all_rows = all_rows, .hooks = hooks, .run = run_forward};
+    return run_all(&work);
+}
+
+tdm_status tdm__pipeline_backward(tdm_pipeline *p, int64_t all_rows, const tdm_exec_hooks *hooks) {
+    const pipeline_work work = {
+        .pipeline = p, .micro_batches = 1, .all_rows = all_rows, .hooks = hooks, .run = run_backward};
+    return run_all(&work);
+}
+
 /* ---- the update ---- */
 
 static tdm_status run_norms(const pipeline_work *work, int index) {
@@ -327,6 +350,11 @@ tdm_status tdm__pipeline_begin(tdm_pipeline *p, const tdm_shard *parts, int coun
         TDM_TRY(tdm__replica_take(p->stage[k].replica, parts, count, p->stage[k].rows));
         TDM_TRY(tdm__replica_begin(p->stage[k].replica, values));
     }
+    return TDM_OK;
+}
+
+tdm_status tdm__pipeline_again(tdm_pipeline *p, const tdm_values *values) {
+    for (int k = 0; k < p->count; k++) TDM_TRY(tdm__replica_begin(p->stage[k].replica, values));
     return TDM_OK;
 }
 
@@ -369,7 +397,7 @@ tdm_status tdm__pipeline_update_alone(tdm_pipeline *p, const tdm_update *update,
     const tdm_outcome *outcome = NULL;
     tdm_times times;
     tdm__times_init(&times, 1u << TDM_PHASE_OPTIMIZER);
-    for (int k = 0; k < p->count; k++) TDM_TRY(tdm__replica_begin(p->stage[k].replica, &values));
+    TDM_TRY(tdm__pipeline_again(p, &values));
     TDM_TRY(tdm__replica_run(p->stage[0].replica, tdm__update_key(), update_alone, &work));
     TDM_TRY(tdm__pipeline_end(p));
     TDM_TRY(tdm__pipeline_wait(p, &times, &outcome));

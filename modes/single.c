@@ -1,8 +1,8 @@
 /* single: one replica on one device. Read this mode first.
  *
  * A step is forward, loss, backward and update (`work`). Submitting it sends the batch to the device and queues the
- * work there; collecting it waits for the loss. A program that owns the loop may have the update wait for a call of its
- * own (`is_later`). Three more cases:
+ * work there; collecting it waits for the loss. A program that owns the loop may have backward and update wait for calls
+ * of their own (`extent`). Three more cases:
  *
  *   accumulate           the rows go through the model in micro-batches whose gradients add up
  *   stages               the replica has a device for each stage; its micro-batches are in several of them at once
@@ -60,6 +60,7 @@ static tdm_status single_open(tdm_mode *mode) {
     mode->depth = tdm__pipeline_depth(s->pipeline);
     mode->phases = tdm__pipeline_phases(s->pipeline);
     if (params->replicas == 1) return TDM_OK;
+    mode->in_turn = "parallel.mode: single with several device_ids computes their parts in turn, each to its gradients";
     TDM_TRY(open_powersgd(s));
     return params->plan->statistics_bytes > 0 ? tdm__single_open_stretches(s) : open_kept(s);
 }
@@ -148,9 +149,10 @@ static tdm_status run_parts(const single_step *step) {
 static tdm_status work(void *user) {
     const single_step *step = user;
     single *s = step->single;
+    if (step->update->extent == TDM_TO_LOSS) return tdm__pipeline_forward(s->pipeline, 0, NULL);
     if (step->approximates) tdm__powersgd_begin(s->base.powersgd, step->update->t);
     TDM_TRY(s->part != NULL ? tdm__single_stretches(step) : run_parts(step));
-    if (step->update->is_later) return TDM_OK;
+    if (step->update->extent == TDM_TO_GRADIENTS) return TDM_OK;
     TDM_TRY(tdm__pipeline_update(s->pipeline, step->update));
     return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
 }
@@ -181,6 +183,26 @@ static tdm_status single_collect(tdm_mode *mode, tdm_step_result *result) {
     return TDM_OK;
 }
 
+static tdm_status backward_alone(void *user) {
+    const single *s = user;
+    return tdm__pipeline_backward(s->pipeline, 0, NULL);
+}
+
+static tdm_status single_backward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
+                                  tdm_step_result *result) {
+    single *s = (single *)mode;
+    const tdm_values values = tdm__optim_all_values(update, result->denominator);
+    const tdm_outcome *outcome = NULL;
+    tdm_times times;
+    tdm__times_init(&times, mode->phases);
+    TDM_TRY(tdm__pipeline_again(s->pipeline, &values));
+    TDM_TRY(tdm__replica_run(s->replica, tdm__backward_key(batch), backward_alone, s));
+    TDM_TRY(tdm__pipeline_end(s->pipeline));
+    TDM_TRY(tdm__pipeline_wait(s->pipeline, &times, &outcome));
+    tdm__backward_result(s->replica, &times, result);
+    return TDM_OK;
+}
+
 static tdm_status single_update(tdm_mode *mode, const tdm_update *update, tdm_step_result *result) {
     return tdm__pipeline_update_alone(((single *)mode)->pipeline, update, result);
 }
@@ -199,6 +221,7 @@ const tdm_mode_ops tdm_mode_single = {
     .close = single_close,
     .submit = single_submit,
     .collect = single_collect,
+    .backward = single_backward,
     .update = single_update,
     .evaluate = single_evaluate,
     .list_state = tdm__powersgd_list,

@@ -143,10 +143,14 @@ tdm_status tdm__replica_take(tdm_replica *replica, const tdm_shard *parts, int c
     TDM_TRY(tdm__replica_prefetch(replica, parts, count));
     s->prefetched = false;
     s->current = (s->current + 1) % TDM_SLOTS;
-    const tdm_slot *slot = &s->slot[s->current];
+    tdm__replica_rows(replica, parts, count, out);
+    return TDM_OK;
+}
+
+void tdm__replica_rows(const tdm_replica *replica, const tdm_shard *parts, int count, tdm_rows *out) {
+    const tdm_slot *slot = &replica->slots->slot[replica->slots->current];
     for (int i = 0; i < count; i++)
         out[i] = slot->packed == NULL ? host_rows(&parts[i]) : slot_rows(replica, slot, i, parts[i].rows);
-    return TDM_OK;
 }
 
 /* ---- samples outside of steps ---- */

@@ -54,6 +54,11 @@ tdm_status tdm__mode_collect(tdm_mode *mode, tdm_step_result *result) {
     return mode->ops->collect(mode, result) == TDM_OK ? TDM_OK : step_failed(mode);
 }
 
+tdm_status tdm__mode_backward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
+                              tdm_step_result *result) {
+    return mode->ops->backward(mode, batch, update, result) == TDM_OK ? TDM_OK : step_failed(mode);
+}
+
 tdm_status tdm__mode_update(tdm_mode *mode, const tdm_update *update, tdm_step_result *result) {
     return mode->ops->update(mode, update, result) == TDM_OK ? TDM_OK : step_failed(mode);
 }

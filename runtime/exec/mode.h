@@ -12,6 +12,9 @@
 #include "runtime/data/data.h"
 #include "runtime/exec/replica.h"
 
+/* How far submit goes; the mode's `backward` and `update` make the rest when the step has been collected. */
+typedef enum tdm_extent { TDM_TO_UPDATE, TDM_TO_GRADIENTS, TDM_TO_LOSS } tdm_extent;
+
 /* The optimizer's settings for one step; read while the step is submitted. */
 typedef struct tdm_update {
     const tdm_optim_def *optim;
@@ -26,7 +29,7 @@ typedef struct tdm_update {
     double clip_norm, clip_value;          /* NaN: none */
     float average_weight;                  /* of tdm_step_values */
     bool stop;                             /* this process has been asked to stop after this step */
-    bool is_later; /* submit leaves the update out: tdm__mode_update makes it when the step has been collected */
+    tdm_extent extent;                     /* of what is submitted */
 } tdm_update;
 
 typedef struct tdm_step_result {
@@ -89,7 +92,9 @@ typedef struct tdm_mode_ops {
     tdm_status (*submit)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result);
     /* Waits for the oldest step and sets the rest of its result. */
     tdm_status (*collect)(tdm_mode *mode, tdm_step_result *result);
-    /* The update of a step that was collected without one: waits for it, and adds what it tells to the result. */
+    /* The backward of a step over this batch that was collected at its loss, and the update of one that was collected
+     * without. Both wait for their work, and add what it tells to the result. */
+    tdm_status (*backward)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result);
     tdm_status (*update)(tdm_mode *mode, const tdm_update *update, tdm_step_result *result);
     /* A step has failed with this message, and no step is in flight any more. NULL if nobody else needs to know. */
     void (*step_failed)(tdm_mode *mode, const char *message);
@@ -121,6 +126,7 @@ struct tdm_mode {
     unsigned phases;               /* that a step has: bits of tdm_phase */
     int scatter;                   /* tdm_scatter; strided, unless set */
     bool is_verified;              /* this process's replicas are to stay equal; ranks always are */
+    const char *in_turn;           /* why no step can stop at its loss, for messages; NULL: it can */
     struct tdm_powersgd *powersgd; /* approximates sums of gradients (modes/compress); NULL: none */
     /* Steps in flight; the n-th step's result is result[n % TDM_MODE_DEPTH]. */
     tdm_step_result result[TDM_MODE_DEPTH];
@@ -137,7 +143,9 @@ void tdm__mode_close(tdm_mode *mode); /* NULL is fine */
 tdm_status tdm__mode_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update);
 /* Waits for the oldest submitted step. After a failure of either no step is in flight. */
 tdm_status tdm__mode_collect(tdm_mode *mode, tdm_step_result *result);
-/* The update of the step collected last, if it was submitted without (is_later). No step is in flight. */
+/* What the step collected last was submitted without. No step is in flight. */
+tdm_status tdm__mode_backward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
+                              tdm_step_result *result);
 tdm_status tdm__mode_update(tdm_mode *mode, const tdm_update *update, tdm_step_result *result);
 tdm_status tdm__mode_sync(tdm_mode *mode, bool with_state);
 

@@ -212,6 +212,8 @@ tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed);
 /* Turns the parts of the step's batch, in host memory, into rows for the executor. If they were prefetched, it must
  * have been these. The caller leaves the batch unchanged until the step has been waited for. */
 tdm_status tdm__replica_take(tdm_replica *replica, const tdm_shard *parts, int count, tdm_rows *out);
+/* The rows of the parts that were taken last, again. */
+void tdm__replica_rows(const tdm_replica *replica, const tdm_shard *parts, int count, tdm_rows *out);
 tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_values *values);
 /* Starts to bring the next step's batch to the device while this step works. The caller leaves the batch unchanged
  * until that step has been waited for. */

@@ -17,7 +17,7 @@ STRUCTS = {  # and the macro that initialises one; "": there is none
     "tdm_source_rows": "", "tdm_source": "TDM_SOURCE_INIT", "tdm_fault": "", "tdm_phase_ms": "", "tdm_event": "",
     "tdm_run_options": "TDM_RUN_OPTIONS_INIT", "tdm_run_state": "", "tdm_scores": "TDM_SCORES_INIT",
     "tdm_tensor_info": "", "tdm_model_options": "TDM_MODEL_OPTIONS_INIT", "tdm_model_info": "TDM_MODEL_INFO_INIT",
-    "tdm_launch_facts": "", "tdm_hosts_options": "TDM_HOSTS_OPTIONS_INIT"}
+    "tdm_launch_facts": "", "tdm_pass": "TDM_PASS_INIT", "tdm_outputs": "TDM_OUTPUTS_INIT", "tdm_hosts_options": "TDM_HOSTS_OPTIONS_INIT"}
 ENUMS = ["tdm_event_kind", "tdm_input", "tdm_log_level", "tdm_config_form", "tdm_launch_source", "tdm_model_precision"]
 FUNCTIONS = """
 tdm_version tdm_host_default tdm_error_last tdm_error_message tdm_free tdm_buffer_free tdm_buffer_write
@@ -30,6 +30,7 @@ tdm_run_open tdm_run_close tdm_run_train tdm_run_step tdm_run_request_stop tdm_r
 tdm_run_evaluate_scores tdm_run_predict_as tdm_run_output_width tdm_run_input_width tdm_run_eval_count
 tdm_run_read_picture tdm_run_decode_picture tdm_run_class_name tdm_run_tensor_count tdm_run_tensor tdm_run_read
 tdm_run_write tdm_run_optimizer_count tdm_run_optimizer_tensor tdm_run_read_optimizer tdm_run_read_gradient
+tdm_run_forward tdm_run_outputs tdm_run_backward tdm_run_update tdm_run_skip_update tdm_run_write_gradient
 tdm_run_save tdm_run_load tdm_run_save_to tdm_run_load_memory tdm_run_set_property tdm_run_property
 tdm_run_property_key tdm_run_print tdm_launch_create tdm_launch_abort tdm_launch_from_env tdm_launch_meet
 tdm_comm_open_hosts tdm_comm_close

@@ -26,9 +26,17 @@ tdm_status tdm__run_idle(const tdm_run *run, const char *what) {
     return TDM_OK;
 }
 
-tdm_status tdm__run_rests(const tdm_run *run, const char *what) {
+tdm_status tdm__run_computes(const tdm_run *run, const char *what) {
     TDM_TRY(tdm__run_idle(run, what));
-    if (run->update_waits)
+    if (run->waits == TDM_BACKWARD_WAITS)
+        TDM_FAIL(TDM_E_USAGE, "%s: the forward of step %lld waits; call tdm_run_backward or tdm_run_skip_update first",
+                 what, (long long)(run->step + 1));
+    return TDM_OK;
+}
+
+tdm_status tdm__run_rests(const tdm_run *run, const char *what) {
+    TDM_TRY(tdm__run_computes(run, what));
+    if (run->waits == TDM_UPDATE_WAITS)
         TDM_FAIL(TDM_E_USAGE, "%s: the gradients of step %lld wait; call tdm_run_update or tdm_run_skip_update first",
                  what, (long long)(run->step + 1));
     return TDM_OK;
@@ -225,7 +233,7 @@ tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_
     TDM_TRY(check_run(run, "tdm_run_read_gradient"));
     TDM_ENTER(&run->guard, "tdm_run_read_gradient", TDM_GUARD_ASKS);
     TDM_TRY(find_gradient(run, "tdm_run_read_gradient", name, to, bytes, &gradient));
-    if (run->since_open.steps == 0 && !run->update_waits)
+    if (run->since_open.steps == 0 && run->waits != TDM_UPDATE_WAITS)
         TDM_FAIL(TDM_E_USAGE, "tdm_run_read_gradient: the run has made no step since it was opened");
     TDM_TRY(locate(run, &gradient, &at));
     memcpy(to, at, bytes);
@@ -238,7 +246,7 @@ tdm_status tdm_run_write_gradient(tdm_run *run, const char *name, const void *fr
     TDM_TRY(check_run(run, "tdm_run_write_gradient"));
     TDM_ENTER(&run->guard, "tdm_run_write_gradient", TDM_GUARD_ASKS);
     TDM_TRY(find_gradient(run, "tdm_run_write_gradient", name, from, bytes, &gradient));
-    if (!run->update_waits)
+    if (run->waits != TDM_UPDATE_WAITS)
         TDM_FAIL(TDM_E_USAGE, "tdm_run_write_gradient: no gradients wait for an update; call tdm_run_backward first");
     for (int i = 0; i < run->mode->replica_count; i++) {
         void *arenas[TDM_ARENA_COUNT] = {NULL};
@@ -255,6 +263,7 @@ tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_
     char *at;
     TDM_TRY(check_run(run, "tdm_run_write"));
     TDM_ENTER(&run->guard, "tdm_run_write", TDM_GUARD_ASKS);
+    TDM_TRY(tdm__run_computes(run, "tdm_run_write"));
     TDM_TRY(find(run, "tdm_run_write", name, from, bytes, &named));
     TDM_TRY(locate(run, named, &at));
     memcpy(at, from, bytes);

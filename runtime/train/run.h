@@ -29,6 +29,9 @@ typedef struct tdm_ahead {
     const tdm_batch *batch; /* the loader's */
 } tdm_ahead;
 
+/* What comes next of a step in pieces, whose forward or backward has been made. */
+typedef enum tdm_waiting { TDM_NOTHING_WAITS, TDM_BACKWARD_WAITS, TDM_UPDATE_WAITS } tdm_waiting;
+
 /* The best evaluation so far. */
 typedef struct tdm_best {
     double score;   /* of the metric, as tdm_scores has it */
@@ -115,11 +118,13 @@ struct tdm_run {
     int64_t ignored_steps;    /* steps without a label that counts */
     bool eval_warned;         /* a loss over data.eval that is not finite was reported */
     bool read_failed;         /* the next step's batch could not be read */
-    tdm_step_result pending;  /* of the next step, while update_waits */
+    tdm_step_result pending;  /* of the next step, while something waits */
     const char *missing_loss; /* the program's own of the weights, which this run lacks; NULL: none */
-    bool update_waits;        /* the program has called tdm_run_backward: the gradients of the next step are there */
-    int64_t failed_step;      /* the step that failed: the replicas' contents are undefined; 0: none */
-    bool runs_ahead;          /* on all ranks: a step may be submitted before the last one is reported */
+    tdm_waiting waits;        /* of the next step, which the program makes in pieces */
+    char *outputs;            /* pieces.c: of several replicas, one behind another, then their targets */
+    size_t outputs_room;
+    int64_t failed_step; /* the step that failed: the replicas' contents are undefined; 0: none */
+    bool runs_ahead;     /* on all ranks: a step may be submitted before the last one is reported */
     bool eval_waits, save_waits, verify_waits; /* due as soon as no step is in flight */
     const char *weights_report;        /* of the weights that the run started from, for weights.json; NULL: none */
     struct tdm_picture_input *picture; /* run_predict.c; NULL until the first picture */
@@ -263,7 +268,9 @@ static inline bool tdm__run_has_steps_in_flight(const tdm_run *run) {
 }
 /* Fails while a step is in flight: the function `what` would already see that step's changes. */
 tdm_status tdm__run_idle(const tdm_run *run, const char *what);
-/* The same while an update waits: the next step has begun. */
+/* The same while a backward waits, which needs what its forward has left in the replicas. */
+tdm_status tdm__run_computes(const tdm_run *run, const char *what);
+/* The same while a backward or an update waits: the next step has begun. */
 tdm_status tdm__run_rests(const tdm_run *run, const char *what);
 /* The learning rate of the next step to be submitted: of the parameters in no group with -1, else of a group. */
 static inline double tdm__run_lr(const tdm_run *run, int group) {

@@ -353,6 +353,7 @@ void tdm_run_close(tdm_run *run) {
     }
     tdm__run_folder_close(run);
     tdm__run_close_given(run);
+    tdm__delete(host, run->outputs);
     tdm__run_forget_properties(run);
     tdm__run_close_loaders(run);
     tdm__mode_close(run->mode);

@@ -91,7 +91,7 @@ static tdm_status predict(tdm_run *run, const char *function, const given *from,
         TDM_FAIL(TDM_E_USAGE, "%s: a pointer is NULL or rows is negative", function);
     TDM_ENTER(&run->guard, function, TDM_GUARD_ASKS);
     TDM_TRY(check_given(run, function, from));
-    TDM_TRY(tdm__run_idle(run, function));
+    TDM_TRY(tdm__run_computes(run, function));
     return predict_all(run, from, rows, y);
 }
 

@@ -256,6 +256,7 @@ static void *take_sized(bent *b, int i, const void *good, uint32_t size) {
 #define SIZED_ONLY(type) ((type){.size = sizeof(type)})
 TAKE_SIZED(tdm_run_state, tdm_run_state_p, TDM_RUN_STATE_INIT)
 TAKE_SIZED(tdm_pass, tdm_pass_p, TDM_PASS_INIT)
+TAKE_SIZED(tdm_outputs, tdm_outputs_p, TDM_OUTPUTS_INIT)
 TAKE_SIZED(tdm_tensor_info, tdm_tensor_info_p, TDM_TENSOR_INFO_INIT)
 TAKE_SIZED(tdm_unseen_category, tdm_unseen_category_p, TDM_UNSEEN_CATEGORY_INIT)
 TAKE_SIZED(tdm_target, tdm_target_p, TDM_TARGET_INIT)

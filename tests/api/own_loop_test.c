@@ -246,6 +246,56 @@ TEST(while_an_update_waits_nothing_else_goes_on) {
     tdm_run_close(run);
 }
 
+static void check_forward_waits(tdm_status status) {
+    CHECK_STATUS(status, TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "the forward of step 1 waits");
+}
+
+TEST(while_a_backward_waits_the_replicas_stay) {
+    float weight[WEIGHTS], x[4] = {0}, y[OUTPUTS];
+    double loss, accuracy;
+    tdm_job job;
+    tdm_buffer buffer = TDM_BUFFER_INIT;
+    const tdm_writer writer = {sizeof(writer), tdm_buffer_write, &buffer};
+    tdm_scores scores = TDM_SCORES_INIT;
+    tdm_outputs of = TDM_OUTPUTS_INIT;
+    plain_job(&job);
+    tdm_run *run = open_run(&job, NULL);
+    MISUSE(tdm_run_forward(NULL, NULL));
+    MISUSE(tdm_run_outputs(NULL, &of));
+    MISUSE(tdm_run_outputs(run, NULL));
+    CHECK_STATUS(tdm_run_outputs(run, &of), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "between tdm_run_forward and");
+    CHECK_STATUS(tdm_run_forward(run, &(tdm_pass){.size = sizeof(tdm_pass) + 8}), TDM_E_USAGE);
+    CHECK_OK(tdm_run_read(run, "fc.weight", weight, sizeof(weight)));
+    CHECK_OK(tdm_run_forward(run, NULL));
+    check_forward_waits(tdm_run_forward(run, NULL));
+    check_forward_waits(tdm_run_step(run, 1));
+    check_forward_waits(tdm_run_train(run));
+    check_forward_waits(tdm_run_save(run, "unused"));
+    check_forward_waits(tdm_run_load(run, "unused"));
+    check_forward_waits(tdm_run_save_to(run, &writer));
+    check_forward_waits(tdm_run_evaluate(run, &loss, &accuracy));
+    check_forward_waits(tdm_run_evaluate_scores(run, &scores));
+    check_forward_waits(tdm_run_predict(run, x, 1, y));
+    check_forward_waits(tdm_run_write(run, "fc.weight", weight, sizeof(weight)));
+    CHECK_STATUS(tdm_run_update(run), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "call tdm_run_backward first");
+    MISUSE(tdm_run_write_gradient(run, "fc.weight", weight, sizeof(weight)));
+    CHECK_STATUS(tdm_run_read_gradient(run, "fc.weight", weight, sizeof(weight)), TDM_E_USAGE);
+    CHECK_OK(tdm_run_read(run, "fc.weight", weight, sizeof(weight)));
+    CHECK_OK(tdm_run_outputs(run, &of));
+    CHECK(of.rows == job.train.per_device && of.width == OUTPUTS);
+    CHECK_OK(tdm_run_backward(run, NULL));
+    check_refused(tdm_run_forward(run, NULL));
+    CHECK_STATUS(tdm_run_outputs(run, &of), TDM_E_USAGE);
+    CHECK_OK(tdm_run_update(run));
+    CHECK_OK(tdm_run_step(run, 5));
+    CHECK_STATUS(tdm_run_forward(run, NULL), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "all 6 steps of the job are done");
+    tdm_run_close(run);
+}
+
 /* A loss that is not finite ends no run: the program sees it first. */
 TEST(an_update_by_nan_can_be_skipped) {
     float bias[OUTPUTS], kept[OUTPUTS], spoilt[OUTPUTS] = {NAN, 0, 0};
@@ -276,4 +326,5 @@ TEST(an_update_by_nan_can_be_skipped) {
 TEST_MAIN(graph = api_linear_graph(4); RUN(a_set_rate_is_a_rate_of_the_job);
           RUN(a_checkpoint_brings_the_rate_of_the_schedule_back); RUN(the_schedule_goes_on_underneath);
           RUN(groups_have_their_own); RUN(a_gradient_is_what_the_update_took); RUN(what_has_no_gradient_says_so);
-          RUN(while_an_update_waits_nothing_else_goes_on); RUN(an_update_by_nan_can_be_skipped); tdm_graph_free(graph);)
+          RUN(while_an_update_waits_nothing_else_goes_on); RUN(while_a_backward_waits_the_replicas_stay);
+          RUN(an_update_by_nan_can_be_skipped); tdm_graph_free(graph);)

@@ -295,11 +295,15 @@ TEST(waiting_for_data_is_seen) {
     tdm_graph_free(graph);
 }
 
-/* Captured work of the whole step, and of its two pieces; the gradient makes the way to the host and back. */
-static void in_pieces(tdm_run *run, int64_t steps) {
+/* Captured work of the whole step, of its two pieces, and of three; the gradient makes the way to the host and back. */
+static void in_pieces(tdm_run *run, int64_t steps, int pieces) {
     float bias[5];
     double loss, accuracy;
     for (int64_t step = 1; step <= steps; step++) {
+        tdm_outputs of = TDM_OUTPUTS_INIT;
+        if (pieces == 3) CHECK_OK(tdm_run_forward(run, NULL));
+        if (pieces == 3) CHECK_OK(tdm_run_outputs(run, &of));
+        for (int64_t i = 0; i < of.rows * of.width; i++) CHECK(isfinite(of.y[i]) && of.y[i] != 0);
         CHECK_OK(tdm_run_backward(run, NULL));
         CHECK_OK(tdm_run_read_gradient(run, "fc2.bias", bias, sizeof(bias)));
         CHECK_OK(tdm_run_write_gradient(run, "fc2.bias", bias, sizeof(bias)));
@@ -311,9 +315,9 @@ static void in_pieces(tdm_run *run, int64_t steps) {
 TEST(a_step_in_pieces_is_the_step) {
     tdm_graph *graph = law_graph(1, 1);
     for (int devices = 1; devices <= 2; devices++) {
-        char params[2][40];
-        watcher w[2] = {{0}, {0}};
-        for (int pieces = 0; pieces < 2; pieces++) {
+        char params[4][40];
+        watcher w[4] = {{0}, {0}, {0}, {0}};
+        for (int pieces = 1; pieces < 4; pieces++) {
             tdm_job job;
             set_cuda(&job);
             job.train.steps = 10;
@@ -322,15 +326,17 @@ TEST(a_step_in_pieces_is_the_step) {
             job.parallel.allow_shared_device = true;
             job.parallel.device_ids = (tdm_ints){devices, {0, 0}};
             REQUIRE(open_run(&w[pieces], &job, graph, 1) == TDM_OK);
-            if (pieces)
-                in_pieces(w[pieces].run, 10);
+            if (pieces > 1)
+                in_pieces(w[pieces].run, 10, pieces);
             else
                 CHECK_OK(tdm_run_step(w[pieces].run, 10));
             read_params(w[pieces].run, params[pieces]);
             tdm_run_close(w[pieces].run);
         }
-        CHECK_TEXT(params[1], params[0]);
-        for (int i = 0; i < 10; i++) CHECK(w[1].loss[i] == w[0].loss[i]);
+        for (int pieces = 2; pieces < 4; pieces++) {
+            CHECK_TEXT(params[pieces], params[1]);
+            for (int i = 0; i < 10; i++) CHECK(w[pieces].loss[i] == w[1].loss[i]);
+        }
     }
     tdm_graph_free(graph);
 }

@@ -75,6 +75,110 @@ TEST(pieces_of_stages_are_the_step) {
     tdm_graph_free(graph);
 }
 
+/* Their mean cross entropy, where this process has all rows. */
+static double loss_of(const tdm_outputs *of) {
+    const int64_t *label = of->target;
+    double sum = 0;
+    for (int64_t n = 0; n < of->rows; n++) {
+        double all = 0;
+        for (int64_t c = 0; c < of->width; c++) all += exp((double)of->y[n * of->width + c]);
+        sum += log(all) - (double)of->y[n * of->width + label[n]];
+    }
+    return sum / (double)of->rows;
+}
+
+static tdm_status in_three(tdm_run *run) {
+    tdm_run_state state = TDM_RUN_STATE_INIT;
+    CHECK_OK(tdm_run_get_state(run, &state));
+    for (int64_t step = 0; step < state.steps_total; step++) {
+        tdm_pass pass[2] = {TDM_PASS_INIT, TDM_PASS_INIT};
+        tdm_outputs of = TDM_OUTPUTS_INIT;
+        tdm_status status = tdm_run_forward(run, &pass[0]);
+        if (status != TDM_OK) return status;
+        CHECK_OK(tdm_run_outputs(run, &of));
+        CHECK(of.width == 5 && of.rows <= pass[0].samples);
+        if (of.rows == pass[0].samples) CHECK(fabs(loss_of(&of) - pass[0].loss) < 1e-5);
+        status = tdm_run_backward(run, &pass[1]);
+        if (status == TDM_OK) status = tdm_run_update(run);
+        if (status != TDM_OK) return status;
+        CHECK(pass[0].loss == pass[1].loss && pass[1].step == step + 1);
+    }
+    return TDM_OK;
+}
+
+static const law_program three = {.train = in_three};
+
+TEST(forward_backward_and_update_are_the_step) {
+    enum { PLAIN, LOSS_OF_REPLICAS, UPDATE_ALL, CHECKED, EXCHANGED, JOINED, STAGES, VARIANTS };
+    tdm_graph *graph = law_graph(1, 1);
+    for (int variant = PLAIN; variant < VARIANTS; variant += TDM_EVERY(2)) {
+        tdm_job job;
+        law_short_job(&job);
+        job.train.steps = 3;
+        job.train.clip_grad_norm = 0.1;
+        if (variant == LOSS_OF_REPLICAS) job.parallel.dp.loss = TDM_DP_LOSS_REPLICA;
+        if (variant == UPDATE_ALL) job.parallel.dp.update = TDM_DP_UPDATE_ALL;
+        if (variant == CHECKED) job.parallel.ddp.check_reduction = true;
+        if (variant == EXCHANGED) job.parallel.sync_batchnorm = true;
+        if (variant == JOINED) job.parallel.ddp.join = true;
+        if (variant == STAGES) job.parallel.stages = 2;
+        for (int m = 0; m < MODES; m++) {
+            if (modes[m] == TDM_MODE_DP && (variant == STAGES || variant == JOINED)) continue;
+            set_mode(&job, modes[m], modes[m] == TDM_MODE_SINGLE ? 1 : 2);
+            const law_result whole = law_run_ok(&job, graph), parts = law_run_program(&job, graph, &three);
+            CHECK_INT(whole.steps, 3);
+            law_check_same(&whole, &parts);
+        }
+    }
+    tdm_graph_free(graph);
+}
+
+/* Its step ends all the same, and the next has the next batch. */
+static tdm_status leave_out_the_second(tdm_run *run) {
+    for (int64_t step = 1; step <= 3; step++) {
+        CHECK_OK(tdm_run_forward(run, NULL));
+        if (step != 2) CHECK_OK(tdm_run_backward(run, NULL));
+        CHECK_OK(step == 2 ? tdm_run_skip_update(run) : tdm_run_update(run));
+    }
+    return TDM_OK;
+}
+
+static tdm_status skip_the_second(tdm_run *run) {
+    for (int64_t step = 1; step <= 3; step++) {
+        CHECK_OK(tdm_run_backward(run, NULL));
+        CHECK_OK(step == 2 ? tdm_run_skip_update(run) : tdm_run_update(run));
+    }
+    return TDM_OK;
+}
+
+TEST(a_step_may_end_behind_its_forward) {
+    tdm_job job;
+    law_short_job(&job);
+    tdm_graph *graph = law_graph(1, 1);
+    for (int m = 0; m < MODES; m++) {
+        set_mode(&job, modes[m], modes[m] == TDM_MODE_SINGLE ? 1 : 2);
+        const law_result skipped = law_run_program(&job, graph, &(law_program){.train = skip_the_second});
+        const law_result left_out = law_run_program(&job, graph, &(law_program){.train = leave_out_the_second});
+        law_check_same(&skipped, &left_out);
+    }
+    tdm_graph_free(graph);
+}
+
+TEST(parts_that_share_memory_have_no_forward_alone) {
+    tdm_graph *graph = law_graph(0, 0);
+    for (int accumulates = 0; accumulates < 2; accumulates++) {
+        tdm_job job;
+        law_short_job(&job);
+        job.train.accumulate = 1 + accumulates;
+        set_mode(&job, TDM_MODE_SINGLE, 2 - accumulates);
+        const law_result result = law_try_program(&job, graph, &three);
+        CHECK_STATUS(result.status, TDM_E_UNSUPPORTED);
+        CHECK_HAS(result.message, accumulates ? "train.accumulate is 2" : "computes their parts in turn");
+        CHECK_HAS(result.message, "tdm_run_backward makes both");
+    }
+    tdm_graph_free(graph);
+}
+
 static void halve_gradient(tdm_run *run, const char *name) {
     float gradient[24 * 5];
     CHECK_OK(tdm_run_read_gradient(run, name, gradient, sizeof(gradient)));
@@ -303,6 +407,8 @@ TEST(a_failure_ends_the_step_on_all_ranks) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(RUN(pieces_are_the_step); RUN(pieces_of_stages_are_the_step); RUN(changed_gradients_are_equal_in_all_modes);
-          RUN(a_skipped_step_is_no_update); RUN(a_loss_is_equal_in_all_modes);
-          RUN(an_optimizer_is_tandems_own_in_all_modes); RUN(a_failure_ends_the_step_on_all_ranks);)
+TEST_MAIN(RUN(pieces_are_the_step); RUN(pieces_of_stages_are_the_step); RUN(forward_backward_and_update_are_the_step);
+          RUN(a_step_may_end_behind_its_forward); RUN(parts_that_share_memory_have_no_forward_alone);
+          RUN(changed_gradients_are_equal_in_all_modes); RUN(a_skipped_step_is_no_update);
+          RUN(a_loss_is_equal_in_all_modes); RUN(an_optimizer_is_tandems_own_in_all_modes);
+          RUN(a_failure_ends_the_step_on_all_ranks);)

@@ -95,6 +95,30 @@ class OwnLoop(Case):
             self.assertEqual(scores.accuracy, np.mean(logits.argmax(1) == Y))
             self.refuses(tandem.UsageError, "all 40 steps of the job", it.step, 100)
 
+    def test_a_step_in_pieces_is_the_step(self):
+        def in_pieces(it):
+            for _ in range(10):
+                passed, of = it.forward(), it.outputs()
+                self.assertEqual((of.y.shape, of.target.dtype, len(of.target)), ((passed.samples, 2), np.int64, 16))
+                self.assertEqual(passed.accuracy, np.mean(of.y.argmax(1) == of.target))
+                self.assertEqual(it.backward(), passed)
+                it.write_gradient("fc1.bias", it.gradient("fc1.bias"))
+                self.assertEqual(it.update().step, passed.step)
+        with run() as it, run() as other:
+            it.step(10)
+            in_pieces(other)
+            self.assertEqual(it.state.params_xxh3, other.state.params_xxh3)
+            other.forward()
+            self.refuses(tandem.UsageError, "the forward of step 11 waits", other.predict, X)
+            self.assertEqual(other.skip_update().step, 11)
+            self.refuses(tandem.UsageError, "call tdm_run_backward first", other.update)
+        values = {**JOB, "loss": "mse", "model": {"input": [2], "layers": [{"linear": 3}]}}
+        with tandem.Run(values, train=(X, np.ones((256, 3), np.float32)), run_dir=None) as it:
+            it.forward()
+            self.assertEqual((it.outputs().target == 1).mean(), 1)
+        with run(["train.accumulate=2"]) as it:
+            self.refuses(tandem.UnsupportedError, "train.accumulate is 2", it.forward)
+
     def test_a_state_dict_there_and_back(self):
         with run() as it, run(steps=80) as other:
             it.step(5)
@@ -360,7 +384,13 @@ class Ranks(Case):
             it.set_lr(None)
             it.load(raw)
             self.assertEqual(it.state.params_xxh3, hash_of)
+            it.forward()
+            self.assertEqual(it.outputs().y.shape, (8, 2))
+            it.backward()
+            it.write_gradient("fc1.bias", it.gradient("fc1.bias"))
+            self.assertEqual(it.update().step, 4)
             self.assertTrue(np.allclose(it.model()(X), it.predict(X), rtol=1e-5, atol=1e-6))
+            self.assertGreater(len(it.export(onnx=True)), 300)
             self.assertEqual(it.train().params_xxh3, wanted)
             self.assertEqual(seen[-1], 40)
 
@@ -390,7 +420,6 @@ class Ranks(Case):
         local = type("Local", (Points,), {"__module__": "__main__"})
         self.refuses(tandem.UsageError, "every rank is a process", trained, job=job(mode="ddp", device_ids=[0, 1]),
                      train=local())
-            self.assertGreater(len(it.export(onnx=True)), 300)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,13 @@ TDM_BEGIN_DECLS
 /* Rows of a batch: what the model put out, and what it should have. */
 typedef struct tdm_outputs {
     uint32_t size;       /* of this struct in the library that calls; members are only ever added at its end */
-    int64_t rows, width; /* rows: at least 1 */
+    int64_t rows, width; /* rows: at least 1 where a part is called */
     const float *y;      /* [rows][width] */
     const void *target;  /* int64_t[rows] if the job's loss takes labels, loss.ignore_index among them; else
                             float[rows][width] */
 } tdm_outputs;
+#define TDM_OUTPUTS_INIT \
+    { sizeof(tdm_outputs), 0, 0, NULL, NULL }
 
 /* A loss in place of the job's. Of the job's `loss` remain: whether samples have labels or numbers, what the mean
  * divides by (the rows, or the numbers, that count, with their weights) and how accuracy is counted.

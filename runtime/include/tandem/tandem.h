@@ -159,15 +159,18 @@ TDM_API tdm_status tdm_run_train(tdm_run *run);
  * steps were left in the job; those have been made. TDM_E_STOPPED after a stop request; nothing is saved. */
 TDM_API tdm_status tdm_run_step(tdm_run *run, int64_t count);
 
-/* A step in pieces, for a program that owns the loop. tdm_run_backward reads the next batch and computes its loss and
- * gradients, of all replicas and micro-batches: forward and backward. tdm_run_update ends the step: the optimizer takes
- * the gradients, clipped as the job is, at the learning rate of this moment. tdm_run_skip_update ends it without:
- * parameters, optimizer state and averages stay as they are; the schedule and the step's number go on. A run in pieces
- * has the bits of tdm_run_step.
+/* A step in pieces, for a program that owns the loop: forward, backward, update. tdm_run_forward reads the next batch
+ * and computes the outputs and the loss, of all replicas. tdm_run_backward computes the gradients; without a forward
+ * that waits it reads the next batch and makes both, of all micro-batches. tdm_run_update ends the step: the optimizer
+ * takes the gradients, clipped as the job is, at the learning rate of this moment. tdm_run_skip_update ends it without,
+ * behind a backward or a forward: parameters, optimizer state and averages stay as they are; the schedule and the
+ * step's number go on. A run in pieces has the bits of tdm_run_step.
  *
- * Between the two the program may read, evaluate and predict, and change gradients and learning rates; saving, loading
- * and other steps are TDM_E_USAGE until the step has ended. Both ends report TDM_EVENT_STEP, and return TDM_E_STOPPED
- * after a stop request. TDM_E_NUMERIC: the loss is not finite; the update still waits, and may be skipped.
+ * Between backward and update the program may read, evaluate and predict, and change gradients and learning rates;
+ * between forward and backward it may read, outputs among it, and change learning rates: parameters are read-only, and
+ * the replicas hold what backward needs, so that evaluations and predictions are TDM_E_USAGE there. Saving, loading and
+ * other steps are TDM_E_USAGE until the step has ended. Both ends report TDM_EVENT_STEP, and return TDM_E_STOPPED after
+ * a stop request. TDM_E_NUMERIC: the loss is not finite; the update still waits, and may be skipped.
  *
  * On the thread that trains. In ddp every rank makes the same calls, each of them collective. */
 typedef struct tdm_pass {
@@ -179,6 +182,14 @@ typedef struct tdm_pass {
 } tdm_pass;
 #define TDM_PASS_INIT \
     { sizeof(tdm_pass), 0, 0, 0, 0 }
+/* Fills *out, which may be NULL. TDM_E_USAGE if all steps of the job are done, or a backward or an update waits
+ * already. TDM_E_UNSUPPORTED with train.accumulate above 1, and in `single` with several device_ids: there each part of
+ * the batch goes forward and backward before the next; tdm_run_backward makes both. */
+TDM_API tdm_status tdm_run_forward(tdm_run *run, tdm_pass *out);
+/* Between tdm_run_forward and the call that follows it: the outputs [rows][width] of this process's rows, one replica's
+ * behind the other's, and their targets; in ddp those of this rank, which may be none (parallel.ddp.join). Not
+ * collective. Set `size` with TDM_OUTPUTS_INIT. The pointers are the run's, valid until the step goes on. */
+TDM_API tdm_status tdm_run_outputs(tdm_run *run, tdm_outputs *out);
 /* Fills *out, which may be NULL. TDM_E_USAGE if all steps of the job are done, or an update waits already: for
  * gradients of several batches there is train.accumulate. */
 TDM_API tdm_status tdm_run_backward(tdm_run *run, tdm_pass *out);

@@ -19,14 +19,14 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .errors import (CheckError, CheckpointError, CommError, ConfigError, DataError, DeviceError, Error,
                          InternalError, NumericError, OutOfMemoryError, StorageError, UnsupportedError, UsageError)
-    from .events import Event, Scores, State
+    from .events import Event, Outputs, Pass, Scores, State
     from .model import Model, ModelInfo, export, onnx_job
     from .run import Run, train
 
 _HOMES = {
     "errors": ["CheckError", "CheckpointError", "CommError", "ConfigError", "DataError", "DeviceError", "Error",
                "InternalError", "NumericError", "OutOfMemoryError", "StorageError", "UnsupportedError", "UsageError"],
-    "events": ["Event", "Scores", "State"],
+    "events": ["Event", "Outputs", "Pass", "Scores", "State"],
     "model": ["Model", "ModelInfo", "export", "onnx_job"],
     "run": ["Run", "train"],
 }

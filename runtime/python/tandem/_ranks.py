@@ -41,6 +41,11 @@ def join_ranks(config, train, eval, predicts):
     return Leader(config, world, {"train": train, "eval": eval}) if world > 1 else Alone(1)
 
 
+def _ends_job(name: str, status: int) -> bool:
+    """Must the other ranks hear of it? All of them have a loss that is not finite, and skip its update."""
+    return status not in (0, errors.Stopped.code) and (name, status) != ("update", errors.NumericError.code)
+
+
 class Alone:
     """One process. world 1: as the only rank of its job."""
     has_followers, config = False, {}
@@ -113,7 +118,7 @@ class Launched(Alone):
 
     def call(self, name, given, function) -> int:
         status = function()
-        if status not in (0, errors.Stopped.code) and self.fd >= 0:
+        if _ends_job(name, status) and self.fd >= 0:
             lib().tdm_launch_abort(self.fd, self.facts.rank, lib().tdm_error_message())
         return status
 
@@ -137,7 +142,7 @@ class Follower(Alone):
 
     def call(self, name, given, function) -> int:
         status = function()
-        if status not in (0, errors.Stopped.code):
+        if _ends_job(name, status):
             lib().tdm_launch_abort(self.fd, self.rank, lib().tdm_error_message())
         return status
 
@@ -185,7 +190,7 @@ class Leader(Alone):
         for follower in self.followers:
             follower.send((name, given))
         status = function()
-        if status not in (0, errors.Stopped.code):
+        if _ends_job(name, status):
             lib().tdm_launch_abort(self.fd, 0, lib().tdm_error_message())
         for follower in self.followers:
             follower.receive()

@@ -51,7 +51,7 @@ class Tensors:
     def write(self, name: str, value: Any) -> None:
         """Sets a parameter or buffer in all replicas. value: an array or a tensor of PyTorch of the same shape; floats
         of other widths are rounded."""
-        array = _fitting(name, value, *self._info(name))
+        array = fitting(name, value, *self._info(name))
         handle, raw = self._usable("write"), word(name, "name")
         if self._inside and self._ranks.has_followers:
             raise errors.UsageError("write: in ddp a callback cannot write, for the other ranks would have to do it at "
@@ -83,7 +83,7 @@ class Tensors:
         if strict and (missing or unknown):
             raise errors.UsageError(f"load_state_dict: missing {_some(missing)}; not in the model {_some(unknown)}; "
                                     "strict=False loads what fits")
-        arrays = {name: _fitting(name, state[name], *infos[name]) for name in infos if name in state}
+        arrays = {name: fitting(name, state[name], *infos[name]) for name in infos if name in state}
         for name, array in arrays.items():
             if not np.isfinite(array).all():
                 raise errors.UsageError(f"load_state_dict: {name} has numbers that are not finite")
@@ -101,7 +101,7 @@ class Tensors:
         return out
 
 
-def _fitting(name: str, value: Any, shape, dtype) -> np.ndarray:
+def fitting(name: str, value: Any, shape, dtype) -> np.ndarray:
     array = _arrays.plain(value, name)
     if tuple(array.shape) != tuple(shape):
         raise errors.UsageError(f"{name} must have the shape {tuple(shape)}, got {tuple(array.shape)}")

@@ -1,7 +1,10 @@
 """What a run reports: small objects that own their numbers."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
 
 KINDS = ("start", "step", "eval", "checkpoint", "end")
 
@@ -31,6 +34,21 @@ class Event:
 
     def __repr__(self):
         return f"<{self.kind} {self.step}/{self.steps_total} loss={self.loss:.6g} lr={self.lr:.4g}>"
+
+
+class Pass(NamedTuple):
+    """A step that has begun, counted from 1: its samples, their mean loss as it comes, accuracy as a fraction, NaN
+    without labels; of all replicas."""
+    step: int
+    samples: int
+    loss: float
+    accuracy: float
+
+
+class Outputs(NamedTuple):
+    """What a forward put out, and the targets of the same rows."""
+    y: np.ndarray
+    target: np.ndarray
 
 
 class Scores(NamedTuple):

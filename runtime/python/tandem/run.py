@@ -16,6 +16,7 @@ from ._config import THE_JOBS, Config
 from ._data import Source
 from ._interrupt import Interrupts
 from ._library import c, check, lib, new, number, path_bytes, text, whole, word
+from ._pieces import Pieces
 from ._ranks import join_ranks
 from ._tensors import Tensors
 from .events import Event, Scores, State, state_of
@@ -28,7 +29,7 @@ Overrides = Union[None, str, Iterable[str], Mapping[str, Any]]
 Callback = Callable[[Event], Any]
 
 
-class Run(Tensors):
+class Run(Tensors, Pieces):
     """A job with its data, replicas and optimizer, open until `close` or the end of its `with`.
 
     job: the path of a YAML file, a YAML text (with a newline in it), or a dict of the same keys.
@@ -164,7 +165,7 @@ class Run(Tensors):
     def _make_steps(self, what: str, function, *arguments) -> None:
         self._was_stopped = self._has_asked = False
         self._has_trained = True
-        with self._calling(what, is_long=what == "train" or arguments[0] > 1):
+        with self._calling(what, is_long=what == "train" or sum(arguments) > 1):
             status = self._ranks.call(what, arguments, lambda: function(self._handle, *arguments))
             self._was_stopped = status == errors.Stopped.code
             self._check(0 if self._was_stopped else status)

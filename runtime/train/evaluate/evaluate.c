@@ -146,7 +146,7 @@ tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy) {
     if (run == NULL || loss == NULL || accuracy == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_evaluate: a pointer is NULL");
     TDM_ENTER(&run->guard, "tdm_run_evaluate", TDM_GUARD_ASKS);
     tdm_scores scores = TDM_SCORES_INIT;
-    TDM_TRY(tdm__run_idle(run, "tdm_run_evaluate"));
+    TDM_TRY(tdm__run_computes(run, "tdm_run_evaluate"));
     TDM_TRY(tdm__run_evaluate(run, &scores, NULL));
     *loss = scores.loss;
     *accuracy = scores.accuracy;
@@ -158,7 +158,7 @@ tdm_status tdm_run_evaluate_scores(tdm_run *run, tdm_scores *out) {
     TDM_TRY(tdm__sized_check("tdm_run_evaluate_scores: tdm_scores", out, TDM_SIZED_ANY, sizeof(*out)));
     TDM_ENTER(&run->guard, "tdm_run_evaluate_scores", TDM_GUARD_ASKS);
     tdm_scores scores = TDM_SCORES_INIT;
-    TDM_TRY(tdm__run_idle(run, "tdm_run_evaluate_scores"));
+    TDM_TRY(tdm__run_computes(run, "tdm_run_evaluate_scores"));
     TDM_TRY(tdm__run_evaluate(run, &scores, NULL));
     tdm__sized_give(out, &scores);
     return TDM_OK;

@@ -1,14 +1,19 @@
-/* A step in pieces, for programs that own the loop: the gradients, then the update or none. */
+/* A step in pieces, for programs that own the loop: the loss, the gradients, the update or none. */
 #include <math.h>
+#include <string.h>
 
 #include "runtime/base/call/sized.h"
+#include "runtime/base/round.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/train/steps/steps.h"
 
-static tdm_status check_backward(tdm_run *run, const tdm_pass *out) {
-    static const char function[] = "tdm_run_backward";
-    if (out != NULL) TDM_TRY(tdm__sized_check("tdm_run_backward: tdm_pass", out, TDM_SIZED_ANY, sizeof(*out)));
+static tdm_status check_pass(const char *what, const tdm_pass *out) {
+    return out != NULL ? tdm__sized_check(what, out, TDM_SIZED_ANY, sizeof(*out)) : TDM_OK;
+}
+
+/* May the next step begin? */
+static tdm_status check_begin(tdm_run *run, const char *function) {
     TDM_TRY(tdm__run_rests(run, function));
     TDM_TRY(tdm__run_trains(run, function));
     TDM_TRY(tdm__run_check_rows(run));
@@ -26,30 +31,128 @@ static void describe(const tdm_run *run, const tdm_step_result *result, tdm_pass
     tdm__sized_give(out, &pass);
 }
 
-tdm_status tdm_run_backward(tdm_run *run, tdm_pass *out) {
-    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_backward: run is NULL");
-    TDM_ENTER(&run->guard, "tdm_run_backward", TDM_GUARD_MOVES);
-    TDM_TRY(check_backward(run, out));
+/* Reads the next batch, and makes of its step what `extent` says. */
+static tdm_status begin_step(tdm_run *run, tdm_extent extent) {
     tdm_update update = tdm__step_update(run);
-    update.is_later = true;
+    update.extent = extent;
     TDM_TRY(tdm__step_submit(run, &update));
     TDM_TRY(tdm__step_collect(run, &run->pending, &update.lr));
     run->pending.grad_norm = NAN;
-    run->update_waits = true;
+    run->waits = extent == TDM_TO_LOSS ? TDM_BACKWARD_WAITS : TDM_UPDATE_WAITS;
+    return TDM_OK;
+}
+
+static const tdm_batch *pending_batch(const tdm_run *run) {
+    return run->ahead[run->step % TDM_MODE_DEPTH].batch;
+}
+
+/* The step took so much longer. */
+static void add_time(tdm_run *run, int64_t start_ns) {
+    const double ms = (double)(tdm__steady_ns(run->host) - start_ns) * 1e-6;
+    run->pending.times.ms[TDM_PHASE_STEP] += ms;
+    run->seconds += ms * 1e-3;
+}
+
+static tdm_status go_on(tdm_run *run) {
+    tdm_update update = tdm__step_update(run);
+    update.extent = TDM_TO_GRADIENTS;
+    const int64_t start = tdm__steady_ns(run->host);
+    if (tdm__mode_backward(run->mode, pending_batch(run), &update, &run->pending) != TDM_OK) return tdm__step_fail(run);
+    add_time(run, start);
+    run->waits = TDM_UPDATE_WAITS;
+    return TDM_OK;
+}
+
+/* Of several micro-batches or parts one after another is in the memory of activations. */
+static tdm_status check_stops_at_loss(const tdm_run *run) {
+    if (run->job->train.accumulate > 1)
+        TDM_FAIL(TDM_E_UNSUPPORTED,
+                 "tdm_run_forward: train.accumulate is %lld, and each micro-batch goes forward and backward before the "
+                 "next; tdm_run_backward makes both",
+                 (long long)run->job->train.accumulate);
+    if (run->mode->in_turn != NULL)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "tdm_run_forward: %s; tdm_run_backward makes both", run->mode->in_turn);
+    return TDM_OK;
+}
+
+tdm_status tdm_run_forward(tdm_run *run, tdm_pass *out) {
+    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_forward: run is NULL");
+    TDM_ENTER(&run->guard, "tdm_run_forward", TDM_GUARD_MOVES);
+    TDM_TRY(check_pass("tdm_run_forward: tdm_pass", out));
+    TDM_TRY(check_begin(run, "tdm_run_forward"));
+    TDM_TRY(check_stops_at_loss(run));
+    TDM_TRY(begin_step(run, TDM_TO_LOSS));
     if (out != NULL) describe(run, &run->pending, out);
     return TDM_OK;
 }
 
+tdm_status tdm_run_backward(tdm_run *run, tdm_pass *out) {
+    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_backward: run is NULL");
+    TDM_ENTER(&run->guard, "tdm_run_backward", TDM_GUARD_MOVES);
+    TDM_TRY(check_pass("tdm_run_backward: tdm_pass", out));
+    if (run->waits != TDM_BACKWARD_WAITS) {
+        TDM_TRY(check_begin(run, "tdm_run_backward"));
+        TDM_TRY(begin_step(run, TDM_TO_GRADIENTS));
+    } else {
+        TDM_TRY(tdm__run_idle(run, "tdm_run_backward"));
+        TDM_TRY(go_on(run));
+    }
+    if (out != NULL) describe(run, &run->pending, out);
+    return TDM_OK;
+}
+
+/* ---- outputs ---- */
+
+/* Outputs, and behind them targets, of all replicas of this process, into run->outputs. */
+static tdm_status gather_outputs(tdm_run *run, tdm_outputs *out) {
+    const tdm_batch *batch = pending_batch(run);
+    const size_t y_bytes = (size_t)out->width * sizeof(float), target_bytes = tdm__dataset_target_bytes(run->train);
+    const size_t rows = (size_t)out->rows, target_at = tdm__round_up(rows * y_bytes, TDM_ALIGN);
+    TDM_TRY(tdm__grow(run->host, &run->outputs, &run->outputs_room, target_at + rows * target_bytes, 1, "outputs"));
+    char *y = run->outputs, *target = run->outputs + target_at;
+    out->y = (float *)(void *)y;
+    out->target = target;
+    for (int i = 0; i < batch->shard_count; i++) {
+        const size_t count = (size_t)batch->shard[i].rows;
+        const float *from;
+        if (count == 0) continue;
+        TDM_TRY(tdm__replica_fetch_output(run->mode->replica[i], batch->shard[i].rows, &from));
+        memcpy(y, from, count * y_bytes);
+        memcpy(target, batch->shard[i].target, count * target_bytes);
+        y += count * y_bytes;
+        target += count * target_bytes;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm_run_outputs(tdm_run *run, tdm_outputs *out) {
+    tdm_outputs full = TDM_OUTPUTS_INIT;
+    if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_outputs: a pointer is NULL");
+    TDM_TRY(tdm__sized_check("tdm_run_outputs: tdm_outputs", out, TDM_SIZED_ANY, sizeof(*out)));
+    TDM_ENTER(&run->guard, "tdm_run_outputs", TDM_GUARD_ASKS);
+    TDM_TRY(tdm__run_idle(run, "tdm_run_outputs"));
+    if (run->waits != TDM_BACKWARD_WAITS)
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_outputs: outputs are there between tdm_run_forward and what follows it");
+    const tdm_batch *batch = pending_batch(run);
+    full.width = run->plan->output_width;
+    for (int i = 0; i < batch->shard_count; i++) full.rows += batch->shard[i].rows;
+    if (full.rows > 0) TDM_TRY(gather_outputs(run, &full));
+    tdm__sized_give(out, &full);
+    return TDM_OK;
+}
+
+/* ---- the end of the step ---- */
+
 static tdm_status check_waiting(const tdm_run *run, const char *function) {
     TDM_TRY(tdm__run_idle(run, function));
-    if (!run->update_waits)
+    if (run->waits != TDM_UPDATE_WAITS)
         TDM_FAIL(TDM_E_USAGE, "%s: no gradients wait for an update; call tdm_run_backward first", function);
     return TDM_OK;
 }
 
 static tdm_status end_step(tdm_run *run, double lr) {
     const tdm_step_result result = run->pending;
-    run->update_waits = false;
+    run->waits = TDM_NOTHING_WAITS;
     run->submitted++;
     tdm__step_schedule(run);
     tdm__step_advance(run, &result);
@@ -63,20 +166,19 @@ tdm_status tdm_run_update(tdm_run *run) {
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_update: run is NULL");
     TDM_ENTER(&run->guard, "tdm_run_update", TDM_GUARD_MOVES);
     TDM_TRY(check_waiting(run, "tdm_run_update"));
-    TDM_TRY(tdm__run_check_loss(run, &run->pending, run->ahead[run->step % TDM_MODE_DEPTH].batch));
+    TDM_TRY(tdm__run_check_loss(run, &run->pending, pending_batch(run)));
     const tdm_update update = tdm__step_update(run);
     const int64_t start = tdm__steady_ns(run->host);
     if (tdm__mode_update(run->mode, &update, &run->pending) != TDM_OK) return tdm__step_fail(run);
-    const double ms = (double)(tdm__steady_ns(run->host) - start) * 1e-6;
-    run->pending.times.ms[TDM_PHASE_STEP] += ms;
-    run->seconds += ms * 1e-3;
+    add_time(run, start);
     return end_step(run, update.lr);
 }
 
 tdm_status tdm_run_skip_update(tdm_run *run) {
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_skip_update: run is NULL");
     TDM_ENTER(&run->guard, "tdm_run_skip_update", TDM_GUARD_MOVES);
-    TDM_TRY(check_waiting(run, "tdm_run_skip_update"));
+    TDM_TRY(tdm__run_idle(run, "tdm_run_skip_update"));
+    if (run->waits == TDM_NOTHING_WAITS) TDM_TRY(check_waiting(run, "tdm_run_skip_update"));
     run->skipped++;
     return end_step(run, tdm__run_lr(run, -1));
 }
