@@ -254,13 +254,19 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
     spec->files.count = count;
 }
 
-/* The origin of the first of `keys` that is written in the section. */
-static tdm_origin first_origin(tdm_config *config, const char *section, const char *const *keys) {
-    tdm_position at = {0};
-    const char *key = section;
-    for (; *keys != NULL && at.text == NULL; keys++)
-        at = tdm__config_position(config, key = tdm__fault_key(&config->faults, section, *keys));
-    return tdm__key_origin(&config->faults, at, key);
+/* The keys that name the samples and the targets. Not the first that is written: a resolved configuration has all keys of
+ * the format, most of them with null. */
+static const char *input_key(const tdm_data_spec *spec) {
+    if (spec->images != NULL) return "images";
+    if (spec->x != NULL) return "x";
+    if (spec->inputs.count > 0) return "inputs";
+    if (spec->files.count > 0) return "files";
+    return spec->file != NULL ? "file" : "path";
+}
+
+static const char *target_key(const tdm_data_spec *spec) {
+    if (spec->labels != NULL) return "labels";
+    return spec->y != NULL ? "y" : "label";
 }
 
 static tdm_origin origin_of(tdm_config *config, const char *key) {
@@ -279,13 +285,11 @@ static void check_path(tdm_config *config, const tdm_data_spec *spec, const char
 }
 
 static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
-    static const char *const input_keys[] = {"images", "x", "inputs", "files", "file", "path", NULL};
-    static const char *const target_keys[] = {"labels", "y", "label", NULL};
     const char *format_key = tdm__fault_key(&config->faults, section, "format");
     if (!tdm__check_is_written(config, format_key)) return;
     spec->origin = tdm__key_origin(&config->faults, config->section_at[tdm__section_find(section)], section);
-    spec->inputs_at = first_origin(config, section, input_keys);
-    spec->targets_at = first_origin(config, section, target_keys);
+    spec->inputs_at = origin_of(config, tdm__fault_key(&config->faults, section, input_key(spec)));
+    spec->targets_at = origin_of(config, tdm__fault_key(&config->faults, section, target_key(spec)));
     if (spec->format == TDM_DATA_CIFAR10) fill_cifar(config, spec, section, is_eval);
     check_path(config, spec, section);
     tdm__check_arrays(config, spec, section);

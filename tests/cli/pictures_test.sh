@@ -47,6 +47,8 @@ cmp -s single/evaluation.json ddp/evaluation.json || fail "evaluation.json diffe
 
 # Predictions need the run alone: no data, and other names of files.
 mkdir new && cp digits/four/* new/ && mv digits away
+code 4 "$tandem" eval ddp # the message is about the key that names the folder, not about one that says null
+grep -A 1 "image_folder '.*digits' cannot be opened" "$err" | grep -q "path: .*digits" || fail "$(cat "$err")"
 code 0 "$tandem" predict ddp new/ "away/two" -o rows.csv
 # one file that is the model: the same rows, without the run
 code 0 "$tandem" export ddp -o digits.tandem
