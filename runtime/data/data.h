@@ -13,6 +13,10 @@
 
 /* ---- datasets ---- */
 
+enum {
+    TDM_LOOK_LEAST = 5
+}; /* what `tandem init` looks at has as many samples, so that it can hold a fifth of them out */
+
 typedef struct tdm_transform tdm_transform; /* runtime/data/transform.h */
 typedef struct tdm_features tdm_features;   /* runtime/data/tables/features.h */
 

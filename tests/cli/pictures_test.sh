@@ -190,4 +190,13 @@ code 4 "$tandem" init --task images --data new
 has "$err" "no class folders"
 code 4 "$tandem" init --task images --data only
 has "$err" "one class folder only"
+# of four pictures a fifth is none, so what init wrote could not be trained
+mkdir -p few/four few/two
+cp $(ls digits/four/* | head -2) few/four/ && cp $(ls digits/two/* | head -2) few/two/
+code 4 "$tandem" init --task images --data few -o none.yaml
+has "$err" "'few' has 4 pictures; to train and to test there must be at least 5"
+[ -e none.yaml ] && fail "none.yaml was made"
+cp $(ls digits/four/* | tail -1) few/four/
+code 0 "$tandem" init --task images --data few -o few.yaml
+code 0 "$tandem" train few.yaml --quiet --run-dir few-run train.epochs=1
 code 0 "$tandem" init --task images --data digits --lang zh

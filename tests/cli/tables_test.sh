@@ -179,10 +179,15 @@ code 2 "$tandem" init --task table
 has "$err" "needs \`--data FILE.csv\`"
 code 4 "$tandem" init --task table --data homes.csv --target colour
 has "$err" "colour"
-printf 'size,price\n30,100\n' >row.csv
-code 4 "$tandem" init --task table --data row.csv
-has "$err" "needs two rows or more, found 1"
-printf 'size,price\n30,100\n40,\n' >gap.csv
+# of four rows a fifth is none, so what init wrote could not be trained
+printf 'size,price\n30,100\n40,200\n50,300\n60,400\n' >rows.csv
+code 4 "$tandem" init --task table --data rows.csv -o none.yaml
+has "$err" "4 rows; to train and to test there must be at least 5"
+[ -e none.yaml ] && fail "none.yaml was made"
+printf '70,500\n' >>rows.csv
+code 0 "$tandem" init --task table --data rows.csv -o rows.yaml
+code 0 "$tandem" train rows.yaml --quiet --run-dir rows train.epochs=1
+printf 'size,price\n30,100\n40,\n50,2\n60,3\n70,4\n' >gap.csv
 code 4 "$tandem" init --task table --data gap.csv
 has "$err" "no label in 1 row;"
 

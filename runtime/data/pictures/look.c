@@ -51,6 +51,9 @@ static tdm_status look_at_some(look *l, const char *folder, tdm_pictures_seen *o
     if (l->list.class_count < 2)
         TDM_FAIL(TDM_E_DATA, "'%s' has %s; it needs a folder for each of at least two classes", folder,
                  l->list.class_count == 1 ? "one class folder only" : "no class folders");
+    if (l->list.count < TDM_LOOK_LEAST)
+        TDM_FAIL(TDM_E_DATA, "'%s' has %lld pictures; to train and to test there must be at least %d", folder,
+                 (long long)l->list.count, TDM_LOOK_LEAST);
     const int64_t some = l->list.count < MOST ? l->list.count : MOST;
     for (int64_t i = 0; i < some; i++) {
         const tdm_status status = look_at(l, l->list.count * i / some);

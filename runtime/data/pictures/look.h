@@ -11,7 +11,7 @@ typedef struct tdm_pictures_seen {
 } tdm_pictures_seen;
 
 /* Reads up to 200 pictures, spread over the folder; those that cannot be read are passed over. TDM_E_DATA if the folder
- * has fewer than two classes, or no picture that can be read. */
+ * has fewer than two classes, too few pictures to hold some out, or none that can be read. */
 tdm_status tdm__pictures_look(const tdm_host *host, const char *folder, tdm_pictures_seen *out);
 
 #endif

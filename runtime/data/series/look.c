@@ -7,7 +7,7 @@
 #include "runtime/data/formats/npy.h"
 
 /* Labels above CLASSES_MOST are taken for numbers that should have been floats. */
-enum { LEAST = 5, CLASSES_MOST = 1000 };
+enum { CLASSES_MOST = 1000 };
 
 typedef struct sums {
     double sum, squares;
@@ -104,9 +104,9 @@ static tdm_status take_shape(looking *l) {
     seen->dim[0] = shape->ndim == 2 ? shape->dim[0] : 1;
     seen->dim[1] = shape->dim[shape->ndim - 1];
     seen->count = seen->dim[0] <= seen->dim[1] && seen->dim[0] <= TDM_LIST_MAX ? (int)seen->dim[0] : 1;
-    if (seen->samples < LEAST)
+    if (seen->samples < TDM_LOOK_LEAST)
         TDM_FAIL(TDM_E_DATA, "x '%s': %lld sample%s; to train and to test there must be at least %d", l->x_path,
-                 (long long)seen->samples, seen->samples == 1 ? "" : "s", LEAST);
+                 (long long)seen->samples, seen->samples == 1 ? "" : "s", TDM_LOOK_LEAST);
     return TDM_OK;
 }
 

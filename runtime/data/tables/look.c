@@ -135,8 +135,9 @@ static tdm_status look_at(looking *l, tdm_table_seen *out) {
     TDM_TRY(tdm__table_find_target(b));
     out->target = b->target;
     TDM_TRY(look_at_rows(l));
-    if (out->rows < 2)
-        TDM_FAIL_TABLE(b, "a table to train on needs two rows or more, found %lld", (long long)out->rows);
+    if (out->rows < TDM_LOOK_LEAST)
+        TDM_FAIL_TABLE(b, "%lld row%s; to train and to test there must be at least %d", (long long)out->rows,
+                       out->rows == 1 ? "" : "s", TDM_LOOK_LEAST);
     return TDM_OK;
 }
 
