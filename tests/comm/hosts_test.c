@@ -16,6 +16,7 @@
 #include <tandem/sys/module.h>
 #include <tandem/sys/transport.h>
 
+#include "runtime/comm/hosts/hosts.h"
 #include "runtime/comm/hosts/hosts_open.h"
 #include "runtime/comm/meeting/secret.h"
 #include "runtime/comm/meeting/socket.h"
@@ -415,6 +416,44 @@ TEST(a_rank_that_dies_before_it_connects_is_named) {
     }
 }
 
+/* ---- a verdict that a rank hears before it has what it needs to reach it ---- */
+
+static tdm_hub *late_hub;
+
+/* The others have what this rank sends; it gets nothing before the job has ended. */
+static tdm_status exchange_late(tdm_transport *transport, const tdm_message *message, int count, int *lost) {
+    tdm_hub_cause cause;
+    for (int i = 0; i < count; i++)
+        if (message[i].sends) gloo->begin(transport, &message[i], 1);
+    while (!tdm__hub_has_ended(late_hub, &cause)) usleep(1000);
+    gloo->abort(transport);
+    return gloo->exchange(transport, message, count, lost);
+}
+
+static void split_without_a_number(tdm_comm *comm, int rank) {
+    static tdm_transport_ops late;
+    static const int all[] = {0, 1, 2};
+    tdm_hosts_job *job = ((tdm_hosts_comm *)comm)->job;
+    tdm_comm *group;
+    atomic_store(&job->next_group, TDM_HOSTS_GROUPS); /* as after so many splits */
+    if (rank == 1) {
+        gloo = job->transport->ops;
+        late = *gloo;
+        late.exchange = exchange_late;
+        late_hub = job->hub;
+        job->transport->ops = &late;
+    }
+    CHECK_STATUS(tdm__comm_split(comm, all, 3, &group), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "can make at most 4095 groups");
+}
+
+TEST(a_split_that_fails_has_one_verdict_on_all_ranks) {
+    party p = {.world = 3, .work = split_without_a_number};
+    outcome *out;
+    hold(&p, &out);
+    for (int r = 0; r < 3; r++) CHECK_INT(out[r].status, TDM_OK);
+}
+
 TEST_MAIN({
     RUN(hmac_of_the_rfc);
     RUN(secrets_that_are_refused);
@@ -429,4 +468,5 @@ TEST_MAIN({
     RUN(a_rank_0_that_was_stopped_learns_why_the_job_has_ended);
     RUN(a_lost_connection_ends_the_job_and_names_both_ranks);
     RUN(a_rank_that_dies_before_it_connects_is_named);
+    RUN(a_split_that_fails_has_one_verdict_on_all_ranks);
 })

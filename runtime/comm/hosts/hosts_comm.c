@@ -88,7 +88,9 @@ static tdm_status split_group(tdm_hosts_comm *c, const int *ranks, int count, td
         if (theirs > next) next = theirs;
     }
     if (next >= TDM_HOSTS_GROUPS)
-        TDM_FAIL(TDM_E_USAGE, "split: a job over several hosts can make at most %d groups", TDM_HOSTS_GROUPS - 1);
+        return tdm__hosts_judge(c, tdm__fail(TDM_E_USAGE, __FILE__, __LINE__, NULL,
+                                             "split: a job over several hosts can make at most %d groups",
+                                             TDM_HOSTS_GROUPS - 1));
     atomic_store(&c->job->next_group, next + 1);
     while (rank < count && ranks[rank] != c->comm.rank) rank++;
     if (rank == count) return TDM_OK;
