@@ -113,6 +113,9 @@ typedef struct tdm_dataset_ops {
     const char *(*file)(const tdm_dataset *dataset, int64_t index);
     /* Was the sample left out (on_bad_sample: skip) when it was read? NULL: none is. */
     bool (*is_left_out)(const tdm_dataset *dataset, int64_t index);
+    /* Adds what tells the dataset from another one at little cost: the samples themselves if they are in memory, of
+     * files that are not read yet their names, labels and sizes. NULL: only samples that are read can tell. */
+    void (*add_content)(const tdm_dataset *dataset, tdm_hasher *hasher);
     void (*close)(tdm_dataset *dataset); /* NULL: nothing but its blocks is to be released */
 } tdm_dataset_ops;
 enum { TDM_DATASET_BLOCKS = 8 + TDM_SHAPES_MAX, TDM_DATA_CALLED = 64 };
@@ -181,6 +184,8 @@ size_t tdm__dataset_target_bytes(const tdm_dataset *dataset);
 /* Hashes some samples, evenly spread from the first to the last. Not for an embedder's source, which may draw new
  * samples each time. */
 tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]);
+/* Hashes what `add_content` adds, and the names of classes and columns. "": the format has none. */
+tdm_status tdm__dataset_hash_content(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]);
 /* Are the samples read by a function of the program, which may take its time, or notice? */
 bool tdm__dataset_is_function(const tdm_dataset *dataset);
 /* Reads samples first to first + count - 1 into consecutive memory: x as untransformed bytes or as transformed floats.

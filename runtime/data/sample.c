@@ -5,6 +5,7 @@
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/pictures/picture_file.h"
+#include "runtime/data/tables/features.h"
 #include "runtime/data/transform.h"
 
 static bool is_picture(const tdm_dataset *dataset) {
@@ -134,5 +135,31 @@ tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]
         hash[0].high ^= tdm__hash64(name, strlen(name), (uint64_t)i);
     }
     tdm__hash_print(out, tdm__hash(hash, sizeof(hash)));
+    return status;
+}
+
+/* Samples have the numbers of these. */
+static tdm_status add_names(const tdm_dataset *dataset, tdm_hasher *hasher) {
+    tdm_text text;
+    tdm__text_init(&text, dataset->host);
+    for (int64_t i = 0; i < dataset->class_names.count; i++)
+        tdm__text_add(&text, dataset->class_names.name[i], strlen(dataset->class_names.name[i]) + 1);
+    if (dataset->features != NULL) tdm__features_print(dataset->features, &text);
+    const bool failed = text.failed;
+    if (!failed) tdm__hash_add(hasher, text.data, text.length);
+    tdm__text_deinit(&text);
+    if (failed) TDM_FAIL(TDM_E_MEMORY, "out of memory while comparing data");
+    return TDM_OK;
+}
+
+tdm_status tdm__dataset_hash_content(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]) {
+    tdm_hasher *hasher;
+    out[0] = '\0';
+    if (dataset->ops->add_content == NULL) return TDM_OK;
+    TDM_TRY(tdm__hash_open(&hasher, dataset->host));
+    const tdm_status status = add_names(dataset, hasher);
+    dataset->ops->add_content(dataset, hasher);
+    tdm__hash_print(out, tdm__hash_value(hasher));
+    tdm__hash_close(hasher);
     return status;
 }

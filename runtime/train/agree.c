@@ -9,12 +9,18 @@
 #include "runtime/train/run.h"
 
 static tdm_status add_data(const char *key, const tdm_dataset *dataset, bool is_source, tdm_text *text) {
-    char hash[TDM_HASH_TEXT], found[TDM_DATA_FOUND];
+    char hash[TDM_HASH_TEXT], content[TDM_HASH_TEXT], found[TDM_DATA_FOUND];
+    const bool is_read_later = dataset != NULL && dataset->ops->picture != NULL;
     if (dataset == NULL) return TDM_OK;
     tdm__data_print(dataset, found);
     tdm__text_printf(text, "%s (samples found): %s\n", key, found);
     if (dataset->identity[0] != '\0') tdm__text_printf(text, "%s (their identity): %s\n", key, dataset->identity);
     if (is_source) return TDM_OK;
+    TDM_TRY(tdm__dataset_hash_content(dataset, content));
+    if (content[0] != '\0')
+        tdm__text_printf(text, "%s (%s): %s\n", key,
+                         is_read_later ? "names, labels and sizes of its files" : "all samples' bytes", content);
+    if (content[0] != '\0' && !is_read_later) return TDM_OK;
     TDM_TRY(tdm__dataset_hash(dataset, hash));
     tdm__text_printf(text, "%s (some samples' bytes): %s\n", key, hash);
     return TDM_OK;

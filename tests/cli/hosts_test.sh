@@ -109,7 +109,7 @@ has 0.err "TANDEM_SECRET_FILE"
 # data of which one byte is another on the second host: found before step 1, on every rank
 code 0 "$tandem" data make d0 --format idx --samples 60 --seed 3
 cp -r d0 d1
-printf '\x05' | dd of=d1/images-idx3-ubyte bs=1 seek=20 conv=notrunc status=none
+printf '\x05' | dd of=d1/images-idx3-ubyte bs=1 seek=804 conv=notrunc status=none
 cat >toy.yaml <<'YAML'
 tandem: 1
 model: {input: [1, 28, 28], layers: [flatten, {linear: 10}]}
@@ -124,7 +124,7 @@ same $? 7 "status of the host with other data"
 wait $!
 same $? 7 "status of rank 0"
 for r in 0 1; do
-    has $r.err "ranks differ in data.train (some samples' bytes): rank 1 has "
+    has $r.err "ranks differ in data.train (all samples' bytes): rank 1 has "
     hasnt $r.err "step 1"
 done
 same "$(left_over)" "" "processes left over"

@@ -77,5 +77,9 @@ static tdm_status cifar10_open(tdm_dataset *dataset, const tdm_data_spec *spec, 
     return tdm__table_finish(table, spec, wanted, "cifar10");
 }
 
-const tdm_dataset_ops tdm__cifar10_data = {
-    .name = "cifar10", .bytes = sizeof(tdm_table), .only_labels = true, .open = cifar10_open, .read = tdm__table_read};
+const tdm_dataset_ops tdm__cifar10_data = {.name = "cifar10",
+                                           .bytes = sizeof(tdm_table),
+                                           .only_labels = true,
+                                           .open = cifar10_open,
+                                           .read = tdm__table_read,
+                                           .add_content = tdm__table_add_content};

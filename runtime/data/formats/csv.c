@@ -184,5 +184,9 @@ static tdm_status csv_open(tdm_dataset *dataset, const tdm_data_spec *spec, cons
     return status;
 }
 
-const tdm_dataset_ops tdm__csv_data = {
-    .name = "csv", .bytes = sizeof(tdm_csv_table), .open = csv_open, .read = tdm__table_read, .close = csv_close};
+const tdm_dataset_ops tdm__csv_data = {.name = "csv",
+                                       .bytes = sizeof(tdm_csv_table),
+                                       .open = csv_open,
+                                       .read = tdm__table_read,
+                                       .add_content = tdm__table_add_content,
+                                       .close = csv_close};

@@ -36,5 +36,9 @@ static tdm_status idx_open(tdm_dataset *dataset, const tdm_data_spec *spec, cons
     return tdm__arrays_open(dataset, &format, spec->images, spec->labels, spec, wanted);
 }
 
-const tdm_dataset_ops tdm__idx_data = {
-    .name = "idx", .bytes = sizeof(tdm_table), .only_labels = true, .open = idx_open, .read = tdm__table_read};
+const tdm_dataset_ops tdm__idx_data = {.name = "idx",
+                                       .bytes = sizeof(tdm_table),
+                                       .only_labels = true,
+                                       .open = idx_open,
+                                       .read = tdm__table_read,
+                                       .add_content = tdm__table_add_content};

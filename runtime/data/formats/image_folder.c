@@ -72,6 +72,27 @@ static bool image_folder_is_left_out(const tdm_dataset *dataset, int64_t index) 
     return atomic_load(&((const picture_dataset *)dataset)->warned[tdm__dataset_row(dataset, index)]) != 0;
 }
 
+/* ---- comparing ---- */
+
+/* So many sizes are asked for at most: each may take a message to the server of a shared disk. */
+enum { SIZES_MOST = 4096 };
+
+static void image_folder_add_content(const tdm_dataset *dataset, tdm_hasher *hasher) {
+    const picture_dataset *own = (const picture_dataset *)dataset;
+    const int64_t count = dataset->count, sizes = count < SIZES_MOST ? count : SIZES_MOST;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = tdm__dataset_row(dataset, i);
+        const char *path = tdm__picture_path(&own->list, row);
+        tdm__hash_add(hasher, path, strlen(path) + 1);
+        tdm__hash_add(hasher, &own->labels[row], sizeof(own->labels[row]));
+    }
+    for (int64_t k = 0; k < sizes; k++) {
+        const int64_t index = count / sizes * k + count % sizes * k / sizes;
+        const int64_t bytes = tdm__picture_bytes(&own->list, tdm__dataset_row(dataset, index));
+        tdm__hash_add(hasher, &bytes, sizeof(bytes));
+    }
+}
+
 /* ---- opening ---- */
 
 static tdm_status take_names(picture_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
@@ -182,4 +203,5 @@ const tdm_dataset_ops tdm__image_folder_data = {.name = "image_folder",
                                                 .measure = image_folder_measure,
                                                 .file = image_folder_file,
                                                 .is_left_out = image_folder_is_left_out,
+                                                .add_content = image_folder_add_content,
                                                 .close = image_folder_close};

@@ -195,5 +195,8 @@ static tdm_status npy_open(tdm_dataset *dataset, const tdm_data_spec *spec, cons
     return tdm__arrays_open(dataset, &format, spec->x, spec->y, spec, wanted);
 }
 
-const tdm_dataset_ops tdm__npy_data = {
-    .name = "npy", .bytes = sizeof(tdm_table), .open = npy_open, .read = tdm__table_read};
+const tdm_dataset_ops tdm__npy_data = {.name = "npy",
+                                       .bytes = sizeof(tdm_table),
+                                       .open = npy_open,
+                                       .read = tdm__table_read,
+                                       .add_content = tdm__table_add_content};

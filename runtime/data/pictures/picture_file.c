@@ -95,6 +95,15 @@ tdm_status tdm__picture_read(const tdm_picture_call *call, const tdm_picture_lis
     return name_it(status, list, path);
 }
 
+int64_t tdm__picture_bytes(const tdm_picture_list *list, int64_t index) {
+    struct stat found;
+    const int fd = tdm__open_beneath(list->root.fd, tdm__picture_path(list, index), 0);
+    if (fd < 0) return -1;
+    const bool is_known = fstat(fd, &found) == 0;
+    close(fd);
+    return is_known ? (int64_t)found.st_size : -1;
+}
+
 tdm_status tdm__picture_probe(const tdm_image_ops *codec, const tdm_picture_list *list, int64_t index,
                               tdm_file_bytes *memory, tdm_image_info *out) {
     const char *path = tdm__picture_path(list, index);

@@ -26,6 +26,8 @@ tdm_status tdm__picture_decode(const tdm_picture_call *call, const void *bytes, 
  * of its own. */
 tdm_status tdm__picture_read(const tdm_picture_call *call, const tdm_picture_list *list, int64_t index,
                              tdm_file_bytes *memory, tdm_canvas *canvas);
+/* The size of its file; -1: it cannot be opened. */
+int64_t tdm__picture_bytes(const tdm_picture_list *list, int64_t index);
 /* Only the file's header. */
 tdm_status tdm__picture_probe(const tdm_image_ops *codec, const tdm_picture_list *list, int64_t index,
                               tdm_file_bytes *memory, tdm_image_info *out);

@@ -53,6 +53,25 @@ tdm_status tdm__table_read(const tdm_sample_reader *reader, int64_t index, void 
     return TDM_OK;
 }
 
+/* A view without gaps is one piece. */
+static void add_column(const tdm_dataset *dataset, const tdm_column *column, tdm_hasher *hasher) {
+    static const size_t cell_bytes[] = {
+        [TDM_CELL_U8] = 1, [TDM_CELL_F32] = sizeof(float), [TDM_CELL_F64] = sizeof(double)};
+    const size_t bytes = column->width * cell_bytes[column->cell];
+    const int64_t at_once = dataset->rows == NULL && column->stride == bytes ? dataset->count : 1;
+    for (int64_t i = 0; i < dataset->count; i += at_once)
+        tdm__hash_add(hasher, column->first + (size_t)tdm__dataset_row(dataset, i) * column->stride,
+                      (size_t)at_once * bytes);
+}
+
+void tdm__table_add_content(const tdm_dataset *dataset, tdm_hasher *hasher) {
+    const tdm_table *table = (const tdm_table *)dataset;
+    const tdm_column labels = {(const unsigned char *)table->labels, sizeof(int64_t), sizeof(int64_t), TDM_CELL_U8};
+    if (table->inputs == NULL) add_column(dataset, &table->x, hasher);
+    for (int k = 0; k < table->input_count; k++) add_column(dataset, &table->inputs[k], hasher);
+    add_column(dataset, dataset->target_kind == TDM_TARGET_CLASS ? &labels : &table->values, hasher);
+}
+
 static tdm_status fail_label(const tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                              const char *source, int64_t i) {
     const int64_t label = table->labels[i];

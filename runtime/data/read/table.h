@@ -33,5 +33,6 @@ tdm_status tdm__table_finish(tdm_table *table, const tdm_data_spec *spec, const 
 tdm_status tdm__table_check_indices(const tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                                     const char *source);
 tdm_status tdm__table_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target);
+void tdm__table_add_content(const tdm_dataset *dataset, tdm_hasher *hasher); /* all cells of its view */
 
 #endif
