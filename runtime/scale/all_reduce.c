@@ -52,12 +52,24 @@ static tdm_scale_time to_peers(int n, double times) {
     return (tdm_scale_time){busy, busy};
 }
 
+/* What counts within a host. On CPUs a rank reads its segment of all ranks' data, and writes the sum into all: twice as
+ * many bytes as the data has, however many ranks there are, which is what the cost is of. */
+static double within(const tdm_scale_group *g, double bytes) {
+    return g->cluster->is_gpu ? sent_share(g->locals) * bytes : bytes;
+}
+
+/* The same where hosts sum what their ranks have summed: a rank reads its segment of all ranks' data, writes it into its
+ * own, and then reads and writes those of the others. */
+static double within_levels(const tdm_scale_group *g, double bytes) {
+    return g->cluster->is_gpu ? sent_share(g->locals) * bytes : (3 - 1.0 / g->locals) / 2 * bytes;
+}
+
 /* ---- the algorithms ---- */
 
 static tdm_scale_time segments(const tdm_scale_group *g, double bytes) {
     const tdm_cluster *c = g->cluster;
     const double sent = sent_share(g->devices) * bytes;
-    if (g->hosts == 1) return over(&c->local, 2, sent, sent);
+    if (g->hosts == 1) return over(&c->local, 2, within(g, bytes), within(g, bytes));
     const double away = (double)(g->devices - g->locals) / (g->devices - 1);
     const double rounds = ceil(bytes / chunk_bytes) + 1;
     return add(over(&c->between, rounds, sent, sent * away * g->locals), to_peers(g->devices, rounds));
@@ -103,7 +115,7 @@ static int most_subtrees(int locals, int devices) {
 /* Scattered within a host, added between hosts by each device for its part, and gathered. */
 static tdm_scale_time levels(const tdm_scale_group *g, double bytes) {
     const tdm_cluster *c = g->cluster;
-    const double inside = sent_share(g->locals) * bytes, part = sent_share(g->hosts) * bytes / g->locals;
+    const double inside = within_levels(g, bytes), part = sent_share(g->hosts) * bytes / g->locals;
     const tdm_scale_time local = over(&c->local, c->is_gpu ? 2.0 * (g->locals - 1) : 4, inside, inside);
     if (g->hosts == 1) return segments(g, bytes);
     if (c->is_gpu) return add(local, over(&c->between, 2 * log2_up(g->hosts), part, part * g->locals));

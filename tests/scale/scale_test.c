@@ -145,6 +145,20 @@ TEST(exposed_communication) {
     }
 }
 
+/* In shared memory a rank reads as many bytes as the data has, and writes as many, however many ranks there are. Where
+ * hosts exchange what their ranks have summed, it writes its segment once, and then reads and writes the others'. */
+TEST(bytes_in_shared_memory) {
+    tdm_cluster c = plain_cluster();
+    c.is_gpu = false;
+    c.local = (tdm_link){INFINITY, 0, 1e-9};
+    c.between = (tdm_link){INFINITY, 0, 0};
+    for (c.devices_per_host = 2; c.devices_per_host <= 8; c.devices_per_host *= 2) {
+        const double peers = 2e-6, levels = 1e-3 * (3 - 1.0 / c.devices_per_host) / 2;
+        NEAR(time_of(&c, c.devices_per_host, 1e6), 1e-3);
+        NEAR(time_of(&c, 2 * c.devices_per_host, 1e6), levels + 2 * peers + peers);
+    }
+}
+
 /* A processor that copies cannot compute: without a spare core nothing is hidden but the time on the wire. */
 TEST(processors_that_communicate) {
     const tdm_scale_bucket bucket[] = {{1e9, 0}, {1e9, 0}};
@@ -287,5 +301,5 @@ TEST(what_is_refused) {
 
 TEST_MAIN(RUN(bytes_of_each_algorithm); RUN(messages_of_each_algorithm); RUN(levels_and_rings_of_hosts);
           RUN(hosts_send_their_subtrees); RUN(segments_share_a_connection); RUN(one_device_and_infinite_rates);
-          RUN(exposed_communication); RUN(processors_that_communicate); RUN(more_threads_than_cores);
-          RUN(the_slowest_device); RUN(links); RUN(times); RUN(what_is_refused);)
+          RUN(exposed_communication); RUN(bytes_in_shared_memory); RUN(processors_that_communicate);
+          RUN(more_threads_than_cores); RUN(the_slowest_device); RUN(links); RUN(times); RUN(what_is_refused);)
