@@ -2,6 +2,7 @@
  * moves 2 (n - 1) / n of the data out of each device, the least possible (levels: more, where a host has several
  * subtrees of the sum); they differ in how many messages follow one another, and in what crosses the network. */
 #include <math.h>
+#include <stddef.h>
 
 #include "runtime/base/call/sized.h"
 #include "runtime/base/call/extra.h"
@@ -163,8 +164,12 @@ static tdm_status check_link(const tdm_link *link, const char *name) {
     return TDM_OK;
 }
 
-tdm_status tdm__scale_check_cluster(const tdm_cluster *cluster, int devices) {
-    TDM_TRY(tdm__sized_check("tdm_cluster", cluster, sizeof(*cluster), sizeof(*cluster)));
+/* Programs from before `sharing` was there have none. */
+enum { CLUSTER_OLDEST = offsetof(tdm_cluster, sharing) };
+
+tdm_status tdm__scale_take_cluster(tdm_cluster *cluster, const tdm_cluster *given, int devices) {
+    *cluster = (tdm_cluster){.size = sizeof(*cluster)};
+    TDM_TRY(tdm__sized_take("tdm_cluster", cluster, sizeof(*cluster), given, CLUSTER_OLDEST));
     if (devices < 1 || devices > TDM_SCALE_DEVICES_MAX)
         TDM_FAIL(TDM_E_USAGE, "devices must be from 1 to %d, got %d", TDM_SCALE_DEVICES_MAX, devices);
     if (cluster->devices_per_host < 1)
@@ -173,6 +178,8 @@ tdm_status tdm__scale_check_cluster(const tdm_cluster *cluster, int devices) {
         TDM_FAIL(TDM_E_USAGE, "all_reduce must be one of tdm_all_reduce, got %d", (int)cluster->all_reduce);
     if (!(cluster->cores >= 0 && isfinite(cluster->cores)) || cluster->threads < 0)
         TDM_FAIL(TDM_E_USAGE, "cores and threads must be at least 0, got %g and %d", cluster->cores, cluster->threads);
+    if (!(cluster->sharing >= 0 && isfinite(cluster->sharing)))
+        TDM_FAIL(TDM_E_USAGE, "sharing must be at least 0, got %g", cluster->sharing);
     TDM_TRY(check_link(&cluster->local, "local"));
     return check_link(&cluster->between, "between");
 }
@@ -180,9 +187,10 @@ tdm_status tdm__scale_check_cluster(const tdm_cluster *cluster, int devices) {
 tdm_status tdm_all_reduce_time(const tdm_cluster *cluster, int devices, double bytes, double *seconds) {
     if (cluster == NULL || seconds == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_all_reduce_time: a pointer is NULL");
     TDM_EXTRA(SCALE);
-    TDM_TRY(tdm__scale_check_cluster(cluster, devices));
+    tdm_cluster taken;
+    TDM_TRY(tdm__scale_take_cluster(&taken, cluster, devices));
     if (!(bytes >= 0 && isfinite(bytes))) TDM_FAIL(TDM_E_USAGE, "bytes must be at least 0, got %g", bytes);
-    const tdm_scale_group group = tdm__scale_group(cluster, devices);
+    const tdm_scale_group group = tdm__scale_group(&taken, devices);
     *seconds = tdm__scale_all_reduce(&group, bytes).seconds;
     return TDM_OK;
 }

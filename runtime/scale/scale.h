@@ -24,7 +24,8 @@ tdm_scale_group tdm__scale_group(const tdm_cluster *cluster, int devices);
 tdm_scale_time tdm__scale_all_reduce(const tdm_scale_group *group, double bytes);
 /* What every collective takes before its data moves, as when ranks exchange the results of a step. */
 tdm_scale_time tdm__scale_meeting(const tdm_scale_group *group);
-tdm_status tdm__scale_check_cluster(const tdm_cluster *cluster, int devices);
+/* *out: a copy of what a program gives, which may be shorter, checked. */
+tdm_status tdm__scale_take_cluster(tdm_cluster *out, const tdm_cluster *given, int devices);
 
 /* ---- devices that are known by name ---- */
 

@@ -44,6 +44,17 @@ static double crowding(const tdm_scale_group *g) {
     return c->is_gpu || c->cores <= 0 ? 1 : fmax(1, (double)g->locals * c->threads / c->cores);
 }
 
+static double shared_by(const tdm_cluster *c, double threads) {
+    return 1 + (c->sharing - 1) * (fmin(threads, c->cores) - 1) / (c->cores - 1);
+}
+
+/* How much longer an update takes beside those of the host's other devices. It reads and writes memory all the time. */
+static double sharing(const tdm_scale_group *g) {
+    const tdm_cluster *c = g->cluster;
+    if (c->is_gpu || c->cores <= 1 || c->sharing <= 1) return 1;
+    return shared_by(c, (double)g->locals * c->threads) / shared_by(c, c->threads);
+}
+
 /* Ranks that communicate need one core each; with fewer they take turns. */
 static tdm_scale_time crowded(const tdm_scale_group *g, tdm_scale_time time) {
     const tdm_cluster *c = g->cluster;
@@ -86,7 +97,7 @@ static double step_of(const tdm_scale_group *g, const tdm_scale_work *work, doub
     *comm = before + after;
     const double reduced = reduce_all(g, work, work->backward * crowd, comm);
     const double slowest = work->jitter * crowd * expected_most(g->devices);
-    return before + work->forward * crowd + reduced + work->update * crowd + slowest + after;
+    return before + work->forward * crowd + reduced + work->update * crowd * sharing(g) + slowest + after;
 }
 
 static tdm_status check_work(const tdm_scale_work *work) {
@@ -113,9 +124,10 @@ tdm_status tdm_scale_at(const tdm_scale_work *work, const tdm_cluster *cluster, 
     TDM_EXTRA(SCALE);
     TDM_TRY(tdm__sized_check("tdm_scale_at: tdm_scale_work", work, sizeof(*work), sizeof(*work)));
     TDM_TRY(tdm__sized_check("tdm_scale_at: tdm_scale_point", out, sizeof(*out), sizeof(*out)));
-    TDM_TRY(tdm__scale_check_cluster(cluster, devices));
+    tdm_cluster taken;
+    TDM_TRY(tdm__scale_take_cluster(&taken, cluster, devices));
     TDM_TRY(check_work(work));
-    const tdm_scale_group group = tdm__scale_group(cluster, devices), one = tdm__scale_group(cluster, 1);
+    const tdm_scale_group group = tdm__scale_group(&taken, devices), one = tdm__scale_group(&taken, 1);
     double none = 0;
     const double alone = step_of(&one, work, &none);
     tdm_scale_point p = {.size = sizeof(p), .devices = devices, .hosts = group.hosts};

@@ -28,6 +28,18 @@ code 0 "$tandem" plan toy.yaml --scale --hosts 2 checkpoint.keep_best=loss 'trai
     'schedule={type: plateau, metric: loss}' 'data.eval={format: synthetic, samples: 16}' "eval.every=1 epoch"
 has "$out" "measured here"
 
+# and what ranks of a host cost one another on this machine, and how many of them its cores are for; unless it is given
+first=$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')
+code 0 taskset -c "$first" "$tandem" plan net.yaml --scale --hosts 1 --devices 4 "${given[@]}"
+[ "$(grep -c "of a processor for a byte: measured here" "$out")" = 1 ] || fail "the cost within a host: $(cat "$out")"
+has "$out" "4 devices with 1 thread each, 1 cores"
+awk '$1 == 1 { one = $3 } $1 == 4 && $3 < 4 * one { exit 1 }' "$out" || fail "four ranks on one core: $(cat "$out")"
+code 0 "$tandem" plan net.yaml --scale --hosts 1 --devices 4 --local 5GB/s,3us "${given[@]}"
+hasnt "$out" "measured here"
+code 0 "$tandem" plan net.yaml --scale --hosts 1 --devices 4 --device cpu "${given[@]}"
+hasnt "$out" "measured here"
+has "$out" "4 devices with 1 thread each, 4 cores"
+
 code 4 "$tandem" plan toy.yaml --scale 'data.train={format: npy, x: none.npy, y: none.npy}' data.eval=null
 has "$err" "--device NAME or --times F,B,REST"
 

@@ -1,8 +1,10 @@
 /* The prediction of scale against closed forms. */
 #include <math.h>
+#include <stddef.h>
 
 #include <tandem/scale.h>
 
+#include "runtime/train/plan/plan_scale.h"
 #include "tests/support/tdm_test.h"
 
 static bool is_near(double got, double want) {
@@ -159,6 +161,55 @@ TEST(bytes_in_shared_memory) {
     }
 }
 
+/* All cores together are three times as slow at their updates as one. */
+TEST(memory_that_cores_share) {
+    const tdm_scale_work work = {.size = sizeof(work), .forward = 1, .update = 1, .samples = 1};
+    tdm_cluster c = {.size = sizeof(c),
+                     .devices_per_host = 8,
+                     .local = {INFINITY, 0, 0},
+                     .between = {INFINITY, 0, 0},
+                     .threads = 1,
+                     .cores = 4,
+                     .sharing = 3};
+    NEAR(at(&work, &c, 1).step, 1 + 1);
+    NEAR(at(&work, &c, 2).step, 1 + 5.0 / 3);
+    NEAR(at(&work, &c, 4).step, 1 + 3);
+    NEAR(at(&work, &c, 4).exposed, 2);
+    NEAR(at(&work, &c, 8).step, 2 * (1 + 3)); /* two on each core */
+    c.threads = 2;
+    NEAR(at(&work, &c, 1).step, 1 + 1); /* as it was measured */
+    NEAR(at(&work, &c, 2).step, 1 + 3 / (5.0 / 3));
+    c.devices_per_host = 1;
+    NEAR(at(&work, &c, 2).step, 1 + 1 + 2e-6); /* they meet */
+    c.sharing = 0;
+    c.devices_per_host = 8;
+    NEAR(at(&work, &c, 2).step, 1 + 1);
+}
+
+/* A program from before `sharing`. */
+TEST(a_shorter_cluster) {
+    const tdm_scale_work work = {.size = sizeof(work), .update = 1, .samples = 1};
+    tdm_cluster c = plain_cluster();
+    c.is_gpu = false;
+    c.devices_per_host = c.threads = 2;
+    c.cores = 4;
+    c.local = (tdm_link){INFINITY, 0, 0};
+    c.sharing = NAN; /* what lies behind it */
+    c.size = offsetof(tdm_cluster, sharing);
+    NEAR(at(&work, &c, 2).step, 1);
+    NEAR(time_of(&c, 2, 1e6), 0);
+}
+
+/* How fast a machine is no test can know. */
+TEST(rates_of_this_machine) {
+    for (int devices = 1; devices <= 16; devices *= 4) {
+        tdm_scale_rates rates = {NAN, NAN};
+        CHECK_OK(tdm__scale_measure_rates(tdm_host_default(), devices, 1e6, 4e6, &rates));
+        CHECK(isfinite(rates.cost) && rates.cost > 0);
+        CHECK(isfinite(rates.sharing) && rates.sharing >= 1);
+    }
+}
+
 /* A processor that copies cannot compute: without a spare core nothing is hidden but the time on the wire. */
 TEST(processors_that_communicate) {
     const tdm_scale_bucket bucket[] = {{1e9, 0}, {1e9, 0}};
@@ -288,6 +339,9 @@ TEST(what_is_refused) {
     c.between.latency = NAN;
     REFUSED(tdm_all_reduce_time(&c, 2, 1, &seconds), "between.latency");
     c = good;
+    c.sharing = NAN;
+    REFUSED(tdm_all_reduce_time(&c, 2, 1, &seconds), "sharing must be at least 0");
+    c = good;
     c.all_reduce = (tdm_all_reduce)9;
     REFUSED(tdm_all_reduce_time(&c, 2, 1, &seconds), "all_reduce");
     REFUSED(tdm_all_reduce_time(&good, 2, -1, &seconds), "bytes");
@@ -301,5 +355,6 @@ TEST(what_is_refused) {
 
 TEST_MAIN(RUN(bytes_of_each_algorithm); RUN(messages_of_each_algorithm); RUN(levels_and_rings_of_hosts);
           RUN(hosts_send_their_subtrees); RUN(segments_share_a_connection); RUN(one_device_and_infinite_rates);
-          RUN(exposed_communication); RUN(bytes_in_shared_memory); RUN(processors_that_communicate);
-          RUN(more_threads_than_cores); RUN(the_slowest_device); RUN(links); RUN(times); RUN(what_is_refused);)
+          RUN(exposed_communication); RUN(bytes_in_shared_memory); RUN(memory_that_cores_share); RUN(a_shorter_cluster);
+          RUN(rates_of_this_machine); RUN(processors_that_communicate); RUN(more_threads_than_cores);
+          RUN(the_slowest_device); RUN(links); RUN(times); RUN(what_is_refused);)

@@ -25,7 +25,9 @@ enum { TDM_SCALE_DEVICES_MAX = 1 << 20 };
 typedef struct tdm_link {
     double rate;    /* bytes per second that arrive, in each direction at once */
     double latency; /* seconds, of one message */
-    double cost;    /* seconds of a processor per byte that it sends, receives and adds; NaN: usual for the device */
+    /* Seconds of a processor per byte that it sends, receives and adds; within a host of CPUs per byte of data that it
+     * adds in shared memory. NaN: usual for the device. */
+    double cost;
 } tdm_link;
 /* Reads "RATE,LATENCY" or "RATE,LATENCY,COST": "25Gb,20us", "100Gbit,5us", "3GB/s,20us", "10Gb,30us,1.2ns". RATE is in
  * bits (b, bit; what a network is sold by: protocols take TDM_LINK_FRAMES of it) or bytes (B; what arrives), with k, M,
@@ -53,6 +55,9 @@ typedef struct tdm_cluster {
     /* CPU devices: cores of a host, also a fraction; 0: communication takes none from computation. */
     double cores;
     int threads; /* of each device, that compute */
+    /* CPU devices: how many times as long an update takes while all cores of a host work, whose memory they share; 0 or
+     * 1: no longer. */
+    double sharing;
 } tdm_cluster;
 /* The time of one all_reduce of `bytes` on `devices` devices, in *seconds: 0 on one device. */
 TDM_API tdm_status tdm_all_reduce_time(const tdm_cluster *cluster, int devices, double bytes, double *seconds);
@@ -77,9 +82,10 @@ typedef struct tdm_scale_work {
 typedef struct tdm_scale_point {
     uint32_t size; /* sizeof(tdm_scale_point), set by the caller */
     int devices, hosts;
-    double step;    /* seconds */
-    double comm;    /* all communication of a step, hidden or not */
-    double exposed; /* what the step waits for: communication, what that takes from computation, the slowest device */
+    double step; /* seconds */
+    double comm; /* all communication of a step, hidden or not */
+    /* What the step waits for: communication, what that takes from computation, the slowest device, memory that is shared. */
+    double exposed;
     double efficiency; /* samples per second of a device, over those of one device alone */
     double samples_per_s;
 } tdm_scale_point;
@@ -100,10 +106,12 @@ typedef struct tdm_plan_scale_options {
     /* Seconds, of one device. All 0: of a named device estimated from the plan's flops and bytes; else measured now, by
      * some steps on the job's first device alone, which opens the job's data. */
     double forward, backward, update;
-    double jitter;                   /* of the times above; NaN: usual for the device */
-    const tdm_link *local, *between; /* NULL: of the kind of device; between: 25Gb,20us */
+    double jitter; /* of the times above; NaN: usual for the device */
+    /* NULL: of the kind of device; local, where that is this machine's CPU: measured now, in a fraction of a second;
+     * between: 25Gb,20us. */
+    const tdm_link *local, *between;
     tdm_all_reduce all_reduce;
-    double cores; /* of a host; 0: one for each thread of its devices */
+    double cores; /* of a host; 0: this machine's, or, if `device` is set, one for each thread of its devices */
 } tdm_plan_scale_options;
 #define TDM_PLAN_SCALE_OPTIONS_INIT \
     { sizeof(tdm_plan_scale_options), 0, 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, TDM_ALL_REDUCE_AUTO, 0 }

@@ -5,6 +5,7 @@
 #include "runtime/base/call/sized.h"
 #include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
+#include "runtime/base/system/cpus.h"
 #include "runtime/optim/optim.h"
 #include "runtime/scale/scale.h"
 #include "runtime/train/plan/plan_scale.h"
@@ -14,7 +15,8 @@ enum { USUAL_DEVICES = 1024 };
 typedef struct scale {
     const tdm_job *job;
     const tdm_plan_scale_options *options;
-    const char *source; /* of the times */
+    const char *source;  /* of the times */
+    bool measured_rates; /* those within a host */
     tdm_cluster cluster;
     tdm_scale_work work;
     int devices; /* at most */
@@ -68,9 +70,31 @@ static tdm_status count_devices(scale *s) {
     return TDM_OK;
 }
 
-static void set_cluster(scale *s, const tdm_scale_device *device, int threads) {
+static double largest(const tdm_scale_work *work) {
+    double bytes = 0;
+    for (int i = 0; i < work->bucket_count; i++) bytes = fmax(bytes, work->buckets[i].bytes);
+    return bytes;
+}
+
+/* What hosts have that are like this machine. */
+static tdm_status take_machine(scale *s, const tdm_plan *plan) {
+    const tdm_host *host = tdm_host_default();
+    tdm_cluster *c = &s->cluster;
+    tdm_scale_rates rates;
+    if (c->cores == 0) c->cores = tdm__cpus_available(host);
+    if (s->options->local != NULL || c->devices_per_host == 1) return TDM_OK;
+    const double update = (double)plan->trained_floats * sizeof(float) * (2 + tdm__optim_state_count(s->job));
+    TDM_TRY(tdm__scale_measure_rates(host, c->devices_per_host, largest(&s->work), update, &rates));
+    c->local.cost = rates.cost;
+    c->sharing = rates.sharing;
+    s->measured_rates = true;
+    return TDM_OK;
+}
+
+static tdm_status set_cluster(scale *s, const tdm_scale_device *device, const tdm_plan *plan) {
     const tdm_plan_scale_options *o = s->options;
     tdm_cluster *c = &s->cluster;
+    const int threads = device->is_gpu ? 1 : plan->options.threads;
     c->size = sizeof(*c);
     c->local = o->local != NULL ? *o->local : device->local;
     c->between = o->between != NULL ? *o->between : (tdm_link){25e9 / 8 * (1 - TDM_LINK_FRAMES), 20e-6, NAN};
@@ -80,7 +104,10 @@ static void set_cluster(scale *s, const tdm_scale_device *device, int threads) {
     c->all_reduce = o->all_reduce;
     c->is_gpu = device->is_gpu;
     c->threads = threads;
-    c->cores = device->is_gpu ? 0 : o->cores > 0 ? o->cores : (double)c->devices_per_host * threads;
+    c->cores = device->is_gpu ? 0 : o->cores;
+    if (!device->is_gpu && o->device == NULL) TDM_TRY(take_machine(s, plan));
+    if (!device->is_gpu && c->cores == 0) c->cores = (double)c->devices_per_host * threads;
+    return TDM_OK;
 }
 
 /* Of `accumulate` micro-batches only the last one's backward has reductions beside it. */
@@ -115,8 +142,7 @@ static tdm_status set_work(scale *s, const tdm_graph *graph, const tdm_planned *
     s->work.buffer_bytes = job->parallel.ddp.broadcast_buffers ? (double)planned->plan->buffer_bytes : 0;
     for (int i = 0; job->parallel.ddp.compress.type != TDM_COMPRESS_NONE && i < s->work.bucket_count; i++)
         buckets[i].bytes /= 2;
-    set_cluster(s, device, device->is_gpu ? 1 : planned->plan->options.threads);
-    return TDM_OK;
+    return set_cluster(s, device, planned->plan);
 }
 
 /* ---- what is shown ---- */
@@ -127,12 +153,12 @@ static double gradient_bytes(const tdm_scale_work *work) {
     return bytes;
 }
 
-static void add_link(tdm_text *text, const char *name, const tdm_link *link) {
+static void add_link(tdm_text *text, const char *name, const tdm_link *link, const char *source) {
     tdm__text_printf(text, "  %-14s ", name);
     if (isfinite(link->rate)) tdm__text_printf(text, "%.4g GB/s, ", link->rate / 1e9);
     tdm__text_printf(text, "%.4g us", link->latency * 1e6);
     if (link->cost > 0) tdm__text_printf(text, ", %.3g ns of a processor for a byte", link->cost * 1e9);
-    tdm__text_puts(text, "\n");
+    tdm__text_puts(text, source);
 }
 
 static const char *const algorithms[] = {"auto", "segments", "ring", "tree", "levels"};
@@ -144,13 +170,15 @@ static void add_head(const scale *s, tdm_text *text) {
     tdm__text_printf(text, "  %-14s forward %.4g ms, backward %.4g ms, rest %.4g ms, jitter %.3g ms: %s%s%s\n",
                      "one device", w->forward * 1e3, w->backward * 1e3, w->update * 1e3, w->jitter * 1e3, s->source,
                      s->options->device != NULL ? " for " : "", s->options->device != NULL ? s->options->device : "");
-    add_link(text, "within a host", &s->cluster.local);
-    add_link(text, "between hosts", &s->cluster.between);
+    add_link(text, "within a host", &s->cluster.local, s->measured_rates ? ": measured here\n" : "\n");
+    add_link(text, "between hosts", &s->cluster.between, "\n");
     tdm__text_printf(text, "  %-14s %d device%s", "a host", s->cluster.devices_per_host,
                      s->cluster.devices_per_host == 1 ? "" : "s");
     if (s->cluster.cores > 0)
         tdm__text_printf(text, " with %d thread%s each, %.4g cores", s->cluster.threads,
                          s->cluster.threads == 1 ? "" : "s", s->cluster.cores);
+    if (s->cluster.sharing > 1)
+        tdm__text_printf(text, "; an update beside others takes up to %.2f times as long", s->cluster.sharing);
     tdm__text_printf(text, "; all_reduce %s\n\n", algorithms[s->cluster.all_reduce]);
     tdm__text_printf(text, "%7s  %6s  %10s  %10s  %10s  %10s  %12s\n", "devices", "hosts", "step ms", "comm ms",
                      "exposed ms", "efficiency", "samples/s");
@@ -174,6 +202,7 @@ static void put_head(const scale *s, tdm_json_out *json) {
                   s->source, s->options->device, s->cluster.devices_per_host, algorithms[s->cluster.all_reduce]);
     put_link(json, "local", &s->cluster.local);
     put_link(json, "between", &s->cluster.between);
+    tdm__json_put(json, "cores:%.9g sharing:%.9g", s->cluster.cores, s->cluster.sharing);
     tdm__json_put(json, "buckets:[");
     for (int i = 0; i < w->bucket_count; i++)
         tdm__json_put(json, "{ bytes:%.0f ready:%.9g }", w->buckets[i].bytes, w->buckets[i].ready);
