@@ -69,7 +69,7 @@ static tdm_status find_cuda(const tdm_module **module, tdm_compute *out, const t
     TDM_TRY(tdm__module_find(module, host, "cuda", options->module_path, &out->report));
     if (*module == NULL && demanded)
         TDM_FAIL(out->report.path[0] != '\0' ? TDM_E_DEVICE : TDM_E_UNSUPPORTED,
-                 "parallel.device: cuda cannot be used: %s", out->report.text);
+                 "parallel.device: cuda cannot be used: %s; write parallel.device=cpu to do without", out->report.text);
     if (*module == NULL) return TDM_OK;
     if ((*module)->device == NULL || (*module)->kernels == NULL || (*module)->losses == NULL ||
         (*module)->optims == NULL)

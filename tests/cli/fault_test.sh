@@ -77,6 +77,7 @@ code 4 "$tandem" data check labels.yaml data.train.labels=fewer/labels-idx1-ubyt
 has "$err" "error: command line: data.train.labels: "
 [ -e nodata/metrics.jsonl ] && fail "a run directory was filled without data"
 code 11 "$tandem" train toy.yaml parallel.device=cuda run.dir=null
+has "$err" "; write parallel.device=cpu to do without"
 has "$err" "cuda"
 code 9 "$tandem" train toy.yaml optimizer.lr=1e6 optimizer.type=sgd --run-dir nan
 has "$err" "loss of step"
