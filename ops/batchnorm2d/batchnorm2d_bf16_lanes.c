@@ -15,10 +15,11 @@ static inline FLOATS masked(const tdm_batchnorm2d_row *row, int64_t at) {
 }
 
 /* Fetches the `tile` vectors at `at` of a point that comes soon. */
-static inline __attribute__((always_inline)) void fetch_tile(const tdm_batchnorm2d_row *row, const uint16_t *from,
-                                                             const int tile) {
+static inline __attribute__((always_inline)) void prefetch_tile(const tdm_batchnorm2d_row *row, const uint16_t *from,
+                                                                const int tile) {
     enum { POINTS = 16, LINE = 32 };
-    for (int k = 0; k < tile * LANES; k += LINE) fetch(from + k, POINTS * row->channels * (int64_t)sizeof(*from));
+    for (int k = 0; k < tile * LANES; k += LINE)
+        tdm__prefetch(from + k, POINTS * row->channels * (int64_t)sizeof(*from));
 }
 
 static inline DOUBLES widened(FLOATS v) {
@@ -35,7 +36,7 @@ static inline __attribute__((always_inline)) void moments_of(const tdm_batchnorm
     DOUBLES s[TILE] = {{0}}, q[TILE] = {{0}};
     const uint16_t *x = row->x + channel;
     for (int64_t i = 0; i < row->points; i++, x += row->channels) {
-        fetch_tile(row, x, tile);
+        prefetch_tile(row, x, tile);
         for (int k = 0; k < tile; k++) {
             const DOUBLES d = widened(load_bf16(x + k * LANES) - load_16(origin + channel + k * LANES));
             s[k] += d;
@@ -79,9 +80,9 @@ sums_of(const tdm_batchnorm2d_row *row, int64_t channel, const int tile, const d
     for (int k = 0; k < tile; k++) memcpy(&m[k], mean + channel + k * LANES, sizeof m[k]);
     int64_t at = channel;
     for (int64_t i = 0; i < row->points; i++, at += row->channels) {
-        fetch_tile(row, row->x + at, tile);
-        fetch_tile(row, row->dy + at, tile);
-        if (row->relu_y != NULL) fetch_tile(row, row->relu_y + at, tile);
+        prefetch_tile(row, row->x + at, tile);
+        prefetch_tile(row, row->dy + at, tile);
+        if (row->relu_y != NULL) prefetch_tile(row, row->relu_y + at, tile);
         for (int k = 0; k < tile; k++) {
             const FLOATS dy = masked(row, at + k * LANES);
             if (row->dother != NULL) store_bf16(row->dother + at + k * LANES, dy);

@@ -17,10 +17,10 @@ static inline FLOATS NAME(masked)(const float *dy, const float *y, int64_t at) {
     return (FLOATS)((INTS)v & ~(INTS)(NAME(load)(y + at) <= 0.0f));
 }
 
-static inline void NAME(fetch_all)(const float *x, const float *dy, const float *y, int64_t at) {
-    fetch(x + at, SOON);
-    fetch(dy + at, SOON);
-    if (y != NULL) fetch(y + at, SOON);
+static inline void NAME(prefetch_all)(const float *x, const float *dy, const float *y, int64_t at) {
+    tdm__prefetch(x + at, TDM_PREFETCH_BYTES);
+    tdm__prefetch(dy + at, TDM_PREFETCH_BYTES);
+    if (y != NULL) tdm__prefetch(y + at, TDM_PREFETCH_BYTES);
 }
 
 static inline void NAME(put)(const tdm_batchnorm2d_planes *norm, float *to, FLOATS v) {
@@ -46,7 +46,7 @@ static void NAME(moments)(const tdm_batchnorm2d_planes *norm, int64_t channel, c
     for (int64_t n = 0; n < norm->rows; n++) {
         const float *from = x + norm_start(norm, n, channel);
         for (int64_t i = 0; i < norm->points; i++, from += norm->inner) {
-            fetch(from, SOON);
+            tdm__prefetch(from, TDM_PREFETCH_BYTES);
             const DOUBLES d = NAME(widen)(from) - origin;
             sum[i & 1] += d;
             squares[i & 1] += d * d;
@@ -66,8 +66,8 @@ static void NAME(apply)(const tdm_batchnorm2d_planes *norm, int64_t channel, con
     for (int64_t n = 0; n < norm->rows; n++) {
         const int64_t start = norm_start(norm, n, channel), end = start + norm->points * norm->inner;
         for (int64_t at = start; at < end; at += norm->inner) {
-            fetch(x + at, SOON);
-            if (norm->other != NULL) fetch(norm->other + at, SOON);
+            tdm__prefetch(x + at, TDM_PREFETCH_BYTES);
+            if (norm->other != NULL) tdm__prefetch(norm->other + at, TDM_PREFETCH_BYTES);
             FLOATS v = (NAME(load)(x + at) - m) * a + b;
             if (norm->other != NULL) v += NAME(load)(norm->other + at);
             if (norm->relu) v = (FLOATS)((INTS)v & ~(INTS)(v < 0.0f));
@@ -81,7 +81,7 @@ static void NAME(apply)(const tdm_batchnorm2d_planes *norm, int64_t channel, con
 static inline __attribute__((always_inline)) void NAME(sum_point)(const tdm_batchnorm2d_planes *norm, const float *x,
                                                                   const float *dy, const float *y, int64_t at,
                                                                   DOUBLES mean, DOUBLES *sum, DOUBLES *dot) {
-    NAME(fetch_all)(x, dy, y, at);
+    NAME(prefetch_all)(x, dy, y, at);
     const FLOATS masked = NAME(masked)(dy, y, at);
     const DOUBLES g = __builtin_convertvector(masked, DOUBLES);
     if (norm->dother != NULL) NAME(put)(norm, norm->dother + at, masked);
@@ -120,7 +120,7 @@ static void NAME(gradient)(const tdm_batchnorm2d_planes *norm, int64_t channel, 
     for (int64_t n = 0; n < norm->rows; n++) {
         const int64_t start = norm_start(norm, n, channel), end = start + norm->points * norm->inner;
         for (int64_t at = start; at < end; at += norm->inner) {
-            NAME(fetch_all)(x, dy, y, at);
+            NAME(prefetch_all)(x, dy, y, at);
             const FLOATS v = (NAME(masked)(dy, y, at) - l - (NAME(load)(x + at) - m) * k) * a;
             NAME(put)(norm, dx + at, v);
         }

@@ -350,7 +350,7 @@ static void pack(const tdm_conv_direct *conv, float *weights, const float *plain
                 const int64_t count = smaller(taps - first, BLOCK);
                 floats_16 r[BLOCK];
                 UNROLL for (int64_t o = 0; o < BLOCK; o++)
-                    fetch(p.plain + (c + BLOCK) * conv->in_plain + o * conv->out_plain + first, 0);
+                    tdm__prefetch(p.plain + (c + BLOCK) * conv->in_plain + o * conv->out_plain + first, 0);
                 UNROLL for (int64_t o = 0; o < BLOCK; o++) r[o] = (floats_16)_mm512_maskz_loadu_ps(
                     (__mmask16)((1u << count) - 1), p.plain + c * conv->in_plain + o * conv->out_plain + first);
                 transpose(r);

@@ -21,6 +21,13 @@
 #define TDM_LANES(name) (&name##_ref)
 #endif
 
+/* Fetches what a pass will read `bytes` after `from`. A processor does so by itself, but badly where a pass reads several
+ * arrays, or goes from row to row. */
+enum { TDM_PREFETCH_BYTES = 2048 }; /* of a pass that goes straight on */
+static inline void tdm__prefetch(const void *from, int64_t bytes) {
+    __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)bytes));
+}
+
 /* An ordinary store brings each line into the cache before it writes it. Where a tensor leaves the second-level cache
  * before the next layer reads it, vectors are stored past the cache (store_past_16 of vectors.h). They lie on lines of
  * 64 bytes. */

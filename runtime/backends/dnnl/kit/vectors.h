@@ -46,13 +46,6 @@ static inline void store_past_8(float *to, floats_8 v) {
     memcpy(to, &v, sizeof v);
 }
 
-/* Fetches what a pass will read after `bytes` more. A processor does so by itself, but badly where a pass reads several
- * arrays, or goes from row to row. */
-enum { SOON = 2048 };
-static inline void fetch(const void *from, int64_t bytes) {
-    __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)bytes));
-}
-
 /* Sixteen numbers in bf16: widened, and rounded as tdm__bf16_of does. */
 typedef uint16_t words_16 __attribute__((vector_size(32)));
 typedef uint32_t bits_16 __attribute__((vector_size(64)));
