@@ -65,15 +65,23 @@ static double within_levels(const tdm_scale_group *g, double bytes) {
     return g->cluster->is_gpu ? sent_share(g->locals) * bytes : (3 - 1.0 / g->locals) / 2 * bytes;
 }
 
+/* Ranks of a host that communicate need one core each; with fewer they take turns. Parts of an algorithm that follow one
+ * another do so each for itself: while ranks wait for their turns, nothing is on the wire. */
+static tdm_scale_time in_turns(const tdm_scale_group *g, tdm_scale_time time) {
+    const tdm_cluster *c = g->cluster;
+    const double factor = c->is_gpu || c->cores <= 0 ? 1 : fmax(1, g->locals / c->cores);
+    return (tdm_scale_time){fmax(time.seconds, time.busy * factor), time.busy * factor};
+}
+
 /* ---- the algorithms ---- */
 
 static tdm_scale_time segments(const tdm_scale_group *g, double bytes) {
     const tdm_cluster *c = g->cluster;
     const double sent = sent_share(g->devices) * bytes;
-    if (g->hosts == 1) return over(&c->local, 2, within(g, bytes), within(g, bytes));
+    if (g->hosts == 1) return in_turns(g, over(&c->local, 2, within(g, bytes), within(g, bytes)));
     const double away = (double)(g->devices - g->locals) / (g->devices - 1);
     const double rounds = ceil(bytes / chunk_bytes) + 1;
-    return add(over(&c->between, rounds, sent, sent * away * g->locals), to_peers(g->devices, rounds));
+    return in_turns(g, add(over(&c->between, rounds, sent, sent * away * g->locals), to_peers(g->devices, rounds)));
 }
 
 /* Of the connections that a chain of devices through all hosts uses. */
@@ -86,19 +94,19 @@ static const tdm_link *slowest(const tdm_scale_group *g) {
 static tdm_scale_time ring(const tdm_scale_group *g, double bytes) {
     const tdm_cluster *c = g->cluster;
     const double sent = sent_share(g->devices) * bytes, hops = sent_share(g->devices);
-    if (g->hosts == 1) return over(&c->local, hops * g->devices, sent, sent);
+    if (g->hosts == 1) return in_turns(g, over(&c->local, hops * g->devices, sent, sent));
     tdm_scale_time time = over(slowest(g), 0, sent, sent);
     time.seconds += hops * (g->hosts * c->between.latency + (g->devices - g->hosts) * c->local.latency);
-    return time;
+    return in_turns(g, time);
 }
 
 /* Chains within hosts, two binary trees of hosts, each for half of the data: a host is a leaf in one of them. */
 static tdm_scale_time tree(const tdm_scale_group *g, double bytes) {
     const tdm_cluster *c = g->cluster;
-    if (g->hosts == 1) return over(&c->local, 2 * log2_up(g->devices), 2 * bytes, 2 * bytes);
+    if (g->hosts == 1) return in_turns(g, over(&c->local, 2 * log2_up(g->devices), 2 * bytes, 2 * bytes));
     tdm_scale_time time = over(slowest(g), 0, 2 * bytes, 2 * bytes);
     time.seconds += 2 * (log2_up(g->hosts) * c->between.latency + (g->locals - 1) * c->local.latency);
-    return time;
+    return in_turns(g, time);
 }
 
 /* Sums that each host sends of a number, on the host that has the most: those of the largest subtrees within its ranks. */
@@ -122,7 +130,8 @@ static tdm_scale_time levels(const tdm_scale_group *g, double bytes) {
     if (c->is_gpu) return add(local, over(&c->between, 2 * log2_up(g->hosts), part, part * g->locals));
     const double rounds = 2 * ceil(bytes / chunk_bytes);
     const double sent = part / 2 * (1 + most_subtrees(g->locals, g->devices)); /* half of the part are results */
-    return add(local, add(over(&c->between, rounds, sent, sent * g->locals), to_peers(g->hosts, rounds)));
+    const tdm_scale_time between = add(over(&c->between, rounds, sent, sent * g->locals), to_peers(g->hosts, rounds));
+    return add(in_turns(g, local), in_turns(g, between));
 }
 
 static tdm_scale_time fastest(tdm_scale_time a, tdm_scale_time b) {
@@ -150,7 +159,7 @@ tdm_scale_time tdm__scale_meeting(const tdm_scale_group *group) {
     const tdm_cluster *c = group->cluster;
     if (group->devices == 1 || c->is_gpu) return (tdm_scale_time){0, 0};
     if (group->hosts == 1) return over(&c->local, 1, 0, 0);
-    return add(over(&c->between, 1, 0, 0), to_peers(group->hosts, 1));
+    return in_turns(group, add(over(&c->between, 1, 0, 0), to_peers(group->hosts, 1)));
 }
 
 /* ---- checks ---- */

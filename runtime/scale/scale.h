@@ -10,7 +10,7 @@
 /* Of a message, or of a collective. */
 typedef struct tdm_scale_time {
     double seconds;
-    double busy; /* of these, seconds in which a processor of the rank works on it */
+    double busy; /* of these, seconds in which a processor works on it: of the rank, or of ranks that share a core */
 } tdm_scale_time;
 
 /* Devices as they lie on hosts. */

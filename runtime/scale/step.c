@@ -55,20 +55,13 @@ static double sharing(const tdm_scale_group *g) {
     return shared_by(c, (double)g->locals * c->threads) / shared_by(c, c->threads);
 }
 
-/* Ranks that communicate need one core each; with fewer they take turns. */
-static tdm_scale_time crowded(const tdm_scale_group *g, tdm_scale_time time) {
-    const tdm_cluster *c = g->cluster;
-    const double factor = c->is_gpu || c->cores <= 0 ? 1 : fmax(1, g->locals / c->cores);
-    return (tdm_scale_time){fmax(time.seconds, time.busy * factor), time.busy * factor};
-}
-
 /* The seconds from the beginning of backward until all its gradients are reduced. Adds the time of the reductions to
  * *comm. */
 static double reduce_all(const tdm_scale_group *g, const tdm_scale_work *work, double seconds, double *comm) {
     const double stolen = stolen_share(g);
     backward b = {.speed = 1};
     for (int i = 0; i < work->bucket_count; i++) {
-        const tdm_scale_time time = crowded(g, tdm__scale_all_reduce(g, work->buckets[i].bytes));
+        const tdm_scale_time time = tdm__scale_all_reduce(g, work->buckets[i].bytes);
         go_on(&b, work->buckets[i].ready * seconds, INFINITY);
         go_on(&b, seconds, b.until); /* the reduction before comes first */
         b.until = fmax(b.now, b.until) + time.seconds;
@@ -92,8 +85,8 @@ static double expected_most(int n) {
 
 static double step_of(const tdm_scale_group *g, const tdm_scale_work *work, double *comm) {
     const double crowd = crowding(g);
-    const double before = crowded(g, tdm__scale_all_reduce(g, work->buffer_bytes)).seconds;
-    const double after = crowded(g, tdm__scale_meeting(g)).seconds; /* losses and hits of all ranks */
+    const double before = tdm__scale_all_reduce(g, work->buffer_bytes).seconds;
+    const double after = tdm__scale_meeting(g).seconds; /* losses and hits of all ranks */
     *comm = before + after;
     const double reduced = reduce_all(g, work, work->backward * crowd, comm);
     const double slowest = work->jitter * crowd * expected_most(g->devices);

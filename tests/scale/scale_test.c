@@ -161,6 +161,23 @@ TEST(bytes_in_shared_memory) {
     }
 }
 
+/* Two ranks on a core. Within a host both add after one another, a millisecond for (3 - 1/2) / 2 MB each; then the wire
+ * takes as long whoever sends. */
+TEST(parts_of_a_reduction_in_turns) {
+    tdm_cluster c = plain_cluster();
+    const double peers = 2 * 2e-6; /* in turns, too */
+    c.is_gpu = false;
+    c.devices_per_host = 2;
+    c.cores = 1;
+    c.local = (tdm_link){INFINITY, 0, 0.8e-9};
+    c.between.cost = 0;
+    NEAR(time_of(&c, 4, 1e6), 2 * 1e-3 + 1e-3 + 2 * 2e-6 + peers);
+    c.local.cost = 0;
+    NEAR(time_of(&c, 4, 1e6), 1e-3 + 2 * 2e-6 + peers);
+    c.between = (tdm_link){INFINITY, 0, 1e-9};
+    NEAR(time_of(&c, 4, 1e6), 2 * (0.5e-3 + 2 * 2e-6) + peers);
+}
+
 /* All cores together are three times as slow at their updates as one. */
 TEST(memory_that_cores_share) {
     const tdm_scale_work work = {.size = sizeof(work), .forward = 1, .update = 1, .samples = 1};
@@ -355,6 +372,7 @@ TEST(what_is_refused) {
 
 TEST_MAIN(RUN(bytes_of_each_algorithm); RUN(messages_of_each_algorithm); RUN(levels_and_rings_of_hosts);
           RUN(hosts_send_their_subtrees); RUN(segments_share_a_connection); RUN(one_device_and_infinite_rates);
-          RUN(exposed_communication); RUN(bytes_in_shared_memory); RUN(memory_that_cores_share); RUN(a_shorter_cluster);
-          RUN(rates_of_this_machine); RUN(processors_that_communicate); RUN(more_threads_than_cores);
-          RUN(the_slowest_device); RUN(links); RUN(times); RUN(what_is_refused);)
+          RUN(exposed_communication); RUN(bytes_in_shared_memory); RUN(parts_of_a_reduction_in_turns);
+          RUN(memory_that_cores_share); RUN(a_shorter_cluster); RUN(rates_of_this_machine);
+          RUN(processors_that_communicate); RUN(more_threads_than_cores); RUN(the_slowest_device); RUN(links);
+          RUN(times); RUN(what_is_refused);)
