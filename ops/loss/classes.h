@@ -59,8 +59,9 @@ typedef struct tdm_class_targets {
 
 /* Loops over a row, for several instruction sets (classes_lanes.c). What is written may lie on what is read. */
 typedef struct tdm_class_lanes {
-    float (*max)(const float *y, int64_t width);       /* NaN if there is one */
-    int64_t (*largest)(const float *y, int64_t width); /* as tdm__largest */
+    float (*max)(const float *y, int64_t width); /* NaN if there is one */
+    /* Also adds 1 to *hits if tdm__largest is `c`. */
+    float (*max_and_hit)(const float *y, int64_t width, int64_t c, int64_t *hits);
     double (*exp_sum)(const float *y, int64_t width, float max);
     void (*log_softmax)(float *out, const tdm_softmax_row *row);
     void (*softmax)(float *out, const tdm_softmax_row *row, float factor);

@@ -5,7 +5,7 @@
 #include "ops/loss/classes.h"
 #include "runtime/base/isa.h"
 
-enum { LANES = 16, BLOCK = 64, PIECE = 512 }; /* PIECE: of what is computed before it is summed */
+enum { LANES = 16, PIECE = 512 }; /* PIECE: of what is computed before it is summed */
 
 /* Number c goes to lane c mod LANES. */
 static inline void add(double *lane, const float *x, int64_t count) {
@@ -45,21 +45,21 @@ static int32_t highest(const float *y, int64_t width) {
     return best;
 }
 
-static float max(const float *y, int64_t width) {
-    const int32_t best = highest(y, width);
-    return tdm__float_of_bits((uint32_t)(best ^ ((best >> 31) & INT32_MAX)));
+static float of_rank(int32_t rank) {
+    return tdm__float_of_bits((uint32_t)(rank ^ ((rank >> 31) & INT32_MAX)));
 }
 
-static int64_t largest(const float *y, int64_t width) {
+static float max(const float *y, int64_t width) {
+    return of_rank(highest(y, width));
+}
+
+static float max_and_hit(const float *y, int64_t width, int64_t c, int64_t *hits) {
     const int32_t best = highest(y, width);
-    int64_t c = 0;
-    for (; c + BLOCK <= width; c += BLOCK) {
-        int found = 0;
-        for (int k = 0; k < BLOCK; k++) found |= rank(y[c + k]) == best;
-        if (found) break;
-    }
-    while (rank(y[c]) != best) c++;
-    return c;
+    int before = 0;
+    if (rank(y[c]) != best) return of_rank(best);
+    for (int64_t k = 0; k < c; k++) before |= rank(y[k]) == best;
+    *hits += !before;
+    return of_rank(best);
 }
 
 static double exp_sum(const float *y, int64_t width, float most) {
@@ -126,5 +126,5 @@ static void log_softmax_gradient(float *dx, const float *y, const float *dy, int
     for (int64_t c = 0; c < width; c++) dx[c] = fmaf(-tdm__expf(y[c]), all, dy[c]);
 }
 
-const tdm_class_lanes TDM_ISA_NAME(tdm__class_lanes) = {max,     largest,  exp_sum,      log_softmax,
-                                                        softmax, expected, take_targets, log_softmax_gradient};
+const tdm_class_lanes TDM_ISA_NAME(tdm__class_lanes) = {max,     max_and_hit, exp_sum,      log_softmax,
+                                                        softmax, expected,    take_targets, log_softmax_gradient};

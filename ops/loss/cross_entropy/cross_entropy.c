@@ -65,6 +65,7 @@ static void row_gradient(float *dy, const entropy *e, const tdm_softmax_row *row
 }
 
 static tdm_status run(const tdm_loss_args *args) {
+    const tdm_class_lanes *lanes = tdm__class_lanes();
     const entropy e = entropy_of(args);
     const int64_t *target = args->target, ignored = args->section->ignore_index;
     double total = 0;
@@ -78,10 +79,9 @@ static tdm_status run(const tdm_loss_args *args) {
             continue;
         }
         if (!tdm_label_fits(label, args->width)) return tdm__classes_wrong_label("cross_entropy", args, label, n);
-        const int64_t best = tdm__class_lanes()->largest(y, args->width);
-        const tdm_softmax_row row = tdm__softmax_row(tdm__class_lanes(), y, args->width, y[best]);
+        const float most = lanes->max_and_hit(y, args->width, tdm_label_heavier(label), &correct);
+        const tdm_softmax_row row = tdm__softmax_row(lanes, y, args->width, most);
         total += (double)row_loss(&e, &row, label);
-        correct += best == tdm_label_heavier(label);
         if (dy != NULL) row_gradient(dy, &e, &row, label);
     }
     *args->loss_sum += total;

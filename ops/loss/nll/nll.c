@@ -25,7 +25,7 @@ static tdm_status run(const tdm_loss_args *args) {
             return tdm__classes_wrong_label("nll", args, (tdm_label){label[n], label[n], 0.0}, n);
         const float weight = (float)tdm__class_weight(&weights, label[n]);
         total -= (double)(weight * y[label[n]]);
-        correct += tdm__class_lanes()->largest(y, args->width) == label[n];
+        (void)tdm__class_lanes()->max_and_hit(y, args->width, label[n], &correct);
         if (dy != NULL) dy[label[n]] = -weight * args->values->loss_seed;
     }
     *args->loss_sum += total;
