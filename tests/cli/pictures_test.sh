@@ -161,6 +161,9 @@ code 0 "$tandem" data check job.yaml "${table[@]}"
 has "$out" "classes     one: 4, two: 4"
 code 0 "$tandem" data check job.yaml "${table[@]}" data.train.range='[0, 1]'
 has "$out" "no samples  of two"
+sed '1s/.*/none.png,one/' table.csv >wrong.csv # it was never there
+code 4 "$tandem" data check job.yaml data.train='{format: image_folder, file: wrong.csv}' data.eval=null
+grep -q "none.png': there is no such file\$" "$err" || fail "$(cat "$err")"
 echo "../digits/one/x.png,one" >>table.csv
 code 4 "$tandem" data check job.yaml "${table[@]}"
 has "$err" "table.csv', line 9, column 1: '../digits/one/x.png' leads out of '"

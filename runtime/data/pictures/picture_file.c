@@ -17,7 +17,7 @@ static tdm_status cannot_open(int error) {
     case ELOOP:
         TDM_FAIL(TDM_E_DATA, "a link that leads out of the folder");
     case ENOENT:
-        TDM_FAIL(TDM_E_DATA, "there is no such file any more");
+        TDM_FAIL(TDM_E_DATA, "there is no such file");
     default:
         errno = error;
         TDM_FAIL(error == ENOMEM                      ? TDM_E_MEMORY
