@@ -95,8 +95,10 @@ template <class Number> struct forward_finish {
     tdm_batchnorm2d_blocks blocks;
     coefficients out;
 
+    /* 0 in place of an infinity, which less itself is NaN */
     __device__ double center(int64_t c) const {
-        return (double)get(x, c * channel_step);
+        const double first = (double)get(x, c * channel_step);
+        return first - first == 0.0 ? first : 0.0;
     }
 
     /* squares: the sum of squared distances from the mean */

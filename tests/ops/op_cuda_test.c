@@ -2,6 +2,7 @@
  * bytes of op_driver.h in the device's memory, twice with equal bits, captured and run later. Tolerances: <op>_cases.h.
  */
 #include "ops/ops.h"
+#include "tests/ops/batchnorm_special.h"
 #include "tests/ops/cuda_device.h"
 #include "tests/ops/op_cases.h"
 #include "tests/ops/op_conform.h"
@@ -247,6 +248,18 @@ TEST(batchnorm_of_large_means) {
     op_data_close(&data);
 }
 
+TEST(batchnorm_of_infinities) {
+    const op_case image = {.rows = 3, .input = {3, {12, 3, 5}}}, features = {.rows = 9, .input = {1, {12}}};
+    for (int variant = 0; variant < 4; variant++) {
+        const op_setting setting = {.layout = variant & 1 ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN,
+                                    .replicas = variant & 2 ? 2 : 1,
+                                    .training = true,
+                                    .device = device};
+        CHECK(special_check(cuda_kernel("batchnorm2d"), &image, &setting));
+        if (setting.layout == TDM_LAYOUT_PLAIN) CHECK(special_check(cuda_kernel("batchnorm1d"), &features, &setting));
+    }
+}
+
 /* ---- what the plan asks ---- */
 
 TEST(layouts_that_are_kept) {
@@ -281,6 +294,7 @@ TEST_MAIN({
     RUN(who_adds_up);
     RUN(batchnorm_wants_two_values_per_channel);
     RUN(batchnorm_of_large_means);
+    RUN(batchnorm_of_infinities);
     RUN(layouts_that_are_kept);
     device->ops->close(device);
 })
