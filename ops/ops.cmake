@@ -44,6 +44,9 @@ function(tdm_list_ops)
     file(GLOB TDM_DNNL_OP_LANES CONFIGURE_DEPENDS ${root}/*/*_lanes.c)
     list(REMOVE_ITEM TDM_DNNL_OP_LANES ${TDM_LANES})
     list(APPEND TDM_DNNL_OP_LANES ${root}/loss/classes_lanes.c) # for log_softmax
+    foreach(op add concat slice transpose) # kit/rows.h
+        list(APPEND TDM_DNNL_OP_SOURCES ${root}/${op}/${op}_ref.c)
+    endforeach()
     list(APPEND TDM_DNNL_OP_SOURCES ${root}/dnnl_kernels.c)
 
     set(cuda_kernels "")

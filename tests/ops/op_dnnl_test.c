@@ -114,7 +114,7 @@ static void check_threads_in(const char *op, const op_case *test, tdm_layout lay
     if (precision == TDM_BF16) op_data_round(&data);
     const tdm_kernel *kernel = find(op);
     REQUIRE(kernel != NULL);
-    const bool relu = is_one_of(op, "conv2d linear batchnorm2d"); /* others have none behind them */
+    const bool relu = is_one_of(op, "conv2d linear batchnorm2d add"); /* others have none behind them */
     op_setting setting = {.layout = layout, .training = true, .relu = relu, .threads = 1, .precision = precision};
     op_result one, many;
     op_run(&one, kernel, &data, &setting);
@@ -163,6 +163,14 @@ TEST(threads_change_no_bit) {
                   &(op_case){.attrs = "vocabulary=700 dim=120", .rows = 29, .input = {1, {40}}, .whole = 90},
                   TDM_LAYOUT_PLAIN);
     check_threads("layernorm", &(op_case){.attrs = "", .rows = 29, .input = {2, {13, 333}}}, TDM_LAYOUT_PLAIN);
+    check_threads("relu", &(op_case){.attrs = "", .rows = 29, .input = {3, {32, 9, 11}}}, blocked);
+    check_threads("add", &(op_case){.attrs = "", .rows = 29, .input = {3, {32, 9, 11}}, .inputs = 3}, blocked);
+    check_threads(
+        "concat",
+        &(op_case){.attrs = "dim=2", .rows = 29, .input = {3, {32, 9, 5}}, .other = {3, {32, 4, 5}}, .inputs = 2},
+        blocked);
+    check_threads("slice", &(op_case){.attrs = "start=3 end=43", .rows = 67, .input = {1, {600}}}, TDM_LAYOUT_PLAIN);
+    check_threads("transpose", &(op_case){.attrs = "", .rows = 29, .input = {2, {33, 50}}}, TDM_LAYOUT_PLAIN);
     check_threads("log_softmax", &(op_case){.attrs = "", .rows = 67, .input = {1, {1000}}}, TDM_LAYOUT_PLAIN);
     check_threads("groupnorm", &(op_case){.attrs = "groups=4", .rows = 29, .input = {3, {32, 9, 9}}}, TDM_LAYOUT_PLAIN);
     check_threads("upsample", &(op_case){.attrs = "scale=2 mode=bilinear", .rows = 29, .input = {3, {13, 9, 11}}},
