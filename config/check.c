@@ -391,6 +391,7 @@ tdm_status tdm__check_settings(tdm_config *config) {
     tdm__check_stages(config);
     job->weights_at = origin_of(config, "model.weights");
     job->freeze_at = origin_of(config, "model.freeze");
+    job->host.memory_limit_at = origin_of(config, "host.memory_limit");
     job->checkpoint.resume_at = origin_of(config, "checkpoint.resume");
     if (job->checkpoint.resume[0] == '\0')
         TDM_FAULT(config, VALUE, tdm__config_position(config, "checkpoint.resume"), "checkpoint.resume", "",

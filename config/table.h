@@ -51,7 +51,7 @@ typedef struct tdm_lack {
     const char *module; /* that provides them */
 } tdm_lack;
 
-enum { TDM_SECTION_COUNT = 24, TDM_ROWS_MAX = 32 };
+enum { TDM_SECTION_COUNT = 25, TDM_ROWS_MAX = 32 };
 /* In the order of printing: a section before its parts. */
 extern const tdm_section tdm__sections[TDM_SECTION_COUNT];
 

@@ -33,6 +33,7 @@ extern const tdm_field tdm__eval_rows[];
 extern const tdm_field tdm__checkpoint_rows[];
 extern const tdm_field tdm__run_rows[];
 extern const tdm_field tdm__burnin_rows[];
+extern const tdm_field tdm__host_rows[];
 extern const tdm_field tdm__log_rows[];
 
 #endif

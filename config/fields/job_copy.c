@@ -60,7 +60,8 @@ static tdm_status copy_others(tdm_zone *zone, tdm_job *job) {
                                    &job->data.eval.targets_at,
                                    &job->weights_at,
                                    &job->freeze_at,
-                                   &job->checkpoint.resume_at};
+                                   &job->checkpoint.resume_at,
+                                   &job->host.memory_limit_at};
     const char **const texts[] = {&job->weights, &job->data.train.path, &job->data.eval.path};
     tdm_texts *const lists[] = {&job->match.skip, &job->match.rename, &job->freeze};
     for (size_t i = 0; i < sizeof(origins) / sizeof(*origins); i++)

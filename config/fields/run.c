@@ -68,6 +68,14 @@ const tdm_field tdm__burnin_rows[] = {
           "各设备输出之间允许的差，相对于该样本最大的输出；null 为 1e-4，tf32 为 0.01，bf16 为 0.05")},
     {0},
 };
+const tdm_field tdm__host_rows[] = {
+    {FIELD(SIZE, tdm_host_section, memory_limit, "null"), RANGE(1, 9007199254740992.0), FLAGS(NULLABLE | LOCAL),
+     HELP(
+         "the most memory that a run may take in each of its processes, beyond the program itself; one that needs more "
+         "is refused before it trains; null: no limit",
+         "运行在每个进程中（程序自身之外）最多可用的内存；需要更多时在训练前拒绝；null 表示不限")},
+    {0},
+};
 static const char *const progress_names[] = {"auto", "always", "never", NULL};
 const tdm_field tdm__log_rows[] = {
     {FIELD_IN(INTERVAL, tdm_job, log, every, "50 steps"), FLAGS(NULLABLE | LOCAL),

@@ -55,6 +55,7 @@ const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
     {"run", AT(job), tdm__run_rows, NULL, NULL, "where results go", "结果位置"},
     {"burnin", AT(job.burnin), tdm__burnin_rows, NULL, NULL, "how long `tandem burnin` runs, and what it tolerates",
      "`tandem burnin` 运行多久、容许多大差异"},
+    {"host", AT(job.host), tdm__host_rows, NULL, NULL, "what the machine grants a process", "机器给予进程的资源"},
     {"log", AT(job), tdm__log_rows, NULL, NULL, "what is printed", "日志"},
 };
 

@@ -70,7 +70,8 @@ static void close_map(printer *to) {
 
 /* ---- values ---- */
 
-/* Intervals, durations and values of enums are strings in JSON. All other values but texts are written as in YAML. */
+/* Intervals, durations, sizes and values of enums are strings in JSON. All other values but texts are written as in
+ * YAML. */
 static void put_value(tdm_json_out *to, const char *key, const tdm_field *row, const void *object) {
     const void *value = (const char *)object + row->offset;
     const tdm_texts *texts = value;
@@ -88,7 +89,8 @@ static void put_value(tdm_json_out *to, const char *key, const tdm_field *row, c
     tdm__text_init(&words, to->text->host);
     tdm__field_print(row, object, &words);
     const char *printed = words.failed ? "" : words.data;
-    const bool is_word = row->names != NULL && printed[0] >= 'a' && printed[0] <= 'z';
+    const bool is_size = row->kind == TDM_FIELD_SIZE && *(const int64_t *)value != TDM_INT_NULL;
+    const bool is_word = is_size || (row->names != NULL && printed[0] >= 'a' && printed[0] <= 'z');
     if (row->kind == TDM_FIELD_ENUM || row->kind == TDM_FIELD_INTERVAL || row->kind == TDM_FIELD_DURATION || is_word) {
         tdm__json_put(to, "%s:%s", key, printed);
     } else {

@@ -70,6 +70,8 @@ static void put_type(tdm_json_out *to, const tdm_field *row) {
         tdm__json_put(to, "{ type:string pattern:%s }", "^([0-9]+ (steps?|epochs?)|([0-9]+(ms|d|h|m|s))+|never)$");
     } else if (row->kind == TDM_FIELD_DURATION) {
         tdm__json_put(to, "{ type:string pattern:%s }", "^([0-9]+(ms|d|h|m|s))+$");
+    } else if (row->kind == TDM_FIELD_SIZE) {
+        tdm__json_put(to, "{ type:string pattern:%s }", "^[0-9]+ ?([KMGT]iB|B)$");
     } else if (row->kind == TDM_FIELD_ENUM) {
         tdm__json_put(to, "{");
         put_names(to, "enum", row->names, ~0u);

@@ -60,8 +60,8 @@ tdm_status tdm__out_of_memory(const tdm_host *host, const char *what, size_t byt
     const tdm_limit limit = tdm__limit_of(host);
     tdm__print_bytes(size, bytes);
     if (limit.most == 0) TDM_FAIL(TDM_E_MEMORY, "%s: out of memory, needed %s", what, size);
-    TDM_FAIL(TDM_E_MEMORY, "%s: out of memory, needed %s; of host.memory_limit, %s, %s are in use", what, size,
-             tdm__print_bytes(most, limit.most), tdm__print_bytes(held, limit.held));
+    TDM_FAIL(TDM_E_MEMORY, "%s: host.memory_limit is %s, of which %s are in use, and %s more are needed; raise it",
+             what, tdm__print_bytes(most, limit.most), tdm__print_bytes(held, limit.held), size);
 }
 
 /* Allocates without zeroing. */

@@ -49,7 +49,7 @@ static tdm_status new_model(tdm_model **out, const char *path, const tdm_model_o
     tdm_model_options taken = TDM_MODEL_OPTIONS_INIT;
     tdm_model *model = NULL;
     TDM_TRY(take_options(&taken, options));
-    TDM_TRY(tdm__limit_open(&taken.host));
+    TDM_TRY(tdm__limit_open(&taken.host, 0));
     TDM_TRY_ELSE(tdm__new(taken.host, &model, 1, sizeof(*model), "model"), tdm__limit_close(taken.host));
     model->host = taken.host;
     model->options = taken;

@@ -321,7 +321,7 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
     TDM_TRY(tdm__job_check(host, job));
     if (!graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_run_open: the graph is not finished; call tdm_graph_finish");
     tdm_run *run = NULL;
-    TDM_TRY(tdm__limit_open(&host));
+    TDM_TRY(tdm__limit_open(&host, job->host.memory_limit == TDM_INT_NULL ? 0 : (size_t)job->host.memory_limit));
     TDM_TRY_ELSE(tdm__new(host, &run, 1, sizeof(*run), "run"), tdm__limit_close(host));
     tdm__guard_init(&run->guard, "run");
     run->host = host;

@@ -4,6 +4,8 @@
 
 #include <tandem/model.h>
 
+#include "runtime/base/call/limit.h"
+#include "runtime/train/run.h"
 #include "tests/api/api.h"
 #include "tests/support/tdm_test.h"
 
@@ -150,6 +152,65 @@ TEST(a_run_that_needs_more_later_is_refused_then) {
     tdm_graph_free(graph);
 }
 
+/* The key of the job, and the host's member: the smaller one holds. */
+TEST(a_job_has_a_limit_too) {
+    tdm_graph *graph = api_linear_graph(20000);
+    for (int smaller = 0; smaller < 2; smaller++) {
+        tdm_job job;
+        tdm_run *run = NULL;
+        tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+        tdm_host host = TDM_HOST_INIT;
+        small_job(&job);
+        options.host = &host;
+        host.memory_limit = (size_t)(smaller ? 64 << 10 : 64 << 20);
+        job.host.memory_limit = smaller ? 64 << 20 : 64 << 10;
+        CHECK_STATUS(tdm_run_open(&run, &job, graph, &options), TDM_E_MEMORY);
+        CHECK_HAS(tdm_error_message(), "host.memory_limit is 64");
+        CHECK_HAS(tdm_error_message(), " KiB");
+        CHECK_STATUS(tdm_plan_check_memory(&job, graph), smaller ? TDM_OK : TDM_E_CONFIG);
+        host.memory_limit = 0;
+        job.host.memory_limit = 64 << 20;
+        CHECK_OK(tdm_run_open(&run, &job, graph, &options));
+        tdm_run_close(run);
+    }
+    tdm_graph_free(graph);
+}
+
+#ifndef TDM_SANITIZED /* there the process holds more than that */
+static size_t anonymous_bytes(void) {
+    char line[256];
+    size_t kib = 0;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status != NULL && fgets(line, sizeof(line), status) != NULL)
+        if (strncmp(line, "RssAnon:", 8) == 0) kib = strtoul(line + 8, NULL, 10);
+    if (status != NULL) fclose(status);
+    return kib << 10;
+}
+
+static const char network[] =
+    "tandem: 1\nmodel: {builtin: resnet18, classes: 10, small_input: true, input: [3, 32, 32]}\n"
+    "data: {train: {format: synthetic, samples: 10, classes: 10}, workers: 2}\n"
+    "optimizer: {type: sgd, lr: 0.01}\ntrain: {steps: 3, batch: {per_device: 4}}\n"
+    "parallel: {device: cpu, threads_per_device: 2}\nrun: {dir: null}\nhost: {memory_limit: 1GiB}\n";
+
+/* What the run counts is what the process grows by, with what oneDNN takes for itself. */
+TEST(what_is_counted_is_what_the_process_takes) {
+    enum { SLACK = 2 << 20 }; /* stacks, and what the heap keeps between blocks */
+    tdm_config *config = NULL;
+    tdm_run *run = NULL;
+    REQUIRE_OK(tdm_config_parse(&config, NULL, network, strlen(network), "network", NULL));
+    REQUIRE_OK(tdm_config_check(config));
+    const size_t before = anonymous_bytes();
+    REQUIRE_OK(tdm_run_open(&run, tdm_config_job(config), tdm_config_graph(config), NULL));
+    CHECK_OK(tdm_run_train(run));
+    const size_t grown = anonymous_bytes() - before, counted = tdm__limit_of(run->host).held;
+    CHECK(grown <= counted + SLACK);
+    CHECK(counted <= grown + grown / 10);
+    tdm_run_close(run);
+    tdm_config_free(config);
+}
+#endif
+
 TEST(an_older_host_has_no_limit) {
     tdm_graph *graph = api_graph(NULL);
     ledger l;
@@ -190,6 +251,10 @@ TEST_MAIN({
     RUN(at_exactly_the_limit_all_works);
     RUN(what_cannot_fit_is_refused_at_open);
     RUN(a_run_that_needs_more_later_is_refused_then);
+    RUN(a_job_has_a_limit_too);
+#ifndef TDM_SANITIZED
+    RUN(what_is_counted_is_what_the_process_takes);
+#endif
     RUN(an_older_host_has_no_limit);
     RUN(a_model_has_the_limit_for_itself);
 })

@@ -455,6 +455,7 @@ TEST(models) {
     MISUSE(tdm_model_export_onnx_to(NULL, "x", NULL, NULL));
     MISUSE(tdm_run_export_to(NULL, NULL, NULL));
     MISUSE(tdm_run_export_onnx_to(NULL, NULL, NULL));
+    MISUSE(tdm_plan_check_memory(NULL, NULL));
     MISUSE(tdm_model_export_onnx(NULL, NULL, "x", NULL));
     MISUSE(tdm_model_export_onnx(NULL, "x", NULL, NULL));
     CHECK(tdm_model_property(NULL, "x") == NULL && tdm_model_property_key(NULL, 0) == NULL);

@@ -52,6 +52,30 @@ for options in "" "$gloo" "$gloo $bf16" "parallel.ddp.compress.type=bf16" "$fact
         fail "ddp $options: the plan says $total bytes, a process took $peak"
 done
 
+# host.memory_limit: compared with the plan, checked, kept
+code 0 "$tandem" plan net.yaml host.memory_limit=1GiB --memory
+has "$out" "host.memory_limit is 1.0 GiB; beyond the program this job needs "
+hasnt "$out" "so it will be refused"
+code 0 "$tandem" plan net.yaml host.memory_limit=20MiB --memory
+has "$out" "so it will be refused"
+code 3 "$tandem" check net.yaml host.memory_limit=20MiB
+has "$err" "host.memory_limit is 20.0 MiB, and the replicas of a process need"
+has "$err" "make train.batch.per_device or data.workers smaller"
+code 0 "$tandem" check net.yaml host.memory_limit=1GiB
+for mode in "single" "dp parallel.device_ids=[0,1]" "single parallel.device_ids=[0,1] parallel.stages=2" \
+    "ddp parallel.device_ids=[0,1]"; do
+    # shellcheck disable=SC2086 # a mode and its overrides
+    set -- parallel.mode=$mode
+    code 0 "$tandem" plan net.yaml "$@" host.memory_limit=1GiB --memory
+    mib=$(sed -nE 's/.*beyond the program this job needs ([0-9]+)(\.[0-9]+)? MiB.*/\1/p' "$out")
+    rm -rf run
+    code 0 "$tandem" train net.yaml "$@" host.memory_limit=$((mib + 3))MiB --quiet
+    rm -rf run
+    code 6 "$tandem" train net.yaml "$@" host.memory_limit=$((mib / 2))MiB --quiet
+    has "$err" "host.memory_limit is $((mib / 2))"
+    has "$err" "and this run needs"
+done
+
 code 2 "$tandem" plan net.yaml --memory --json
 has "$err" "\`--memory\` and \`--json\` cannot be used together"
 sed -i "s|format: synthetic, .*|format: npy, x: nowhere.npy, y: nowhere.npy}|" net.yaml

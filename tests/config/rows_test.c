@@ -121,6 +121,8 @@ static void good_value(const tdm_section *section, const tdm_field *row, char *o
         snprintf(out, bytes, "7 steps");
     else if (row->kind == TDM_FIELD_DURATION)
         snprintf(out, bytes, "30s");
+    else if (row->kind == TDM_FIELD_SIZE)
+        snprintf(out, bytes, "64MiB");
     else if (row->kind == TDM_FIELD_PATHS)
         snprintf(out, bytes, "[/a, /b]");
     else if (row->kind == TDM_FIELD_TEXTS)
@@ -156,6 +158,7 @@ static const char *bad_value(const tdm_field *row) {
     case TDM_FIELD_NUMBERS:
     case TDM_FIELD_INTERVAL:
     case TDM_FIELD_DURATION:
+    case TDM_FIELD_SIZE:
     case TDM_FIELD_KIND_COUNT:
         break;
     }

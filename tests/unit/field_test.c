@@ -19,6 +19,7 @@ typedef struct settings {
     tdm_texts files;
     tdm_interval every, log;
     double timeout, pause;
+    int64_t room;
 } settings;
 
 static const char *const types[] = {"sgd", "adam", "adamw", NULL}, *const paddings[] = {"same", "valid", NULL};
@@ -96,6 +97,13 @@ static const tdm_field rows[] = {
      .max = 86400,
      .unit = "seconds"},
     {.key = "pause", .kind = TDM_FIELD_DURATION, AT(pause), .initial = "null", .flags = TDM_FIELD_NULLABLE},
+    {.key = "room",
+     .kind = TDM_FIELD_SIZE,
+     AT(room),
+     .initial = "null",
+     .min = 1024,
+     .max = 1e15,
+     .flags = TDM_FIELD_NULLABLE},
     {.key = "version", .kind = TDM_FIELD_INT, AT(version), .initial = "1", .min = 1, .max = 1},
     {.key = NULL},
 };
@@ -417,6 +425,20 @@ TEST(intervals) {
     CHECK_HAS(refusal("every", "9007199254740993 steps"), "got '9007199254740993 steps'");
 }
 
+TEST(sizes) {
+    static const char *const bad[] = {"512",    "512MB",        "1.5GiB",        "MiB",  "-1KiB",
+                                      "010KiB", "8 388 608TiB", "9999999999TiB", "1KiB "};
+    CHECK_TEXT(round_trip("room", "512MiB"), "512MiB");
+    CHECK_TEXT(round_trip("room", "2048 MiB"), "2GiB");
+    CHECK_TEXT(round_trip("room", "1025B"), "1025B");
+    CHECK_TEXT(round_trip("room", "null"), "null");
+    CHECK(set("room", "64KiB") && now.room == 65536);
+    CHECK_TEXT(refusal("room", "2B"), "must be a size from 1KiB to 1000000000000000B or null, got '2B'");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        CHECK_HAS(refusal("room", bad[i]), "must be a size such as 64KiB, 512MiB or 2GiB");
+    CHECK_TEXT(described("room", false), "size such as 64KiB, 512MiB or 2GiB, 1KiB to 1000000000000000B, or null");
+}
+
 TEST(durations) {
     CHECK_TEXT(round_trip("timeout", "30s"), "30s");
     CHECK_TEXT(round_trip("timeout", "11h30m"), "11h30m");
@@ -534,6 +556,7 @@ TEST_MAIN({
     RUN(numbers);
     RUN(lists);
     RUN(intervals);
+    RUN(sizes);
     RUN(durations);
     RUN(descriptions);
 

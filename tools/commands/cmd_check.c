@@ -58,6 +58,8 @@ static int run(tool *t) {
     status = job_override(t, NULL, config);
     tdm_status found = status == TDM_OK ? tdm_config_check(config) : TDM_OK;
     if (found != TDM_OK && tdm_config_fault_count(config) == 0) status = found;
+    if (status == TDM_OK && found == TDM_OK)
+        status = tdm_plan_check_memory(tdm_config_job(config), tdm_config_graph(config));
     if (status == TDM_OK) status = report(t, config, json != 0);
     return status != TDM_OK ? tell_error(status) : (int)found;
 }

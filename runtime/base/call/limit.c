@@ -78,14 +78,16 @@ static int64_t now(void *user, tdm_clock clock) {
     return given->now_ns(given->user, clock);
 }
 
-tdm_status tdm__limit_open(const tdm_host **host) {
+tdm_status tdm__limit_open(const tdm_host **host, size_t most) {
     const tdm_host *given = *host;
     const tdm_host *from = memory_of(given);
-    if (tdm__host_memory_limit(given) == 0) return TDM_OK;
+    const size_t of_host = tdm__host_memory_limit(given);
+    if (most == 0 || (of_host > 0 && of_host < most)) most = of_host;
+    if (most == 0) return TDM_OK;
     limited *l = from->allocate(from->user, sizeof(*l), ROOM);
     if (l == NULL) TDM_FAIL(TDM_E_MEMORY, "memory limit: out of memory, needed %zu bytes", sizeof(*l));
     l->given = given;
-    l->most = tdm__host_memory_limit(given);
+    l->most = most;
     atomic_init(&l->held, 0);
     l->host = (tdm_host)TDM_HOST_INIT;
     l->host.user = l;

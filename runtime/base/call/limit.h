@@ -1,4 +1,4 @@
-/* tdm_host.memory_limit: a host between an object and the program's, which counts what the object holds. */
+/* host.memory_limit: a host between an object and the program's, which counts what the object holds. */
 #ifndef TDM_BASE_LIMIT_H
 #define TDM_BASE_LIMIT_H
 
@@ -12,9 +12,9 @@ typedef struct tdm_limit {
     size_t held;
 } tdm_limit;
 
-/* Replaces *host, which was checked, by a host with the same functions that grants no more than its limit; without a
- * limit it stays. End it with tdm__limit_close, when nothing that it gave is left. */
-tdm_status tdm__limit_open(const tdm_host **host);
+/* Replaces *host, which was checked, by a host with the same functions that grants no more than its limit and `most`
+ * bytes (0: as many as that says); without a limit it stays. End it with tdm__limit_close, when nothing that it gave is left. */
+tdm_status tdm__limit_open(const tdm_host **host, size_t most);
 void tdm__limit_close(const tdm_host *host); /* a host of any kind */
 tdm_limit tdm__limit_of(const tdm_host *host);
 /* Counts memory that is not the host's, but of its object. false, and nothing is counted, beyond the limit. */

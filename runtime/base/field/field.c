@@ -37,7 +37,7 @@ void tdm__field_set_zero(const tdm_field *row, void *value) {
 
 void tdm__field_set_null(const tdm_field *row, void *value) {
     tdm__field_set_zero(row, value);
-    if (row->kind == TDM_FIELD_INT) *(int64_t *)value = TDM_INT_NULL;
+    if (row->kind == TDM_FIELD_INT || row->kind == TDM_FIELD_SIZE) *(int64_t *)value = TDM_INT_NULL;
     if (row->kind == TDM_FIELD_FLOAT || row->kind == TDM_FIELD_DURATION) *(double *)value = NAN;
 }
 
@@ -170,6 +170,16 @@ static bool read_duration(const tdm_field *row, const char *text, double *out, t
     if (!good && tdm__parse_int(text, &number) && number >= 0)
         tdm__text_printf(why, "; write %llds", (long long)number);
     return false;
+}
+
+static bool read_size(const tdm_field *row, const char *text, int64_t *out, tdm_text *why) {
+    int64_t bytes;
+    const bool good = tdm__parse_size(text, &bytes);
+    if (good && in_range(row, (double)bytes)) {
+        *out = bytes;
+        return true;
+    }
+    return refuse(row, good ? "a size" : "a size such as 64KiB, 512MiB or 2GiB", text, why);
 }
 
 /* "50 steps", "1 epoch", "30m"; "never" if the field may be null. */
@@ -384,6 +394,8 @@ static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm
         return read_interval(row, text, value, why);
     case TDM_FIELD_DURATION:
         return read_duration(row, text, value, why);
+    case TDM_FIELD_SIZE:
+        return read_size(row, text, value, why);
     case TDM_FIELD_PAIR:
     case TDM_FIELD_INTS:
     case TDM_FIELD_FLOATS:

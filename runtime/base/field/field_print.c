@@ -53,6 +53,13 @@ static void print_int(int64_t value, tdm_text *out) {
         tdm__text_printf(out, "%lld", (long long)value);
 }
 
+static void print_size(int64_t bytes, tdm_text *out) {
+    if (bytes == TDM_INT_NULL)
+        tdm__text_puts(out, "null");
+    else
+        tdm__print_size(bytes, out);
+}
+
 static void print_number(const tdm_field *row, double value, tdm_text *out) {
     char text[32];
     if (isnan(value) && (row->flags & TDM_FIELD_NULLABLE) != 0) {
@@ -130,6 +137,13 @@ static void print_list(const tdm_field *row, const void *value, tdm_text *out) {
     tdm__text_puts(out, "]");
 }
 
+static void print_shapes(const tdm_field *row, const tdm_shapes *shapes, tdm_text *out) {
+    if (shapes->count == 0 && (row->flags & TDM_FIELD_NULLABLE) != 0)
+        tdm__text_puts(out, "null");
+    else
+        tdm__field_print_shapes(shapes, out);
+}
+
 void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out) {
     const void *value = (const char *)object + row->offset;
     switch (row->kind) {
@@ -138,6 +152,9 @@ void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out) {
         break;
     case TDM_FIELD_INT:
         print_int_or_word(row, *(const int64_t *)value, out);
+        break;
+    case TDM_FIELD_SIZE:
+        print_size(*(const int64_t *)value, out);
         break;
     case TDM_FIELD_FLOAT:
     case TDM_FIELD_DURATION:
@@ -164,10 +181,7 @@ void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out) {
         print_map(value, out);
         break;
     case TDM_FIELD_SHAPES:
-        if (((const tdm_shapes *)value)->count == 0 && (row->flags & TDM_FIELD_NULLABLE) != 0)
-            tdm__text_puts(out, "null");
-        else
-            tdm__field_print_shapes(value, out);
+        print_shapes(row, value, out);
         break;
     case TDM_FIELD_INTERVAL:
         print_interval(value, out);

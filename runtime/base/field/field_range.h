@@ -35,5 +35,8 @@ bool tdm__field_lacks_memory(const tdm_text *why); /* did setting fail because t
 /* Durations in whole milliseconds: 500ms, 10m, 1h30m. Units are read from the largest to the smallest, each once. */
 bool tdm__parse_duration(const char *text, double *seconds);
 void tdm__print_duration(double seconds, tdm_text *out);
+/* Whole bytes, from 0: 64KiB, 512 MiB, 2GiB. */
+bool tdm__parse_size(const char *text, int64_t *bytes);
+void tdm__print_size(int64_t bytes, tdm_text *out); /* with the largest unit of which it is a multiple */
 
 #endif

@@ -79,6 +79,8 @@ static void print_bound(const tdm_field *row, double value, tdm_text *out) {
     char number[32];
     if (row->kind == TDM_FIELD_DURATION && value >= 0.0) {
         tdm__print_duration(value, out);
+    } else if (row->kind == TDM_FIELD_SIZE) {
+        tdm__print_size((int64_t)value, out);
     } else if (row->kind == TDM_FIELD_INT || row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_PAIR) {
         tdm__text_printf(out, "%.0f", value); /* without an exponent */
     } else {
@@ -162,6 +164,8 @@ const tdm_field_traits tdm__field_traits[TDM_FIELD_KIND_COUNT] = {
     [TDM_FIELD_DURATION] = {sizeof(double), false, true, "a ", "duration such as 500ms, 30s, 10m or 1h30m",
                             "时长，例如 500ms、30s、10m 或 1h30m"},
     [TDM_FIELD_NUMBERS] = {sizeof(tdm_numbers), true, true, "a ", "list of numbers", "数值列表"},
+    [TDM_FIELD_SIZE] = {sizeof(int64_t), false, true, "a ", "size such as 64KiB, 512MiB or 2GiB",
+                        "大小，例如 64KiB、512MiB 或 2GiB"},
     [TDM_FIELD_SHAPES] = {sizeof(tdm_shapes), true, true, "a ", "mapping of names to shapes", "名字到形状的映射"},
 };
 

@@ -89,11 +89,13 @@ typedef struct tdm_host {
     int cpus;
 
     /* The most bytes that each run (tdm_run_open) and each model (tdm_model_open) with this host may hold at a time; 0:
-     * no limit. What `allocate` gives counts, with 64 bytes of its own for each block, gradients in memory that ranks
-     * share, and the file of a model that is mapped. A run that cannot fit is refused by tdm_run_open before its
-     * replicas are made; later an allocation beyond the limit fails. Both are TDM_E_MEMORY, and the message says what
-     * needs how much. Not counted is what `allocate` does not give (see there): code, and what libraries of others
-     * take. */
+     * no limit. A job may have one, too (host.memory_limit); the smaller holds. What `allocate` gives counts, with 64
+     * bytes of its own for each block, gradients in memory that ranks share, the file of a model that is mapped, and,
+     * of a run on the CPU, what oneDNN takes for kernels and in their calls: that is found before replicas are made. A
+     * run that cannot fit is refused by tdm_run_open then; later an allocation beyond the limit fails. Both are
+     * TDM_E_MEMORY, and the message says what needs how much. Not counted: pages of code, which are the files'; stacks
+     * of threads; gradients of other ranks that this one reads; what oneDNN takes in a model, and what other libraries
+     * of others take; the memory of a GPU. */
     size_t memory_limit;
 } tdm_host;
 #define TDM_HOST_INIT \

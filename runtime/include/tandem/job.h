@@ -325,6 +325,12 @@ typedef struct tdm_burnin_section {
     double tolerance;    /* of outputs, relative to the largest; NaN: by train.precision */
 } tdm_burnin_section;
 
+/* What the machine that a process runs on grants it. */
+typedef struct tdm_host_section {
+    int64_t memory_limit; /* bytes, as tdm_host.memory_limit: the smaller of the two holds; TDM_INT_NULL: none */
+    tdm_origin memory_limit_at;
+} tdm_host_section;
+
 /* Does the command show a bar? auto: on a terminal. */
 typedef enum tdm_progress_mode { TDM_PROGRESS_AUTO, TDM_PROGRESS_ALWAYS, TDM_PROGRESS_NEVER } tdm_progress_mode;
 
@@ -362,6 +368,7 @@ typedef struct tdm_job {
     tdm_texts freeze; /* patterns of parameters that are not trained */
     tdm_origin freeze_at;
     tdm_burnin_section burnin;
+    tdm_host_section host;
 } tdm_job;
 
 /* Sets a step's kind and the defaults of that kind. TDM_E_USAGE if there is no such kind. */

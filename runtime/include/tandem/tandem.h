@@ -408,6 +408,9 @@ typedef struct tdm_plan_print_options {
     { sizeof(tdm_plan_print_options), 0, 0, NULL, 0 }
 TDM_API tdm_status tdm_plan_print_with(const tdm_job *job, const tdm_graph *graph,
                                        const tdm_plan_print_options *options, char **out);
+/* Whether the replicas of a process fit into the job's host.memory_limit, without opening data or devices. TDM_E_CONFIG
+ * says what needs how much. Where this passes, tdm_run_open may still refuse the run for its data. */
+TDM_API tdm_status tdm_plan_check_memory(const tdm_job *job, const tdm_graph *graph);
 
 /* ---- starting local ranks: the tandem command does it, and so may a product ---- */
 

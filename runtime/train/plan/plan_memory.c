@@ -124,7 +124,7 @@ size_t tdm__replicas_memory(const tdm_plan *plan, const tdm_job *job, int replic
 }
 
 /* What lies in the memory of several devices is brought together when a checkpoint is saved. */
-static size_t count_whole(const tdm_plan *plan, const tdm_job *job) {
+size_t tdm__whole_memory(const tdm_plan *plan, const tdm_job *job) {
     size_t sum = 0;
     for (int k = 0; k < plan->stage_count && plan->stage_count > 1; k++) {
         const tdm_memory stage = tdm__plan_memory(plan, job, 1, k);
@@ -133,8 +133,13 @@ static size_t count_whole(const tdm_plan *plan, const tdm_job *job) {
     return sum;
 }
 
+static int replicas_here(const tdm_job *job, int replicas) {
+    const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
+    return mode->process_per_device || mode->takes_turns ? 1 : replicas;
+}
+
 /* Of all replicas in this process; the stages of one compute at the same time. */
-static size_t count_calls(const tdm_plan *plan, int here) {
+size_t tdm__calls_memory(const tdm_plan *plan, const tdm_job *job, int replicas) {
     size_t sum = 0;
     for (int k = 0; k < plan->stage_count; k++) {
         size_t most = 0;
@@ -142,7 +147,7 @@ static size_t count_calls(const tdm_plan *plan, int here) {
             if (plan->nodes[i].stage == k) most = tdm__larger(most, plan->nodes[i].call_bytes);
         sum += most;
     }
-    return (size_t)here * sum;
+    return (size_t)replicas_here(job, replicas) * sum;
 }
 
 static bool crosses_hosts(const tdm_job *job, int replicas) {
@@ -195,11 +200,6 @@ static size_t count_ahead(const tdm_loader_options *o, const tdm_dataset *datase
 enum { LOOP_BYTES = 1 << 20 };
 enum { MOST_BATCHES = 4 }; /* full ones and shorter last ones, to train and to evaluate */
 
-static int replicas_here(const tdm_job *job, int replicas) {
-    const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
-    return mode->process_per_device || mode->takes_turns ? 1 : replicas;
-}
-
 size_t tdm__batches_memory(const tdm_plan *plan, const tdm_job *job, const tdm_dataset *dataset, int replicas,
                            bool evaluates) {
     const int here = replicas_here(job, replicas);
@@ -232,11 +232,19 @@ static void add_batch(process *p, int64_t rows, bool training) {
     p->batch[p->batch_count++].training = training;
 }
 
+/* The batches that come of a data set: whole ones, and a last one. */
+static void add_batches(process *p, const tdm_dataset *dataset, bool evaluates) {
+    const int64_t rows = p->plan->options.rows;
+    const tdm_sampler sampler = {.count = dataset->count, .replicas = p->replicas};
+    const int64_t count = evaluates ? dataset->count : tdm__sampler_per_replica(&sampler);
+    if (count >= rows) add_batch(p, rows, !evaluates);
+    if (count % rows != 0 && (evaluates || !p->job->data.drop_last)) add_batch(p, count % rows, !evaluates);
+}
+
 /* Adds what one of the job's data sets takes, and the batches that come of it. */
 static tdm_status add_data(process *p, bool evaluates) {
     const tdm_job *job = p->job;
     const tdm_data_spec *spec = evaluates ? &job->data.eval : &job->data.train;
-    const int64_t rows = p->plan->options.rows;
     tdm_data_wanted wanted;
     const tdm_loss_def *loss = NULL;
     tdm_dataset *dataset = NULL;
@@ -246,11 +254,8 @@ static tdm_status add_data(process *p, bool evaluates) {
     TDM_TRY(tdm__dataset_open(&dataset, tdm_host_default(), spec, &wanted));
     p->bytes[TDM_PROCESS_BATCHES] += tdm__batches_memory(p->plan, job, dataset, p->replicas, evaluates);
     p->bytes[TDM_PROCESS_SAMPLES] += dataset->memory_bytes;
-    const tdm_sampler sampler = {.count = dataset->count, .replicas = p->replicas};
-    const int64_t count = evaluates ? dataset->count : tdm__sampler_per_replica(&sampler);
+    add_batches(p, dataset, evaluates);
     tdm__dataset_close(dataset);
-    if (count >= rows) add_batch(p, rows, !evaluates);
-    if (count % rows != 0 && (evaluates || !job->data.drop_last)) add_batch(p, count % rows, !evaluates);
     return TDM_OK;
 }
 
@@ -289,6 +294,22 @@ static tdm_status add_kernels(process *p, tdm_device *device) {
     return status;
 }
 
+tdm_status tdm__kernels_memory(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_device_ops *device,
+                               const tdm_dataset *train, const tdm_dataset *eval, size_t *bytes) {
+    size_t costs[TDM_PROCESS_COSTS] = {0};
+    process p = {.plan = plan, .job = job, .replicas = replicas, .here = replicas_here(job, replicas), .bytes = costs};
+    const tdm_device_options options = {.precision = job->train.precision};
+    tdm_device *opened;
+    if (plan->options.training && train != NULL) add_batches(&p, train, false);
+    if (!plan->options.training) add_batch(&p, plan->options.rows, false);
+    if (eval != NULL) add_batches(&p, eval, true);
+    TDM_TRY(device->open(&opened, tdm_host_default(), &options));
+    const tdm_status status = add_kernels(&p, opened);
+    device->close(opened);
+    *bytes = costs[TDM_PROCESS_KERNELS];
+    return status;
+}
+
 /* The libraries of a module that carries data between hosts are part of the program. Without it, the run says why. */
 static tdm_status open_network(const tdm_job *job, int replicas) {
     const tdm_module *module;
@@ -308,8 +329,8 @@ tdm_status tdm__process_memory(const tdm_plan *plan, const tdm_job *job, int rep
     TDM_TRY(device->open(&opened, tdm_host_default(), &options));
     out->bytes[TDM_PROCESS_PROGRAM] = tdm__process_resident() + LOOP_BYTES;
     out->bytes[TDM_PROCESS_DEVICES] = tdm__replicas_memory(plan, job, replicas);
-    out->bytes[TDM_PROCESS_WHOLE] = count_whole(plan, job);
-    out->bytes[TDM_PROCESS_CALLS] = count_calls(plan, p.here);
+    out->bytes[TDM_PROCESS_WHOLE] = tdm__whole_memory(plan, job);
+    out->bytes[TDM_PROCESS_CALLS] = tdm__calls_memory(plan, job, replicas);
     out->bytes[TDM_PROCESS_NETWORK] = count_network(plan, job, replicas);
     out->bytes[TDM_PROCESS_PEERS] = count_peers(plan, job, replicas);
     tdm_status status = add_data(&p, false);

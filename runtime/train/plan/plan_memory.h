@@ -44,6 +44,8 @@ tdm_memory tdm__plan_memory(const tdm_plan *plan, const tdm_job *job, int replic
 
 /* Of all replicas in this process. */
 size_t tdm__replicas_memory(const tdm_plan *plan, const tdm_job *job, int replicas);
+/* Where they have several stages: what is brought together to be saved. */
+size_t tdm__whole_memory(const tdm_plan *plan, const tdm_job *job);
 /* Of batches that are read ahead from a data set of the job. */
 size_t tdm__batches_memory(const tdm_plan *plan, const tdm_job *job, const tdm_dataset *dataset, int replicas,
                            bool evaluates);
@@ -66,6 +68,12 @@ typedef enum tdm_process_cost {
 typedef struct tdm_process_memory {
     size_t bytes[TDM_PROCESS_COSTS];
 } tdm_process_memory;
+
+/* Of calls of the kernels' library, and what that keeps: it prepares the kernels for the batches of these data sets, which
+ * may be NULL, and sees by how much the process grows. What was prepared before costs nothing. */
+size_t tdm__calls_memory(const tdm_plan *plan, const tdm_job *job, int replicas);
+tdm_status tdm__kernels_memory(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_device_ops *device,
+                               const tdm_dataset *train, const tdm_dataset *eval, size_t *bytes);
 
 /* At its peak. Opens the job's data, because only the data knows how many samples there are, and prepares the kernels
  * on `device`, which is the CPU. */

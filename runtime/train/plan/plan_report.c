@@ -95,6 +95,16 @@ void tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bo
     (json ? add_json : add_text)(plan, job, replicas, text);
 }
 
+/* Whether host.memory_limit is enough for `needed` bytes. */
+static void add_limit(const tdm_job *job, size_t needed, tdm_text *text) {
+    char limit[32], all[32];
+    if (job->host.memory_limit == TDM_INT_NULL) return;
+    tdm__print_bytes(limit, (size_t)job->host.memory_limit);
+    tdm__print_bytes(all, needed);
+    tdm__text_printf(text, "host.memory_limit is %s; beyond the program this job needs %s%s\n", limit, all,
+                     needed <= (size_t)job->host.memory_limit ? "" : ", so it will be refused");
+}
+
 static tdm_status add_process(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_compute *compute,
                               tdm_text *text) {
     static const char *const names[TDM_PROCESS_COSTS] = {"program", "kernels", "samples", "batches", "devices",
@@ -109,6 +119,7 @@ static tdm_status add_process(const tdm_plan *plan, const tdm_job *job, int repl
         if (memory.bytes[i] > 0 || i < TDM_PROCESS_WHOLE)
             tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", names[i], (double)memory.bytes[i] / 1048576.0,
                              memory.bytes[i]);
+    add_limit(job, memory.bytes[TDM_PROCESS_TOTAL] - memory.bytes[TDM_PROCESS_PROGRAM], text);
     if (memory.bytes[TDM_PROCESS_PEERS] > 0)
         tdm__text_puts(text, "peers: gradients of other ranks, summed in place, which top counts for each rank; with "
                              "PowerSGD rank 0 also saves what all ranks keep back\n");

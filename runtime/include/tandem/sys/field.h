@@ -30,6 +30,7 @@ typedef enum tdm_field_kind {
     TDM_FIELD_DURATION, /* double, seconds: 500ms | 30s | 10m | 1h30m */
     TDM_FIELD_NUMBERS,  /* tdm_numbers */
     TDM_FIELD_SHAPES,   /* tdm_shapes: {image: [3, 32, 32], facts: 7} */
+    TDM_FIELD_SIZE,     /* int64_t, bytes: 64KiB | 512MiB | 2GiB */
     TDM_FIELD_KIND_COUNT
 } tdm_field_kind;
 
