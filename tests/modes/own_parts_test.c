@@ -330,7 +330,7 @@ TEST(a_loss_is_equal_in_all_modes) {
 
 /* ---- an optimizer ---- */
 
-/* torch.optim.SGD with momentum, fused where tandem fuses. */
+/* torch.optim.SGD with momentum, fused where tandem fuses: tandem/parts.h and own-loop.md have it. */
 static tdm_status own_sgd(void *user, const tdm_own_update *u) {
     const float momentum = (float)u->momentum, decay = (float)u->weight_decay, rate = (float)u->lr;
     (void)user;
@@ -352,14 +352,15 @@ static void set_optimizer(tdm_run_options *options) {
 static const law_program with_optimizer = {.set = set_optimizer};
 
 TEST(an_optimizer_is_tandems_own_in_all_modes) {
-    enum { PLAIN, GROUPS, UPDATE_ALL, STAGES, VARIANTS };
+    enum { PLAIN, GROUPS, UPDATE_ALL, STAGES, NO_MOMENTUM, VARIANTS };
     tdm_graph *graph = law_graph(1, 1);
     for (int variant = PLAIN; variant < VARIANTS; variant += TDM_EVERY(2)) {
         tdm_job job;
         law_result wanted;
         law_short_job(&job);
         job.optimizer.type = TDM_SGD;
-        job.optimizer.momentum = 0.9;
+        job.optimizer.momentum = variant == NO_MOMENTUM ? 0 : 0.9;
+        if (variant == NO_MOMENTUM) job.optimizer.weight_decay = 0.1;
         job.train.steps = 3;
         if (variant == GROUPS) {
             job.optimizer.weight_decay = 0.1;

@@ -80,6 +80,11 @@ typedef struct tdm_own_update {
  * calls from the threads of its replicas at once. The rule must not depend on where a number lies: modes, stages and
  * groups cut the arrays differently.
  *
+ * One that follows an optimizer of tandem to the bit does what that does in float32, with fused multiply-adds (fmaf) in
+ * the same places, and is compiled with -ffp-contract=off, so that there are no others. SGD, with m for the momentum, d
+ * for the weight decay and r for the rate, each rounded to float:
+ *     g = d != 0 ? fmaf(p, d, g) : g;    b = step == 1 || m == 0 ? g : m * b + g;    p = fmaf(b, -r, p)
+ *
  * Checkpoints keep the state under the names given here: "<state>.<parameter>". */
 typedef struct tdm_own_optimizer {
     uint32_t size;
