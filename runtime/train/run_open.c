@@ -347,7 +347,7 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
 void tdm_run_close(tdm_run *run) {
     if (run == NULL) return;
     const tdm_host *host = run->host;
-    if (tdm__guard_enter(&run->guard, "tdm_run_close", TDM_GUARD_MOVES) != TDM_OK) {
+    if (tdm__guard_end(&run->guard, "tdm_run_close") != TDM_OK) {
         if (tdm__guard_is_home(&run->guard)) TDM_WARN(host, "run", "%s; the run stays open", tdm_error_message());
         return;
     }

@@ -54,7 +54,7 @@ if [ -n "$cxx" ]; then
 fi
 if [ -n "$cxx" ]; then
     "$cxx" -std=c++17 -pedantic $warnings -I"$include" "$source/tests/api/throws.cpp" -o "$work/throws" -L"$libraries" \
-        -ltandem -Wl,-rpath,"$libraries" && "$work/throws" || { echo "headers: throws.cpp failed"; bad=1; }
+        -ltandem -Wl,-rpath,"$libraries" && "$work/throws" "$work" || { echo "headers: throws.cpp failed"; bad=1; }
 fi
 [ $bad -eq 0 ] && echo "headers: $(echo "$headers" | wc -l) headers, each alone"
 exit $bad

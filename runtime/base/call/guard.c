@@ -22,6 +22,9 @@ tdm_status tdm__check_home(pid_t process, const char *function, const char *obje
 }
 
 static tdm_status enter_again(tdm_guard *guard, const char *function, tdm_guard_use use) {
+    if (atomic_load(&guard->is_left) && use == TDM_GUARD_MOVES)
+        TDM_FAIL(TDM_E_USAGE, "%s: an exception has left a callback of %s, which cannot go on; close the %s", function,
+                 atomic_load(&guard->function), guard->object);
     if (!guard->reports || use == TDM_GUARD_MOVES)
         TDM_FAIL(TDM_E_USAGE, "%s: a callback of %s calls it for the same %s; return from the callback first", function,
                  atomic_load(&guard->function), guard->object);
@@ -42,6 +45,11 @@ tdm_status tdm__guard_enter(tdm_guard *guard, const char *function, tdm_guard_us
     }
     atomic_store(&guard->function, function);
     return TDM_OK;
+}
+
+tdm_status tdm__guard_end(tdm_guard *guard, const char *function) {
+    if (atomic_load(&guard->is_left)) return tdm__check_home(guard->process, function, guard->object);
+    return tdm__guard_enter(guard, function, TDM_GUARD_MOVES);
 }
 
 void tdm__guard_leave(tdm_guard *guard) {

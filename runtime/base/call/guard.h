@@ -14,8 +14,9 @@ typedef struct tdm_guard {
     pid_t process;      /* that opened the object */
     atomic_ulong owner; /* the thread that is in a call; 0: none */
     _Atomic(const char *) function;
-    int depth;    /* the owner's: calls in calls */
-    bool reports; /* the owner's: it is in a callback that may ask the object */
+    int depth;           /* the owner's: calls in calls */
+    bool reports;        /* the owner's: it is in a callback that may ask the object */
+    atomic_bool is_left; /* an exception of C++ has left that callback, and with it the call, which goes on no more */
 } tdm_guard;
 
 typedef enum tdm_guard_use {
@@ -27,6 +28,8 @@ void tdm__guard_init(tdm_guard *guard, const char *object);
 /* TDM_E_USAGE if another thread is in a call, if a callback may not make this one, or after a fork. */
 tdm_status tdm__guard_enter(tdm_guard *guard, const char *function, tdm_guard_use use);
 void tdm__guard_leave(tdm_guard *guard);
+/* For the call that frees the object: also after an exception has left a callback, on any thread. */
+tdm_status tdm__guard_end(tdm_guard *guard, const char *function);
 
 /* TDM_E_USAGE if another process than this one, `process`, opened the object. */
 tdm_status tdm__check_home(pid_t process, const char *function, const char *object);

@@ -26,8 +26,11 @@
  * not train, step, load or close it; all other callbacks may not call functions on the object that calls them, except
  * those for any thread. What they may not is TDM_E_USAGE, and tdm_run_close then leaves the run open and a message in
  * tdm_error_message() and the log. A callback returns: no longjmp and no exception of C++ may leave it; catch them, and
- * return non-zero. An exception on the thread that called tandem does pass through the library to the program's
- * handler, but the run is in its call for ever then, and cannot even be closed; on a thread of tandem's it ends the
+ * return non-zero. An exception that leaves on_event all the same passes through the library to the program's handler.
+ * It comes between two steps: the thread that trained may still read, save, export and evaluate, and tdm_run_close
+ * frees all of the run; nothing else goes on. One that leaves another callback on the thread that called tandem passes
+ * through, too, but in the middle of work: the run is in its call for ever then, cannot be closed, and its memory,
+ * threads and the lock of its folder stay until the process ends. On a thread of tandem's an exception ends the
  * process (std::terminate).
  *
  * Errors: a call that returns tdm_status and fails leaves its message in tdm_error_message(). A NULL pointer where none

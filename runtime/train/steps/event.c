@@ -4,6 +4,22 @@
 
 #include "runtime/train/steps/steps.h"
 
+/* `cleanup` is run for exceptions by functions of the C++ runtime. Only a program that has that throws, so the library
+ * does without: where they are not found, the call that an exception leaves does not end. */
+__asm__(".weak _Unwind_Resume\n.weak __gcc_personality_v0");
+
+/* Runs when an exception of C++ passes through `tell`, too. It comes here between steps, so nothing is half done. */
+static void end_callback(tdm_guard *const *guard) {
+    if ((*guard)->reports) atomic_store(&(*guard)->is_left, true);
+}
+
+static void tell(tdm_run *run, const tdm_event *event) {
+    __attribute__((cleanup(end_callback))) tdm_guard *const guard = &run->guard;
+    guard->reports = true;
+    if (run->options.on_event(event, run->options.user) != 0) tdm_run_request_stop(run);
+    guard->reports = false;
+}
+
 void tdm__send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result *result, double lr, const char *path) {
     if (run->options.on_event == NULL) return;
     tdm_times none;
@@ -33,7 +49,5 @@ void tdm__send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result *r
         event.samples_per_second = (double)result->rows * 1000.0 / result->times.ms[TDM_PHASE_STEP];
     }
     memcpy(&event.ms, result != NULL ? result->times.ms : none.ms, sizeof(event.ms));
-    run->guard.reports = true;
-    if (run->options.on_event(&event, run->options.user) != 0) tdm_run_request_stop(run);
-    run->guard.reports = false;
+    tell(run, &event);
 }
