@@ -46,6 +46,9 @@ int main(int argc, char **argv) {
     host.memory_limit = (argc > 1 ? (size_t)atol(argv[1]) : 1024) << 10;
     options.host = &host, options.train = &train;
     tdm_status status = ring_config(&config);
+    /* The machine code of oneDNN's kernels would take 6 MiB of it. */
+    if (status == TDM_OK) status = tdm_config_override(config, "parallel.kernels=ref");
+    if (status == TDM_OK) status = tdm_config_check(config);
     if (status == TDM_OK) status = tdm_run_open(&run, tdm_config_job(config), tdm_config_graph(config), &options);
     if (status == TDM_OK) status = tdm_run_get_state(run, &state);
     for (int64_t left = state.steps_total, longest = 0, made = 0; status == TDM_OK && left > 0; left -= made) {
