@@ -27,3 +27,12 @@ save_file({name: value.float() for name, value in double.items() if name != "fc2
 save_file({**{n: v.float() for n, v in double.items()}, "fc1.bias": torch.tensor([0.0, 1e300, 0.0, 0.0], dtype=torch.float64)},
           here / "large.safetensors")
 save_file({"stem.weight": torch.ones(2)}, here / "stranger.safetensors")
+
+# a network with batch norm, all of it made halves, and what that is
+norm = {"0.weight": torch.randn(3, 2, 1, 1, generator=generator), "0.bias": torch.randn(3, generator=generator),
+        "1.weight": torch.ones(3), "1.bias": torch.zeros(3), "1.running_mean": torch.randn(3, generator=generator),
+        "1.running_var": torch.ones(3), "1.num_batches_tracked": torch.tensor(300)}
+halves = {name: value.half() for name, value in norm.items()}
+save_file(halves, here / "halves.safetensors")
+save_file({name: value.to(norm[name].dtype) for name, value in halves.items()}, here / "counted.safetensors")
+save_file({**halves, "1.num_batches_tracked": torch.tensor(0.5)}, here / "uncounted.safetensors")

@@ -51,6 +51,11 @@ net=("model.input=[2, 2, 2]" "model.layers=[{conv2d: {out: 3, kernel: 1}}, batch
 code 0 "$tandem" train job.yaml --run-dir extra "${net[@]}" "model.weights=$torch/extra.pt" --verbose
 has "$err" "extra.pt: 1 entry is no tensor and left out"
 hasnt "$err" "tensors loaded"
+# whoever makes all tensors halves makes halves of the counters of batch norm
+for file in halves counted; do train 0 "of-$file" "$file" "${net[@]}"; done
+code 0 "$tandem" ckpt diff of-halves of-counted
+train 8 bad uncounted "${net[@]}"
+has "$err" "tensor '1.num_batches_tracked' of the file counts batches and is 0.5"
 torch() { # NAME SENTENCE
     code 8 "$tandem" train job.yaml --run-dir bad "${net[@]}" "model.weights=$torch/$1.pt"
     has "$err" "command line: model.weights: $torch/$1.pt: $2"

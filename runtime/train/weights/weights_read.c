@@ -48,18 +48,15 @@ static tdm_status to_floats(const tdm_tensor *tensor, const void *from, float *t
 }
 
 static tdm_status check_type(const tdm_tensor *tensor, const tdm_named *named) {
-    if (named->is_counter ? tensor->dtype == TDM_ST_I64 : form_of(tensor) != FORM_OTHER) return TDM_OK;
+    if (form_of(tensor) != FORM_OTHER || (named->is_counter && tensor->dtype == TDM_ST_I64)) return TDM_OK;
     TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' is %s, in the file %s; convert it before loading", named->name,
              named->is_counter ? "I64" : "made of floats", tensor->dtype_name);
 }
 
-tdm_status tdm__weights_read(const tdm_run *run, const tdm_tensor_file *file, const tdm_tensor *tensor,
-                             const tdm_named *named, void *to) {
+static tdm_status read_floats(const tdm_run *run, const tdm_tensor_file *file, const tdm_tensor *tensor, float *to,
+                              size_t count) {
     void *raw = NULL;
-    TDM_TRY(check_type(tensor, named));
-    if (named->is_counter) return tdm__tensor_file_read(file, tensor, to);
     TDM_TRY(tdm__new(run->host, &raw, tensor->bytes, 1, "a tensor of the file"));
-    const size_t count = (size_t)named->count;
     tdm_status status = tdm__tensor_file_read(file, tensor, raw);
     if (status == TDM_OK) status = to_floats(tensor, raw, to, count);
     tdm__delete(run->host, raw);
@@ -69,4 +66,22 @@ tdm_status tdm__weights_read(const tdm_run *run, const tdm_tensor_file *file, co
         TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' of the file is not finite (element %zu is infinite or NaN)",
                  tensor->name, bad);
     return TDM_OK;
+}
+
+/* A program that makes all tensors of a state floats makes floats of the counters, too. */
+static tdm_status read_counter(const tdm_run *run, const tdm_tensor_file *file, const tdm_tensor *tensor, int64_t *to) {
+    float count;
+    TDM_TRY(read_floats(run, file, tensor, &count, 1));
+    if (count < 0.0f || count >= 0x1p63f || count != floorf(count))
+        TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' of the file counts batches and is %g", tensor->name, (double)count);
+    *to = (int64_t)count;
+    return TDM_OK;
+}
+
+tdm_status tdm__weights_read(const tdm_run *run, const tdm_tensor_file *file, const tdm_tensor *tensor,
+                             const tdm_named *named, void *to) {
+    TDM_TRY(check_type(tensor, named));
+    if (!named->is_counter) return read_floats(run, file, tensor, to, (size_t)named->count);
+    if (tensor->dtype == TDM_ST_I64) return tdm__tensor_file_read(file, tensor, to);
+    return read_counter(run, file, tensor, to);
 }
