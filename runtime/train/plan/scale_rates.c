@@ -9,7 +9,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/train/plan/plan_scale.h"
 
-enum { RANKS_MOST = 8, WARM_UP = 2, MEASURED = 7, TIMEOUT_MS = 60000, LEAST_BYTES = 1 << 20, MOST_BYTES = 32 << 20 };
+enum { RANKS_MOST = 4, WARM_UP = 2, MEASURED = 7, TIMEOUT_MS = 60000, LEAST_BYTES = 1 << 20, MOST_BYTES = 32 << 20 };
 
 /* Each rank's communicator has a thread of its own for calls that are started. */
 typedef struct ranks {
