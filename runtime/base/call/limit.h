@@ -13,7 +13,8 @@ typedef struct tdm_limit {
 } tdm_limit;
 
 /* Replaces *host, which was checked, by a host with the same functions that grants no more than its limit and `most`
- * bytes (0: as many as that says); without a limit it stays. End it with tdm__limit_close, when nothing that it gave is left. */
+ * bytes (0: as many as that says); without a limit it stays. End it with tdm__limit_close, when nothing that it gave is
+ * left. */
 tdm_status tdm__limit_open(const tdm_host **host, size_t most);
 void tdm__limit_close(const tdm_host *host); /* a host of any kind */
 tdm_limit tdm__limit_of(const tdm_host *host);
