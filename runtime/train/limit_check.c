@@ -38,9 +38,9 @@ static tdm_status find_need(const tdm_run *run, need *out) {
         (need){.replicas = replicas_of(plan, job, run->replicas), .calls = tdm__calls_memory(plan, job, run->replicas)};
     if (run->train != NULL) out->batches += tdm__batches_memory(plan, job, run->train, run->replicas, false);
     if (run->eval != NULL) out->batches += tdm__batches_memory(plan, job, run->eval, run->replicas, true);
-    TDM_TRY(tdm__kernels_memory(plan, job, run->replicas, run->compute.device, run->train, run->eval, &out->kernels));
     out->held = tdm__limit_of(run->host).held;
-    return TDM_OK;
+    if (!run->compute.report.usable) return TDM_OK; /* tandem's own kernels have what they need from the host */
+    return tdm__kernels_memory(plan, job, run->replicas, run->compute.device, run->train, run->eval, &out->kernels);
 }
 
 static tdm_status refuse(const tdm_run *run, const need *n, size_t limit, size_t all) {
@@ -81,7 +81,7 @@ tdm_status tdm_plan_check_memory(const tdm_job *job, const tdm_graph *graph) {
     tdm_planned planned;
     if (job == NULL || graph == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_plan_check_memory: a pointer is NULL");
     TDM_TRY(tdm_job_check(job));
-    if (job->host.memory_limit == TDM_INT_NULL) return TDM_OK;
+    if (job->host.memory_limit == TDM_INT_NULL || job->parallel.device == TDM_DEVICE_CUDA) return TDM_OK;
     const int replicas = tdm__job_replicas(job);
     const tdm_plan_print_options look = TDM_PLAN_PRINT_OPTIONS_INIT;
     TDM_TRY(tdm__planned_open(&planned, job, graph, replicas, &look));

@@ -62,6 +62,7 @@ static void ledger_init(ledger *l, size_t limit) {
 static void small_job(tdm_job *job) {
     api_job(job);
     job->data.workers = 0;
+    job->parallel.kernels = TDM_KERNELS_REF; /* what others take depends on what the process had before */
     job->parallel.threads_per_device = 1;
 }
 

@@ -62,6 +62,7 @@ code 3 "$tandem" check net.yaml host.memory_limit=20MiB
 has "$err" "host.memory_limit is 20.0 MiB, and the replicas of a process need"
 has "$err" "make train.batch.per_device or data.workers smaller"
 code 0 "$tandem" check net.yaml host.memory_limit=1GiB
+code 0 "$tandem" check net.yaml host.memory_limit=20MiB parallel.device=cuda # replicas are not in the host's memory
 for mode in "single" "dp parallel.device_ids=[0,1]" "single parallel.device_ids=[0,1] parallel.stages=2" \
     "ddp parallel.device_ids=[0,1]"; do
     # shellcheck disable=SC2086 # a mode and its overrides
