@@ -85,6 +85,9 @@ def jpegs():
     whole = saved(rgb, "JPEG")
     for at in (len(whole) // 3, len(whole) // 2, len(whole) - 30):
         refused("cut%d.jpg" % at, whole[:at], "a JPEG that is cut off")
+    at = len(whole) * 2 // 3
+    assert whole[at - 1] != 0xff
+    refused("marker.jpg", whole[:at] + b"\xff\x5a" + whole[at + 2:], "Unsupported marker type 0x5a")
     refused("header.jpg", whole[:10], "a JPEG that is cut off")
     refused("empty.jpg", b"", "an empty file")
     refused("text.jpg", b"hello, I am no picture", "neither a JPEG nor a PNG")

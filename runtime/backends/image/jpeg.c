@@ -14,7 +14,8 @@ typedef struct reading {
     struct jpeg_decompress_struct jpeg;
     struct jpeg_error_mgr errors;
     struct jpeg_progress_mgr progress;
-    int scans; /* limit */
+    int scans;       /* limit */
+    bool has_pixels; /* of the whole picture */
     char why[JMSG_LENGTH_MAX];
     jmp_buf failed;
 } reading;
@@ -31,7 +32,8 @@ static void fail(j_common_ptr jpeg) {
 
 /* A file that ends early would be filled up with grey. Other doubts are none of Pillow's either. */
 static void warn(j_common_ptr jpeg, int level) {
-    if (level < 0 && reading_of(jpeg)->errors.msg_code == JWRN_JPEG_EOF) fail(jpeg);
+    const reading *r = reading_of(jpeg);
+    if (level < 0 && r->errors.msg_code == JWRN_JPEG_EOF && !r->has_pixels) fail(jpeg);
 }
 
 static void no_output(j_common_ptr jpeg) {
@@ -135,11 +137,24 @@ static JDIMENSION begin_window(reading *r, const tdm_turn *turn) {
     return left;
 }
 
-/* The rest of a file is not decoded, but a file that is cut off is refused all the same: a marker ends it. */
+/* libjpeg knows no way on from here, and has filled up with grey what is missing of the rows. */
+static bool is_astray(int marker) {
+    const bool is_frame = marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xCC;
+    const bool is_reserved = (marker > 0x01 && marker < 0xC0) || (marker >= 0xF0 && marker <= 0xFD);
+    return is_frame || is_reserved || marker == 0xD8 || marker == 0xDE || marker == 0xDF;
+}
+
+/* After the last row libjpeg itself reads up to the end, as for Pillow. What lies below other parts is not decoded, but a
+ * file that is cut off is refused all the same: a marker ends it. */
 static void check_end(reading *r) {
     const unsigned char *at = r->jpeg.src->next_input_byte;
-    if (r->jpeg.unread_marker == JPEG_EOI || r->jpeg.output_scanline == r->jpeg.output_height) return;
-    if (jpeg_has_multiple_scans(&r->jpeg)) return;
+    if (r->jpeg.output_scanline == r->jpeg.output_height) {
+        r->has_pixels = true;
+        jpeg_finish_decompress(&r->jpeg);
+        return;
+    }
+    if (is_astray(r->jpeg.unread_marker)) ERREXIT1(&r->jpeg, JERR_UNKNOWN_MARKER, r->jpeg.unread_marker);
+    if (r->jpeg.unread_marker == JPEG_EOI || jpeg_has_multiple_scans(&r->jpeg)) return;
     if (memmem(at, r->jpeg.src->bytes_in_buffer, "\xff\xd9", 2) == NULL) WARNMS(&r->jpeg, JWRN_JPEG_EOF);
 }
 
