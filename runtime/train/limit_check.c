@@ -80,8 +80,9 @@ static tdm_status check_plan(const tdm_planned *planned, const tdm_job *job, int
 tdm_status tdm_plan_check_memory(const tdm_job *job, const tdm_graph *graph) {
     tdm_planned planned;
     if (job == NULL || graph == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_plan_check_memory: a pointer is NULL");
-    TDM_TRY(tdm_job_check(job));
     if (job->host.memory_limit == TDM_INT_NULL || job->parallel.device == TDM_DEVICE_CUDA) return TDM_OK;
+    if (job->train.epochs == TDM_INT_NULL && job->train.steps == TDM_INT_NULL) return TDM_OK; /* not to be trained */
+    TDM_TRY(tdm_job_check(job));
     const int replicas = tdm__job_replicas(job);
     const tdm_plan_print_options look = TDM_PLAN_PRINT_OPTIONS_INIT;
     TDM_TRY(tdm__planned_open(&planned, job, graph, replicas, &look));
