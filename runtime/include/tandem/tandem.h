@@ -190,7 +190,8 @@ typedef struct tdm_pass {
  * the batch goes forward and backward before the next; tdm_run_backward makes both. */
 TDM_API tdm_status tdm_run_forward(tdm_run *run, tdm_pass *out);
 /* Between tdm_run_forward and the call that follows it: the outputs [rows][width] of this process's rows, one replica's
- * behind the other's, and their targets; in ddp those of this rank, which may be none (parallel.ddp.join). Not
+ * behind the other's, and their targets; in ddp those of this rank, which may be none (parallel.ddp.join). The label of
+ * a sample that mixup or cutmix mixed is no class, but packs two: tdm_label_unpack in tandem/sys/label.h. Not
  * collective. Set `size` with TDM_OUTPUTS_INIT. The pointers are the run's, valid until the step goes on. */
 TDM_API tdm_status tdm_run_outputs(tdm_run *run, tdm_outputs *out);
 /* Fills *out, which may be NULL. TDM_E_USAGE if all steps of the job are done, or an update waits already: for

@@ -34,7 +34,8 @@ class Pieces:
 
     def outputs(self) -> Outputs:
         """Copies of what the last `forward` put out, y float32 [rows, outputs], and of its rows' targets: int64 [rows],
-        or float32 [rows, outputs]. One replica's rows behind the other's; in ddp those of rank 0."""
+        or float32 [rows, outputs]. One replica's rows behind the other's; in ddp those of rank 0. The label of a
+        sample that mixup or cutmix mixed is at least 2**62 and packs two classes, as tandem/sys/label.h says."""
         of = new(c.tdm_outputs)
         handle = self._usable("outputs")
         self._check(lib().tdm_run_outputs(handle, ctypes.byref(of)))
