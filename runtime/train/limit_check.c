@@ -40,7 +40,9 @@ static tdm_status find_need(const tdm_run *run, need *out) {
     if (run->eval != NULL) out->batches += tdm__batches_memory(plan, job, run->eval, run->replicas, true);
     out->held = tdm__limit_of(run->host).held;
     if (!run->compute.report.usable) return TDM_OK; /* tandem's own kernels have what they need from the host */
-    return tdm__kernels_memory(plan, job, run->replicas, run->compute.device, run->train, run->eval, &out->kernels);
+    /* The memory of this is released at once, so the limit does not count it. */
+    return tdm__kernels_memory(tdm__limit_given(run->host), plan, job, run->replicas, run->compute.device, run->train,
+                               run->eval, &out->kernels);
 }
 
 static tdm_status refuse(const tdm_run *run, const need *n, size_t limit, size_t all) {

@@ -74,7 +74,7 @@ static const char yaml[] =
     "train: {steps: 6, batch: {per_device: 7}}\neval: {every: 2 steps}\nlog: {tensorboard: true, every: 1 steps}\n"
     "parallel: {mode: dp, device: cpu, device_ids: [0, 1], threads_per_device: 2}\n";
 
-static void train(tdm_counting_host *host, const char *folder, tdm_buffer *buffer) {
+static void train(tdm_counting_host *host, const char *limit, const char *folder, tdm_buffer *buffer) {
     tdm_config *config = NULL;
     tdm_run *run = NULL;
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
@@ -85,6 +85,7 @@ static void train(tdm_counting_host *host, const char *folder, tdm_buffer *buffe
     atomic_store(&is_watched, true);
     REQUIRE_OK(tdm_config_parse(&config, &host->host, yaml, sizeof(yaml) - 1, "memory.yaml", NULL));
     CHECK_OK(tdm_config_override(config, override));
+    CHECK_OK(tdm_config_override(config, limit));
     REQUIRE_OK(tdm_config_check(config));
     options.host = &host->host;
     REQUIRE_OK(tdm_run_open(&run, tdm_config_job(config), tdm_config_graph(config), &options));
@@ -100,17 +101,21 @@ static void train(tdm_counting_host *host, const char *folder, tdm_buffer *buffe
     atomic_store(&is_watched, false);
 }
 
+/* Also for what is prepared to be measured, before a run with a limit opens. */
 TEST(a_run_asks_the_host_for_everything) {
-    tdm_counting_host host;
-    tdm_buffer buffer = TDM_BUFFER_INIT;
-    char folder[256];
-    test_folder_make(folder);
-    host_init(&host);
-    atomic_store(&passed_by, 0);
-    train(&host, folder, &buffer);
-    check_all_asked(&host, 500);
-    test_folder_remove(folder);
-    tdm_buffer_free(&buffer);
+    static const char *const limits[] = {"host.memory_limit=null", "host.memory_limit=1GiB"};
+    for (int i = 0; i < 2; i++) {
+        tdm_counting_host host;
+        tdm_buffer buffer = TDM_BUFFER_INIT;
+        char folder[256];
+        test_folder_make(folder);
+        host_init(&host);
+        atomic_store(&passed_by, 0);
+        train(&host, limits[i], folder, &buffer);
+        check_all_asked(&host, 500);
+        test_folder_remove(folder);
+        tdm_buffer_free(&buffer);
+    }
 }
 
 TEST(a_model_asks_the_host_for_everything) {
@@ -122,7 +127,7 @@ TEST(a_model_asks_the_host_for_everything) {
     char folder[256];
     test_folder_make(folder);
     host_init(&host);
-    train(&host, folder, &buffer);
+    train(&host, "host.memory_limit=null", folder, &buffer);
     host_init(&host);
     options.host = &host.host;
     options.threads = 2;

@@ -119,6 +119,11 @@ tdm_limit tdm__limit_of(const tdm_host *host) {
     return l != NULL ? (tdm_limit){l->most, atomic_load(&l->held)} : (tdm_limit){0, 0};
 }
 
+const tdm_host *tdm__limit_given(const tdm_host *host) {
+    const limited *l = limited_of(host);
+    return l != NULL ? l->given : host;
+}
+
 bool tdm__limit_book(const tdm_host *host, size_t bytes) {
     limited *l = limited_of(host);
     return l == NULL || book(l, bytes);

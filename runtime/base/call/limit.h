@@ -18,6 +18,7 @@ typedef struct tdm_limit {
 tdm_status tdm__limit_open(const tdm_host **host, size_t most);
 void tdm__limit_close(const tdm_host *host); /* a host of any kind */
 tdm_limit tdm__limit_of(const tdm_host *host);
+const tdm_host *tdm__limit_given(const tdm_host *host); /* the program's, without the limit */
 /* Counts memory that is not the host's, but of its object. false, and nothing is counted, beyond the limit. */
 bool tdm__limit_book(const tdm_host *host, size_t bytes);
 

@@ -215,6 +215,7 @@ size_t tdm__batches_memory(const tdm_plan *plan, const tdm_job *job, const tdm_d
 
 /* What a process is asked about. */
 typedef struct process {
+    const tdm_host *host;
     const tdm_plan *plan;
     const tdm_job *job;
     int replicas; /* of the job */
@@ -251,7 +252,7 @@ static tdm_status add_data(process *p, bool evaluates) {
     if (spec->format == TDM_DATA_NONE) return TDM_OK;
     TDM_TRY(tdm__data_wanted_of(job, p->plan->graph, NULL, &loss, &wanted));
     wanted.evaluates = evaluates;
-    TDM_TRY(tdm__dataset_open(&dataset, tdm_host_default(), spec, &wanted));
+    TDM_TRY(tdm__dataset_open(&dataset, p->host, spec, &wanted));
     p->bytes[TDM_PROCESS_BATCHES] += tdm__batches_memory(p->plan, job, dataset, p->replicas, evaluates);
     p->bytes[TDM_PROCESS_SAMPLES] += dataset->memory_bytes;
     add_batches(p, dataset, evaluates);
@@ -273,7 +274,7 @@ static tdm_status prepare(const process *p, tdm_replica *replica, size_t *bytes)
 
 static tdm_status prepare_stages(const process *p, tdm_device *device, tdm_replica *stages, size_t *bytes) {
     for (int k = 0; k < p->plan->stage_count; k++) {
-        stages[k] = (tdm_replica){.plan = p->plan, .host = tdm_host_default(), .device = device, .stage = k};
+        stages[k] = (tdm_replica){.plan = p->plan, .host = p->host, .device = device, .stage = k};
         TDM_TRY(prepare(p, &stages[k], bytes));
     }
     return TDM_OK;
@@ -284,26 +285,32 @@ static tdm_status add_kernels(process *p, tdm_device *device) {
     const int kinds = p->here > 1 ? 2 : 1, stages = p->plan->stage_count;
     size_t bytes[2] = {0};
     tdm_replica *replicas;
-    TDM_TRY(tdm__new(tdm_host_default(), &replicas, (size_t)(kinds * stages), sizeof(*replicas), "replicas"));
+    TDM_TRY(tdm__new(p->host, &replicas, (size_t)(kinds * stages), sizeof(*replicas), "replicas"));
     tdm_status status = TDM_OK;
     for (int i = 0; i < kinds && status == TDM_OK; i++)
         status = prepare_stages(p, device, replicas + i * stages, &bytes[i]);
     for (int i = 0; i < kinds * stages; i++) tdm__prepared_free_all(&replicas[i]);
-    tdm__delete(tdm_host_default(), replicas);
+    tdm__delete(p->host, replicas);
     p->bytes[TDM_PROCESS_KERNELS] = bytes[0] + (size_t)(p->here - 1) * bytes[1];
     return status;
 }
 
-tdm_status tdm__kernels_memory(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_device_ops *device,
-                               const tdm_dataset *train, const tdm_dataset *eval, size_t *bytes) {
+tdm_status tdm__kernels_memory(const tdm_host *host, const tdm_plan *plan, const tdm_job *job, int replicas,
+                               const tdm_device_ops *device, const tdm_dataset *train, const tdm_dataset *eval,
+                               size_t *bytes) {
     size_t costs[TDM_PROCESS_COSTS] = {0};
-    process p = {.plan = plan, .job = job, .replicas = replicas, .here = replicas_here(job, replicas), .bytes = costs};
+    process p = {.host = host,
+                 .plan = plan,
+                 .job = job,
+                 .replicas = replicas,
+                 .here = replicas_here(job, replicas),
+                 .bytes = costs};
     const tdm_device_options options = {.precision = job->train.precision};
     tdm_device *opened;
     if (plan->options.training && train != NULL) add_batches(&p, train, false);
     if (!plan->options.training) add_batch(&p, plan->options.rows, false);
     if (eval != NULL) add_batches(&p, eval, true);
-    TDM_TRY(device->open(&opened, tdm_host_default(), &options));
+    TDM_TRY(device->open(&opened, host, &options));
     const tdm_status status = add_kernels(&p, opened);
     device->close(opened);
     *bytes = costs[TDM_PROCESS_KERNELS];
@@ -320,13 +327,17 @@ static tdm_status open_network(const tdm_job *job, int replicas) {
 
 tdm_status tdm__process_memory(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_device_ops *device,
                                tdm_process_memory *out) {
-    process p = {
-        .plan = plan, .job = job, .replicas = replicas, .here = replicas_here(job, replicas), .bytes = out->bytes};
+    process p = {.host = tdm_host_default(),
+                 .plan = plan,
+                 .job = job,
+                 .replicas = replicas,
+                 .here = replicas_here(job, replicas),
+                 .bytes = out->bytes};
     const tdm_device_options options = {.precision = job->train.precision};
     *out = (tdm_process_memory){{0}};
     tdm_device *opened;
     TDM_TRY(open_network(job, replicas));
-    TDM_TRY(device->open(&opened, tdm_host_default(), &options));
+    TDM_TRY(device->open(&opened, p.host, &options));
     out->bytes[TDM_PROCESS_PROGRAM] = tdm__process_resident() + LOOP_BYTES;
     out->bytes[TDM_PROCESS_DEVICES] = tdm__replicas_memory(plan, job, replicas);
     out->bytes[TDM_PROCESS_WHOLE] = tdm__whole_memory(plan, job);

@@ -72,8 +72,9 @@ typedef struct tdm_process_memory {
 /* Of calls of the kernels' library, and what that keeps: it prepares the kernels for the batches of these data sets, which
  * may be NULL, and sees by how much the process grows. What was prepared before costs nothing. */
 size_t tdm__calls_memory(const tdm_plan *plan, const tdm_job *job, int replicas);
-tdm_status tdm__kernels_memory(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_device_ops *device,
-                               const tdm_dataset *train, const tdm_dataset *eval, size_t *bytes);
+tdm_status tdm__kernels_memory(const tdm_host *host, const tdm_plan *plan, const tdm_job *job, int replicas,
+                               const tdm_device_ops *device, const tdm_dataset *train, const tdm_dataset *eval,
+                               size_t *bytes);
 
 /* At its peak. Opens the job's data, because only the data knows how many samples there are, and prepares the kernels
  * on `device`, which is the CPU. */
