@@ -116,8 +116,13 @@ class OwnLoop(Case):
         with tandem.Run(values, train=(X, np.ones((256, 3), np.float32)), run_dir=None) as it:
             it.forward()
             self.assertEqual((it.outputs().target == 1).mean(), 1)
-        with run(["train.accumulate=2"]) as it:
-            self.refuses(tandem.UnsupportedError, "train.accumulate is 2", it.forward)
+        for parallel in ({}, {"mode": "ddp", "device_ids": [0, 1]}):
+            with run(["train.accumulate=2"], job=job(**parallel)) as it:
+                self.refuses(tandem.UnsupportedError, "train.accumulate is 2", it.forward)
+                self.refuses(tandem.UsageError, "call tdm_run_backward first", it.update)
+                it.backward()
+                self.refuses(tandem.UsageError, "the gradients of step 1 wait", it.step)
+                self.assertEqual(it.update().step, 1)
 
     def test_a_state_dict_there_and_back(self):
         with run() as it, run(steps=80) as other:

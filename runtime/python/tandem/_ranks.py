@@ -41,8 +41,14 @@ def join_ranks(config, train, eval, predicts):
     return Leader(config, world, {"train": train, "eval": eval}) if world > 1 else Alone(1)
 
 
+# What may not come now is refused by all ranks alike, before they wait for one another.
+_ALIKE = ("forward", "backward", "update", "skip_update", "write_gradient", "step", "evaluate")
+
+
 def _ends_job(name: str, status: int) -> bool:
     """Must the other ranks hear of it? All of them have a loss that is not finite, and skip its update."""
+    if status in (errors.UsageError.code, errors.UnsupportedError.code):
+        return name not in _ALIKE
     return status not in (0, errors.Stopped.code) and (name, status) != ("update", errors.NumericError.code)
 
 
