@@ -46,7 +46,7 @@ static tdm_status find_need(const tdm_run *run, need *out) {
 }
 
 static tdm_status refuse(const tdm_run *run, const need *n, size_t limit, size_t all) {
-    char parts[160], text[7][32];
+    char parts[160], text[6][32];
     print_parts(parts, sizeof(parts), run->plan, run->job, run->replicas);
     TDM_FAIL_AT(&run->job->host.memory_limit_at, TDM_E_MEMORY,
                 "host.memory_limit is %s, and this run needs %s at least: %s of replicas (%s on device 0), %s of "

@@ -69,9 +69,10 @@ typedef struct tdm_process_memory {
     size_t bytes[TDM_PROCESS_COSTS];
 } tdm_process_memory;
 
-/* Of calls of the kernels' library, and what that keeps: it prepares the kernels for the batches of these data sets, which
- * may be NULL, and sees by how much the process grows. What was prepared before costs nothing. */
+/* What the kernels' library takes in calls. */
 size_t tdm__calls_memory(const tdm_plan *plan, const tdm_job *job, int replicas);
+/* What it keeps: prepares the kernels for the batches of these data sets, which may be NULL, and sees by how much the
+ * process grows. What was prepared before costs nothing. */
 tdm_status tdm__kernels_memory(const tdm_host *host, const tdm_plan *plan, const tdm_job *job, int replicas,
                                const tdm_device_ops *device, const tdm_dataset *train, const tdm_dataset *eval,
                                size_t *bytes);
