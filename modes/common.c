@@ -6,6 +6,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/tree.h"
 #include "runtime/device/threads.h"
+#include "runtime/exec/loss.h"
 #include "runtime/exec/own.h"
 #include "runtime/optim/optim.h"
 
@@ -63,8 +64,9 @@ double tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards, 
 }
 
 static tdm_status run_loss(const tdm_mode_params *params, const tdm_loss_args *args) {
-    return params->own_loss != NULL ? tdm__own_loss(params->own_loss, params->loss->target, args)
-                                    : params->loss_run(args);
+    if (params->own_loss != NULL) return tdm__own_loss(params->own_loss, params->loss->target, args);
+    return params->loss_run != NULL ? params->loss_run(args)
+                                    : tdm__loss_of_rows(params->loss, args->device->threads, args);
 }
 
 /* The CPU's losses take floats: the outputs are widened for them, and the gradient is rounded. */

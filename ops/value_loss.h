@@ -3,7 +3,7 @@
  *     double tdm__<loss>(float y, float t, float p)                      the loss
  *     float tdm__<loss>_gradient(float y, float t, float p, float seed)  seed times its slope
  * where p is the setting of the element's column: see tdm_column_settings. The CPU's kernel is the macro below, CUDA's
- * that of value_loss_cuda.h. Rows are summed in double. */
+ * that of value_loss_cuda.h. A row is summed in double. */
 #ifndef TDM_OPS_VALUE_LOSS_H
 #define TDM_OPS_VALUE_LOSS_H
 
@@ -31,10 +31,9 @@ static inline tdm_column_settings tdm__one_setting(double value) {
         (void)section, (void)target;                                                                                \
         return (double)(rows * width);                                                                              \
     }                                                                                                               \
-    static tdm_status run(const tdm_loss_args *args) {                                                              \
+    static tdm_status run(const tdm_loss_args *args, double *row_loss) {                                            \
         const tdm_column_settings p = (settings);                                                                   \
         const float *target = args->target, seed = args->values->loss_seed;                                         \
-        double total = 0;                                                                                           \
         for (int64_t n = 0; n < args->rows; n++) {                                                                  \
             double row = 0;                                                                                         \
             for (int64_t c = 0; c < args->width; c++) {                                                             \
@@ -43,9 +42,8 @@ static inline tdm_column_settings tdm__one_setting(double value) {
                 row += tdm__##loss(args->y[i], target[i], of_column);                                               \
                 if (args->dy != NULL) args->dy[i] = tdm__##loss##_gradient(args->y[i], target[i], of_column, seed); \
             }                                                                                                       \
-            total += row;                                                                                           \
+            row_loss[n] = row;                                                                                      \
         }                                                                                                           \
-        *args->loss_sum += total;                                                                                   \
         return TDM_OK;                                                                                              \
     }
 

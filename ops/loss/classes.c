@@ -45,7 +45,7 @@ tdm_status tdm__classes_wrong_label(const char *loss, const tdm_loss_args *args,
              "%s expects labels from 0 to %lld (the model gives %lld classes), got %lld in row %lld of the "
              "batch",
              loss, (long long)args->width - 1, (long long)args->width,
-             (long long)(is_second ? label.second : label.first), (long long)row);
+             (long long)(is_second ? label.second : label.first), (long long)(args->first_row + row));
 }
 
 const tdm_class_lanes *tdm__class_lanes(void) {

@@ -41,6 +41,7 @@ tdm_status tdm__classes_infer(const char *loss, const tdm_loss_section *section,
 /* The weights of the labels that count; without weights, how many count. A label out of range counts 0: `run` refuses
  * it. */
 double tdm__classes_denominator(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target);
+/* row: of these args. */
 tdm_status tdm__classes_wrong_label(const char *loss, const tdm_loss_args *args, tdm_label label, int64_t row);
 
 /* The values of a row that all of its classes share. */

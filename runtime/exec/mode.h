@@ -50,7 +50,7 @@ typedef struct tdm_mode_params {
     const tdm_job *job;
     const tdm_device_ops *device;
     const tdm_loss_def *loss;
-    tdm_status (*loss_run)(const tdm_loss_args *args); /* the loss's kernel on this device */
+    tdm_status (*loss_run)(const tdm_loss_args *args); /* the device's own kernel of it; NULL: the definition's */
     const tdm_own_loss *own_loss;                      /* in its place; NULL: none */
     void (*thread_begin)(void);                        /* of the module whose kernels threads share; may be NULL */
     int replicas;                                      /* of the whole job */

@@ -107,7 +107,7 @@ void tdm__compute_close(tdm_compute *compute, const tdm_host *host) {
 
 tdm_status tdm__compute_loss(const tdm_compute *compute, const tdm_loss_def *loss,
                              tdm_status (**run)(const tdm_loss_args *args)) {
-    *run = loss->run;
+    *run = NULL;
     if (compute->losses == NULL) return TDM_OK;
     for (const tdm_loss_kernel *const *l = compute->losses; *l != NULL; l++) {
         *run = (*l)->run;

@@ -72,7 +72,8 @@ typedef struct tdm_compute_options {
  * tdm__compute_close. */
 tdm_status tdm__compute_open(tdm_compute *out, const tdm_host *host, const tdm_compute_options *options);
 void tdm__compute_close(tdm_compute *compute, const tdm_host *host);
-/* Finds the kernel of a loss for this device. TDM_E_UNSUPPORTED if there is none. */
+/* Finds the device's own kernel of a loss; on the CPU *run is NULL: it is the definition's. TDM_E_UNSUPPORTED if there
+ * is none. */
 tdm_status tdm__compute_loss(const tdm_compute *compute, const tdm_loss_def *loss,
                              tdm_status (**run)(const tdm_loss_args *args));
 /* Finds the kernel of an optimizer for this device; on the CPU, the one for this processor's instruction set.

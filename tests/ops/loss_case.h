@@ -9,6 +9,7 @@
 #include <tandem/sys/label.h>
 
 #include "ops/ops.h"
+#include "runtime/exec/loss.h"
 #include "tests/support/tdm_test.h"
 
 enum { LOSS_SIZES = 8, LOSS_MOST = 200000 / TDM_EVERY(4) };

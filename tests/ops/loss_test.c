@@ -3,6 +3,7 @@
 #include "ops/loss/classes.h"
 #include "runtime/base/isa.h"
 #include "runtime/base/largest.h"
+#include "runtime/device/threads.h"
 #include "tests/ops/loss_case.h"
 #include "tests/support/tdm_test.h"
 
@@ -56,7 +57,7 @@ static void check_slopes(const loss_case *c, tdm_loss_args args, float *y) {
         for (int k = 0; k < 4; k++) {
             y[i] = kept + factor[k] * step;
             args.loss_sum = &f[k];
-            CHECK_OK(loss_named(c->loss)->run(&args));
+            CHECK_OK(tdm__loss_of_rows(loss_named(c->loss), NULL, &args));
         }
         y[i] = kept;
         const double slope = (8 * (f[2] - f[1]) - (f[3] - f[0])) / (12 * (double)step);
@@ -81,7 +82,7 @@ static void check_size(const loss_case *c, int64_t rows, int64_t width, bool mix
         .section = &c->section, .rows = rows, .width = width, .y = y, .target = target, .values = &values};
     for (int k = 0; k < 3; k++) {
         args.dy = to[k], args.loss_sum = &sum[k], args.correct = &correct[k];
-        CHECK_OK(loss->run(&args));
+        CHECK_OK(tdm__loss_of_rows(loss, NULL, &args));
         CHECK(sum[k] == sum[0] && correct[k] == correct[0]); /* the same bits, and without a gradient too */
     }
     CHECK(memcmp(dy, again, count * sizeof *dy) == 0);
@@ -92,7 +93,7 @@ static void check_size(const loss_case *c, int64_t rows, int64_t width, bool mix
     CHECK(hits >= 0 && hits <= (loss->target == TDM_TARGET_CLASS ? rows : 0));
     double other = 0;
     args.dy = dy, args.loss_sum = &other;
-    CHECK_OK(loss->run(&args));
+    CHECK_OK(tdm__loss_of_rows(loss, NULL, &args));
     CHECK_NEAR(sum[0] - sum_before, other, 1e-12 * (sum_before + fabs(other))); /* it is added to what is there */
     if (count <= MOST_OF_SLOPES && !c->kinks) check_slopes(c, args, y);
     if (tdm_test_failures != failures)
@@ -103,6 +104,79 @@ static void check_size(const loss_case *c, int64_t rows, int64_t width, bool mix
 
 TEST(cases) {
     each_loss_size(check_size);
+}
+
+static void begin(void) {}
+
+/* More rows than whose losses are kept at a time, and enough numbers for threads to share. */
+enum { SHARED_ROWS = 1100, SHARED_WIDTH = 40, SHARED = SHARED_ROWS * SHARED_WIDTH };
+
+typedef struct {
+    double sum;
+    int64_t correct;
+    float dy[SHARED];
+} shared_outcome;
+
+static void run_shared(const tdm_loss_def *loss, const void *target, int count, shared_outcome *out) {
+    const tdm_step_values values = {.loss_seed = 0.5f};
+    tdm_threads *threads = NULL;
+    static float y[SHARED];
+    loss_numbers(3, y, SHARED, 4);
+    tdm_loss_args args = {.section = &(tdm_loss_section){.ignore_index = 3, .label_smoothing = 0.1},
+                          .rows = SHARED_ROWS,
+                          .width = SHARED_WIDTH,
+                          .y = y,
+                          .target = target,
+                          .values = &values,
+                          .dy = out->dy,
+                          .loss_sum = &out->sum,
+                          .correct = &out->correct};
+    REQUIRE_OK(tdm__threads_open(&threads, tdm_host_default(), count, 0, begin));
+    CHECK_OK(tdm__loss_of_rows(loss, threads, &args));
+    tdm__threads_close(threads);
+}
+
+TEST(threads_that_share_the_rows_change_no_bit) {
+    for (const tdm_loss_def *const *loss = tdm_builtin_losses; *loss != NULL; loss++) {
+        const loss_case like = {.loss = (*loss)->name, .section = {.ignore_index = 3}};
+        void *target = calloc(1, loss_target_bytes(*loss, SHARED_ROWS, SHARED_WIDTH));
+        static shared_outcome one, many;
+        loss_targets(&like, SHARED_ROWS, SHARED_WIDTH, false, target);
+        memset(&one, 0, sizeof one);
+        run_shared(*loss, target, 1, &one);
+        CHECK(one.sum != 0 && ((*loss)->target != TDM_TARGET_CLASS || one.correct > 0));
+        for (int threads = 2; threads <= 7; threads++) {
+            memset(&many, 0, sizeof many);
+            run_shared(*loss, target, threads, &many);
+            CHECK(memcmp(&one, &many, sizeof one) == 0);
+        }
+        free(target);
+    }
+}
+
+/* The message is of the first of two, whichever thread finds its own first, and says the row of the batch. */
+TEST(a_wrong_label_among_shared_rows_is_named) {
+    static int64_t label[SHARED_ROWS];
+    static float y[SHARED], dy[SHARED];
+    const tdm_step_values values = {.loss_seed = 1};
+    double sum = 0;
+    int64_t correct = 0;
+    tdm_threads *threads = NULL;
+    tdm_loss_args args = {.section = &(tdm_loss_section){.ignore_index = -100},
+                          .rows = SHARED_ROWS,
+                          .width = SHARED_WIDTH,
+                          .y = y,
+                          .target = label,
+                          .values = &values,
+                          .dy = dy,
+                          .loss_sum = &sum,
+                          .correct = &correct};
+    label[700] = label[1000] = SHARED_WIDTH;
+    REQUIRE_OK(tdm__threads_open(&threads, tdm_host_default(), 2, 0, begin));
+    CHECK_STATUS(tdm__loss_of_rows(&tdm__cross_entropy_loss, threads, &args), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "got 40 in row 700 of the batch");
+    CHECK(sum == 0 && correct == 0);
+    tdm__threads_close(threads);
 }
 
 /* ---- single losses ---- */
@@ -130,7 +204,7 @@ static outcome run(const tdm_loss_def *loss, const tdm_loss_section *section, in
                           .dy = out.dy,
                           .loss_sum = &out.sum,
                           .correct = &out.correct};
-    out.status = loss->run(&args);
+    out.status = tdm__loss_of_rows(loss, NULL, &args);
     return out;
 }
 
@@ -294,9 +368,9 @@ TEST(rows_are_added_in_double) {
                           .values = &step,
                           .loss_sum = &one,
                           .correct = &correct};
-    CHECK_OK(tdm__cross_entropy_loss.run(&args)); /* also: no gradient wanted */
+    CHECK_OK(tdm__loss_of_rows(&tdm__cross_entropy_loss, NULL, &args)); /* also: no gradient wanted */
     args.rows = 1000, args.y = y, args.target = label, args.loss_sum = &sum;
-    CHECK_OK(tdm__cross_entropy_loss.run(&args));
+    CHECK_OK(tdm__loss_of_rows(&tdm__cross_entropy_loss, NULL, &args));
     CHECK_NEAR(sum, 30000 + 999 * one, 1e-9);
     CHECK_INT(correct, 1 + 999); /* both runs were added */
 }
@@ -399,6 +473,7 @@ TEST(loops_over_classes_have_equal_bits_on_every_instruction_set) {
 }
 
 TEST_MAIN(RUN(every_loss_has_cases); RUN(definitions); RUN(places_are_those_of_the_enum); RUN(cases);
+          RUN(threads_that_share_the_rows_change_no_bit); RUN(a_wrong_label_among_shared_rows_is_named);
           RUN(loops_over_classes_have_equal_bits_on_every_instruction_set); RUN(equal_outputs_cost_log_of_classes);
           RUN(large_outputs_do_not_overflow); RUN(nan_is_seen); RUN(ignored_rows_do_not_count);
           RUN(a_label_counts_by_the_weight_of_its_class); RUN(a_soft_target_that_is_certain_costs_what_its_label_does);

@@ -38,7 +38,7 @@ static tdm_class_targets every_class(const entropy *e) {
     return (tdm_class_targets){.spread = e->spread, .weights = e->weights};
 }
 
-static float row_loss(const entropy *e, const tdm_softmax_row *row, tdm_label label) {
+static float loss_of(const entropy *e, const tdm_softmax_row *row, tdm_label label) {
     const tdm_class_weights *w = &e->weights;
     double loss = tdm__class_weight(w, label.first) * (double)tdm__softmax_loss(row, label.first), all, share;
     if (label.weight != 0.0)
@@ -51,7 +51,7 @@ static float row_loss(const entropy *e, const tdm_softmax_row *row, tdm_label la
 }
 
 /* dy = softmax * total - w q * seed, each product rounded on its own, as in PyTorch's backward of log_softmax */
-static void row_gradient(float *dy, const entropy *e, const tdm_softmax_row *row, tdm_label label) {
+static void gradient_of(float *dy, const entropy *e, const tdm_softmax_row *row, tdm_label label) {
     const tdm_class_weights *w = &e->weights;
     const double first = e->kept * (1.0 - label.weight) * tdm__class_weight(w, label.first);
     const double second = e->kept * label.weight * tdm__class_weight(w, label.second);
@@ -64,16 +64,16 @@ static void row_gradient(float *dy, const entropy *e, const tdm_softmax_row *row
     if (label.weight != 0.0) dy[label.second] -= (float)second * seed;
 }
 
-static tdm_status run(const tdm_loss_args *args) {
+static tdm_status run(const tdm_loss_args *args, double *row_loss) {
     const tdm_class_lanes *lanes = tdm__class_lanes();
     const entropy e = entropy_of(args);
     const int64_t *target = args->target, ignored = args->section->ignore_index;
-    double total = 0;
     int64_t correct = 0;
     for (int64_t n = 0; n < args->rows; n++) {
         const float *y = args->y + n * args->width;
         float *dy = args->dy != NULL ? args->dy + n * args->width : NULL;
         const tdm_label label = tdm_label_unpack(target[n]);
+        row_loss[n] = 0;
         if (target[n] == ignored) {
             if (dy != NULL) memset(dy, 0, (size_t)args->width * sizeof *dy);
             continue;
@@ -81,10 +81,9 @@ static tdm_status run(const tdm_loss_args *args) {
         if (!tdm_label_fits(label, args->width)) return tdm__classes_wrong_label("cross_entropy", args, label, n);
         const float most = lanes->max_and_hit(y, args->width, tdm_label_heavier(label), &correct);
         const tdm_softmax_row row = tdm__softmax_row(lanes, y, args->width, most);
-        total += (double)row_loss(&e, &row, label);
-        if (dy != NULL) row_gradient(dy, &e, &row, label);
+        row_loss[n] = (double)loss_of(&e, &row, label);
+        if (dy != NULL) gradient_of(dy, &e, &row, label);
     }
-    *args->loss_sum += total;
     *args->correct += correct;
     return TDM_OK;
 }

@@ -15,13 +15,12 @@ static double denominator(const tdm_loss_section *section, int64_t rows, int64_t
     return (double)rows;
 }
 
-static tdm_status run(const tdm_loss_args *args) {
+static tdm_status run(const tdm_loss_args *args, double *row_loss) {
     const tdm_class_lanes *lanes = tdm__class_lanes();
     const double smoothing = args->section->label_smoothing;
     tdm_class_targets of = {
         .kept = 1.0 - smoothing, .spread = smoothing / (double)args->width, .weights = tdm__class_weights(args)};
     const float seed = args->values->loss_seed;
-    double total = 0;
     for (int64_t n = 0; n < args->rows; n++) {
         const float *y = args->y + n * args->width;
         float *dy = args->dy != NULL ? args->dy + n * args->width : NULL;
@@ -29,12 +28,11 @@ static tdm_status run(const tdm_loss_args *args) {
         double loss, share;
         of.t = (const float *)args->target + n * args->width;
         lanes->expected(&row, &of, &loss, &share);
-        total += (double)(float)loss;
+        row_loss[n] = (double)(float)loss;
         if (dy == NULL) continue;
         lanes->softmax(dy, &row, (float)share * seed);
         lanes->take_targets(dy, args->width, &of, seed);
     }
-    *args->loss_sum += total;
     return TDM_OK;
 }
 

@@ -65,9 +65,8 @@ static tdm_status loss_of_row(const tdm_run *run, const tdm_shard *shard, const 
                           .y = y + row * width,
                           .target = target,
                           .values = &values,
-                          .loss_sum = &loss,
                           .correct = &correct};
-    TDM_TRY(run->loss->run(&args));
+    TDM_TRY(run->loss->run(&args, &loss));
     *out = loss / tdm__rows_that_count(run->loss, &run->job->loss, 1, width, target);
     return TDM_OK;
 }

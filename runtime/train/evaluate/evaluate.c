@@ -6,6 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/call/sized.h"
 #include "runtime/base/status.h"
+#include "runtime/exec/loss.h"
 #include "runtime/exec/own.h"
 #include "runtime/train/run.h"
 #include "runtime/train/evaluate/details.h"
@@ -32,7 +33,7 @@ static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, do
                           .correct = &correct};
     const tdm_own_loss *own = run->options.loss;
     const tdm_own_metric *metric = run->options.metric;
-    TDM_TRY(own != NULL ? tdm__own_loss(own, run->loss->target, &args) : run->loss->run(&args));
+    TDM_TRY(own != NULL ? tdm__own_loss(own, run->loss->target, &args) : tdm__loss_of_rows(run->loss, NULL, &args));
     if (metric != NULL) TDM_TRY(tdm__own_metric(metric, &args, &sums[METRIC], &sums[METRIC_WEIGHT]));
     sums[LOSS] = loss;
     sums[CORRECT] = (double)correct;

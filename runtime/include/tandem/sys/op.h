@@ -291,12 +291,14 @@ typedef struct tdm_loss_args {
     const double *weight;
     tdm_device *device;  /* as in tdm_kernel_args */
     int precision;       /* bf16: y and dy point to 16-bit numbers; the loss is taken in float all the same */
+    int64_t first_row;   /* which row of the batch the first one is, for messages */
     int64_t rows, width; /* y is [rows, width] */
     const float *y;
     const void *target; /* int64_t[rows], labels as in tandem/sys/label.h; or float[rows * width] */
     const tdm_step_values *values;
     float *dy;        /* [rows, width]: d(mean loss)/dy, or NULL */
-    double *loss_sum; /* the sum of the rows' losses, in row order in double, not divided, is added to it */
+    double *loss_sum; /* the sum of the rows' losses, in row order in double, not divided, is added to it; the CPU's
+                       * kernels leave that to their caller */
     int64_t *correct; /* rows whose largest output is the label are added, of a mixed label the heavier class; untouched
                        * for TDM_TARGET_VALUES */
 } tdm_loss_args;
@@ -317,7 +319,9 @@ typedef struct tdm_loss_def {
     /* What the mean divides by for these targets: counted rows (ignore_index), the sum of their classes' weights, or
      * rows * width. target NULL: all rows count, and weigh 1. */
     double (*denominator)(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target);
-    tdm_status (*run)(const tdm_loss_args *args); /* the CPU's kernel, forward and backward in one pass */
+    /* The CPU's kernel, forward and backward in one pass. Writes each row's loss, not divided, to row_loss[rows]; a row
+     * that does not count costs 0. Rows are computed alone, so that threads may share them. */
+    tdm_status (*run)(const tdm_loss_args *args, double *row_loss);
 } tdm_loss_def;
 
 /* A loss on a device other than the CPU. */
