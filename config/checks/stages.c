@@ -66,7 +66,7 @@ tdm_status tdm__check_cuts(tdm_config *config) {
     if (stages == 1) return TDM_OK;
     int *of_layer = NULL;
     TDM_TRY(tdm__zone_new(&config->work, &of_layer, (size_t)config->layer_count, sizeof(*of_layer)));
-    const tdm_status status = tdm__graph_stages(config->graph, (int)stages, of_layer);
+    const tdm_status status = tdm__graph_stages(config->graph, NULL, (int)stages, of_layer);
     if (status != TDM_E_CONFIG) return status;
     const tdm_error *error = tdm_error_last();
     const int index = layer_of_error(config, error);

@@ -145,7 +145,7 @@ typedef struct tdm_plan_stage {
     int unwanted; /* plan value: where kernels write gradients that nobody reads; -1 */
     int temp;     /* plan value: where a node writes parameter gradients before they are added; -1 */
     size_t sent_bytes, returned_bytes; /* of the most rows: to the next stage, and what comes back as gradients */
-    double flops;                      /* of forward, of one row */
+    double flops;                      /* of a step, of one row: forward and backward */
 } tdm_plan_stage;
 
 static inline size_t tdm__stage_activation_bytes(const tdm_plan_stage *stage) {

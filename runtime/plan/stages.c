@@ -62,16 +62,18 @@ static tdm_status check_stage(const tdm_plan *plan, const int *stage_of_layer, i
 static tdm_status assign(tdm_build *build, int *cut) {
     tdm_plan *plan = build->plan;
     int *stage_of_layer = NULL;
+    double *flops = NULL;
     TDM_TRY(tdm__zone_new(&plan->zone, &stage_of_layer, plan->graph->node_count, sizeof(int)));
-    TDM_TRY(tdm__graph_stages(plan->graph, plan->stage_count, stage_of_layer));
+    TDM_TRY(tdm__zone_new(&plan->zone, &flops, plan->graph->node_count, sizeof(*flops)));
+    TDM_TRY(tdm__graph_step_flops(plan->graph, plan->frozen, flops));
+    TDM_TRY(tdm__graph_stages(plan->graph, plan->frozen, plan->stage_count, stage_of_layer));
     find_cuts(plan, stage_of_layer, cut);
     for (int i = 0, stage = 0; i < plan->node_count; i++) {
         while (stage + 1 < plan->stage_count && cut[stage + 1] <= i) stage++;
         plan->nodes[i].stage = stage;
     }
     for (int k = 0; k < plan->stage_count; k++) TDM_TRY(check_stage(plan, stage_of_layer, k));
-    for (int i = 0; i < (int)plan->graph->node_count; i++)
-        plan->stages[stage_of_layer[i]].flops += plan->graph->nodes[i].flops;
+    for (int i = 0; i < (int)plan->graph->node_count; i++) plan->stages[stage_of_layer[i]].flops += flops[i];
     return TDM_OK;
 }
 

@@ -4,14 +4,15 @@
 #include "tests/plan/plan_support.h"
 #include "tests/plan/random_graph.h"
 
-enum { GRAPHS = 60 };
+enum { GRAPHS = 60, MOST_NODES = 128 };
 
 /* ---- by the layers' work ---- */
 
 static double cost_of(const tdm_graph *graph, const int *stage_of, int stage) {
-    double sum = 0;
+    double sum = 0, flops[MOST_NODES];
+    CHECK_OK(tdm__graph_step_flops(graph, NULL, flops));
     for (size_t i = 0; i < graph->node_count; i++)
-        if (stage_of[i] == stage) sum += graph->nodes[i].flops;
+        if (stage_of[i] == stage) sum += flops[i];
     return sum;
 }
 
@@ -34,10 +35,10 @@ static double least_most(const tdm_graph *graph, int stages, size_t node, int st
 }
 
 static void check_balance(const tdm_graph *graph, int stages) {
-    int stage_of[128], tried[128];
-    REQUIRE(graph->node_count <= 128);
+    int stage_of[MOST_NODES], tried[MOST_NODES];
+    REQUIRE(graph->node_count <= MOST_NODES);
     const double least = least_most(graph, stages, 0, 0, tried, false);
-    const tdm_status status = tdm__graph_stages(graph, stages, stage_of);
+    const tdm_status status = tdm__graph_stages(graph, NULL, stages, stage_of);
     CHECK_STATUS(status, isfinite(least) ? TDM_OK : TDM_E_CONFIG);
     if (status != TDM_OK) return;
     CHECK(most_of(graph, stage_of, stages) == least);
@@ -56,6 +57,31 @@ TEST(the_most_expensive_stage_is_as_cheap_as_can_be) {
         for (int stages = 2; stages <= 4; stages++) check_balance(graph, stages);
         tdm_graph_free(graph);
     }
+}
+
+/* The first layer's input needs no gradient, nor does that of the first layer that is trained. */
+TEST(a_step_costs_forward_and_the_gradients_that_are_needed) {
+    tdm_graph *graph = plan_graph("x 8; a linear x out=8; b linear a out=8; c linear b out=8");
+    REQUIRE(graph != NULL && graph->param_count == 6);
+    const double forward = graph->nodes[0].flops;
+    const bool frozen[6] = {true, true, true, true};
+    double flops[3];
+    CHECK(forward > 0);
+    CHECK_OK(tdm__graph_step_flops(graph, NULL, flops));
+    CHECK(flops[0] == 2 * forward && flops[1] == 3 * forward && flops[2] == 3 * forward);
+    CHECK_OK(tdm__graph_step_flops(graph, frozen, flops));
+    CHECK(flops[0] == forward && flops[1] == forward && flops[2] == 2 * forward);
+    tdm_graph_free(graph);
+}
+
+/* Its four linears have 4, 12, 12 and 6 units of work in a step, of forward alone 2, 4, 4 and 2. */
+TEST(stages_are_cut_by_the_work_of_a_step) {
+    tdm_graph *graph = plan_graph("x 16; a linear x out=32; b linear a out=32; c linear b out=32; d linear c out=16");
+    int stage_of[4];
+    REQUIRE(graph != NULL);
+    CHECK_OK(tdm__graph_stages(graph, NULL, 3, stage_of));
+    CHECK(stage_of[0] == 0 && stage_of[1] == 0 && stage_of[2] == 1 && stage_of[3] == 2);
+    tdm_graph_free(graph);
 }
 
 /* ---- what is copied ---- */
@@ -120,5 +146,6 @@ TEST(kernels_that_run_together_stay_together) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(RUN(the_most_expensive_stage_is_as_cheap_as_can_be); RUN(a_value_goes_from_stage_to_stage);
-          RUN(the_batch_too); RUN(kernels_that_run_together_stay_together);)
+TEST_MAIN(RUN(the_most_expensive_stage_is_as_cheap_as_can_be);
+          RUN(a_step_costs_forward_and_the_gradients_that_are_needed); RUN(stages_are_cut_by_the_work_of_a_step);
+          RUN(a_value_goes_from_stage_to_stage); RUN(the_batch_too); RUN(kernels_that_run_together_stay_together);)
