@@ -27,7 +27,8 @@
 enum { TIMEOUT_MS = 30000, LIMIT_MS = 4000, RANKS_MAX = 4 };
 
 /* A meeting of processes, each of which is told how it should be. */
-typedef struct party {
+typedef struct party party;
+struct party {
     int world, timeout_ms;
     const char *secret[RANKS_MAX]; /* NULL: none */
     int claims_world[RANKS_MAX];   /* 0: the right one */
@@ -35,13 +36,15 @@ typedef struct party {
     bool stays_away[RANKS_MAX];
     int gives_up_ms[RANKS_MAX]; /* 0: timeout_ms */
     void (*work)(tdm_comm *comm, int rank);
+    void (*after_root)(const party *p); /* comes when rank 0 has started and the others have not; NULL: nothing */
     const tdm_transport_ops *transport; /* NULL: gloo's */
     char folder[64];
-} party;
+};
 
 /* What became of a rank. */
 typedef struct outcome {
     tdm_status status;
+    int wait_status; /* 0: it ended well; else it may have been killed */
     char message[400];
     char backend[8];
 } outcome;
@@ -82,6 +85,7 @@ static void hold(party *p, outcome **result) {
     REQUIRE(mkdtemp(p->folder) != NULL);
     fflush(NULL);
     for (int r = 0; r < p->world; r++) {
+        if (r == 1 && p->after_root != NULL) p->after_root(p);
         pid[r] = fork();
         REQUIRE(pid[r] >= 0);
         if (pid[r] != 0) continue;
@@ -95,6 +99,7 @@ static void hold(party *p, outcome **result) {
         int wait_status;
         CHECK(waitpid(pid[r], &wait_status, 0) == pid[r]);
         CHECK(WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) == SIGKILL : WEXITSTATUS(wait_status) == 0);
+        out[r].wait_status = wait_status;
     }
     CHECK(rmdir(p->folder) == 0); /* rank 0 has taken its file away */
 }
@@ -213,43 +218,39 @@ static void connect_to(int *fd, int port) {
     REQUIRE(connect(*fd, (const struct sockaddr *)&to, sizeof(to)) == 0);
 }
 
-/* Rank 0 publishes its port; a scanner comes before rank 1: it connects and goes, says nothing, and says garbage. */
-TEST(strangers_at_the_port_change_nothing) {
-    party p = {.world = 2, .timeout_ms = TIMEOUT_MS, .folder = "/tmp/tandem-test-XXXXXX"};
-    outcome *out = mmap(NULL, RANKS_MAX * sizeof(*out), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+enum { SILENT = 8, PASSING = 64 };
+static int silent[SILENT];
+
+/* A scanner at the port that rank 0 has published: it connects and says nothing, connects and goes, and says garbage. */
+static void scan(const party *p) {
     char path[128], text[256] = "", garbage[4096];
-    int silent[8], port = 0;
-    REQUIRE(out != MAP_FAILED && mkdtemp(p.folder) != NULL);
-    const pid_t root = fork();
-    if (root == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        attend(&p, 0, &out[0]);
-        _exit(0);
-    }
-    snprintf(path, sizeof(path), "%s/place", p.folder);
+    int port = 0;
+    snprintf(path, sizeof(path), "%s/place", p->folder);
     while (access(path, R_OK) != 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     FILE *file = fopen(path, "r");
     REQUIRE(file != NULL && fgets(text, sizeof(text), file) != NULL);
     fclose(file);
     REQUIRE(sscanf(strrchr(text, ':'), ":%d", &port) == 1);
     memset(garbage, 0x41, sizeof(garbage));
-    for (int i = 0; i < 8; i++) connect_to(&silent[i], port);
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < SILENT; i++) connect_to(&silent[i], port);
+    for (int i = 0; i < PASSING; i++) {
         int fd;
         connect_to(&fd, port);
         if (i % 2 == 0) CHECK(send(fd, garbage, sizeof(garbage), MSG_NOSIGNAL) > 0);
         close(fd);
     }
-    const pid_t other = fork();
-    if (other == 0) {
-        attend(&p, 1, &out[1]);
-        _exit(0);
+}
+
+TEST(strangers_at_the_port_change_nothing) {
+    party p = {.world = 2, .after_root = scan};
+    outcome *out;
+    hold(&p, &out);
+    for (int i = 0; i < SILENT; i++) close(silent[i]);
+    for (int r = 0; r < 2; r++) {
+        CHECK_INT(out[r].wait_status, 0);
+        CHECK_INT(out[r].status, TDM_OK);
+        CHECK_TEXT(out[r].backend, "gloo");
     }
-    CHECK(waitpid(root, NULL, 0) == root && waitpid(other, NULL, 0) == other);
-    for (int i = 0; i < 8; i++) close(silent[i]);
-    CHECK_INT(out[0].status, TDM_OK);
-    CHECK_INT(out[1].status, TDM_OK);
-    CHECK(rmdir(p.folder) == 0);
 }
 
 /* ---- addresses ---- */
