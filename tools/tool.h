@@ -76,7 +76,8 @@ const char *args_flag(const tool *t, const char *name);
 /* The first of these flags that is given, or NULL; the list ends with NULL. */
 const char *args_any(const tool *t, const char *const *names);
 bool args_int(const tool *t, const char *name, int64_t min, int64_t *value); /* false after printing the error */
-bool args_number(const tool *t, const char *name, double *value);            /* the same, >= 0 */
+/* The same; above 0, or `zero` and more. */
+bool args_number(const tool *t, const char *name, bool zero, double *value);
 /* The same for a flag with choices, "auto|never": the index of the choice. */
 bool args_choice(const tool *t, const char *name, int *value);
 /* Runs the part of a verb that its first argument names. `parts` ends with a NULL name. */

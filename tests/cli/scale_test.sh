@@ -32,7 +32,7 @@ has "$out" "measured here"
 first=$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')
 code 0 taskset -c "$first" "$tandem" plan net.yaml --scale --hosts 1 --devices 4 "${given[@]}"
 [ "$(grep -c "of a processor for a byte: measured here" "$out")" = 1 ] || fail "the cost within a host: $(cat "$out")"
-has "$out" "4 devices with 1 thread each, 1 cores"
+has "$out" "4 devices with 1 thread each, 1 core;"
 awk '$1 == 1 { one = $3 } $1 == 4 && $3 < 4 * one { exit 1 }' "$out" || fail "four ranks on one core: $(cat "$out")"
 code 0 "$tandem" plan net.yaml --scale --hosts 1 --devices 4 --local 5GB/s,3us "${given[@]}"
 hasnt "$out" "measured here"
@@ -56,6 +56,7 @@ refused 2 "a connection begins with its rate" --local fast
 refused 2 "such as 46ms,107ms,6.6ms" --times 46ms
 refused 2 "there is no device 'h1000' in the table; it has h100, h200, a100, v100, p100, cpu" --device h1000
 refused 2 "at least 1, got \`0\`" --hosts 0
+refused 2 "\`--cores\` must be a number above 0, got \`0\`" --cores 0
 refused 2 "the most is 1048576" --hosts 1000000 --devices 8 --device h100
 refused 2 "\`--graph\` and \`--scale\` cannot be used together" --graph --scale
 refused 2 "\`--memory\` and \`--link\` cannot be used together" --memory --link 25Gb,20us

@@ -198,13 +198,13 @@ bool args_int(const tool *t, const char *name, int64_t min, int64_t *value) {
     return true;
 }
 
-bool args_number(const tool *t, const char *name, double *value) {
+bool args_number(const tool *t, const char *name, bool zero, double *value) {
     const char *text = args_flag(t, name);
     if (!text) return true;
     char *end;
     double number = strtod(text, &end);
-    if (end == text || *end || !(number >= 0) || number > 1e300) {
-        args_wrong(t, "`%s` must be a number of at least 0, got `%s`", name, text);
+    if (end == text || *end || !(zero ? number >= 0 : number > 0) || number > 1e300) {
+        args_wrong(t, "`%s` must be a number %s 0, got `%s`", name, zero ? "of at least" : "above", text);
         return false;
     }
     *value = number;

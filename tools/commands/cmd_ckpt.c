@@ -86,7 +86,7 @@ static const char *part_text(int part) {
 
 static int diff(tool *t) {
     double rtol = 0, atol = 0;
-    if (!args_number(t, "--rtol", &rtol) || !args_number(t, "--atol", &atol)) return TDM_E_USAGE;
+    if (!args_number(t, "--rtol", true, &rtol) || !args_number(t, "--atol", true, &atol)) return TDM_E_USAGE;
     if (t->word_count < 3) return args_wrong(t, "`ckpt diff` needs two checkpoints");
     if (lacks_checkpoint(t)) return TDM_E_CHECKPOINT;
     tdm_checkpoint_difference d = {.size = sizeof d};

@@ -39,7 +39,8 @@ static bool read_counts(const tool *t, tdm_plan_scale_options *options) {
     int64_t hosts = 0, devices = 0;
     int all_reduce = TDM_ALL_REDUCE_AUTO;
     if (!args_int(t, "--hosts", 1, &hosts) || !args_int(t, "--devices", 1, &devices)) return false;
-    if (!args_number(t, "--cores", &options->cores) || !args_choice(t, "--all-reduce", &all_reduce)) return false;
+    if (!args_number(t, "--cores", false, &options->cores) || !args_choice(t, "--all-reduce", &all_reduce))
+        return false;
     options->hosts = hosts < TDM_SCALE_DEVICES_MAX ? (int)hosts : TDM_SCALE_DEVICES_MAX;
     options->devices = devices < TDM_SCALE_DEVICES_MAX ? (int)devices : TDM_SCALE_DEVICES_MAX;
     options->all_reduce = (tdm_all_reduce)all_reduce;

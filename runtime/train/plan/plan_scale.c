@@ -175,8 +175,8 @@ static void add_head(const scale *s, tdm_text *text) {
     tdm__text_printf(text, "  %-14s %d device%s", "a host", s->cluster.devices_per_host,
                      s->cluster.devices_per_host == 1 ? "" : "s");
     if (s->cluster.cores > 0)
-        tdm__text_printf(text, " with %d thread%s each, %.4g cores", s->cluster.threads,
-                         s->cluster.threads == 1 ? "" : "s", s->cluster.cores);
+        tdm__text_printf(text, " with %d thread%s each, %.4g core%s", s->cluster.threads,
+                         s->cluster.threads == 1 ? "" : "s", s->cluster.cores, s->cluster.cores == 1 ? "" : "s");
     if (s->cluster.sharing > 1)
         tdm__text_printf(text, "; an update beside others takes up to %.2f times as long", s->cluster.sharing);
     tdm__text_printf(text, "; all_reduce %s\n\n", algorithms[s->cluster.all_reduce]);
