@@ -1,7 +1,8 @@
 /* ddp: torch.nn.parallel.DistributedDataParallel. One process per device; this one is rank `rank` of `world`.
  *
  * `sync` copies rank 0's parameters, buffers and (if asked) optimizer state to all ranks: after initialisation,
- * after a load or a `tdm_run_write`, before each evaluation, and after an evaluation of averaged weights. A step is:
+ * after a load or a `tdm_run_write`, before each evaluation, and after an evaluation of averaged weights. (Without
+ * broadcast_buffers an evaluation gives the ranks their own buffers back.) A step is:
  *
  *   broadcast    rank 0's buffers go to all ranks (broadcast_buffers)
  *   denominator  the divisor of the mean loss: the labels that count on all ranks, by their weights; of a loss of

@@ -137,4 +137,63 @@ TEST(it_says_what_the_outputs_are) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(RUN(every_mode_writes_the_same); RUN(it_says_what_the_outputs_are);)
+/* ---- batch-norm statistics of ranks ---- */
+
+static int rank_here;
+static bool takes_statistics; /* an evaluation leaves the other ranks with those of rank 0 */
+
+static void learn_rank(tdm_run_options *options) {
+    rank_here = options->rank;
+}
+
+static void read_statistics(tdm_run *run, float out[256]) {
+    int at = 0;
+    for (int i = 0; i < tdm_run_tensor_count(run); i++) {
+        tdm_tensor_info info = TDM_TENSOR_INFO_INIT;
+        CHECK_STATUS(tdm_run_tensor(run, i, &info), TDM_OK);
+        if (!info.is_buffer || info.is_int64 || at + info.count > 256) continue;
+        CHECK_STATUS(tdm_run_read(run, info.name, out + at, info.bytes), TDM_OK);
+        at += (int)info.count;
+    }
+}
+
+static tdm_status step_and_evaluate(tdm_run *run) {
+    static float before[256], after[256];
+    tdm_scores scores = TDM_SCORES_INIT;
+    tdm_status status = tdm_run_step(run, 2);
+    if (status != TDM_OK) return status;
+    read_statistics(run, before);
+    status = tdm_run_evaluate_scores(run, &scores);
+    if (status != TDM_OK) return status;
+    read_statistics(run, after);
+    const bool same = memcmp(before, after, sizeof(before)) == 0;
+    return before[0] != 0 && same == (rank_here == 0 || !takes_statistics) ? TDM_OK : TDM_E_CHECK;
+}
+
+static tdm_status evaluate_between_steps(tdm_run *run) {
+    const tdm_status status = step_and_evaluate(run);
+    return status == TDM_OK ? step_and_evaluate(run) : status;
+}
+
+/* Also where the average of the parameters is evaluated. Either way ranks evaluate with rank 0's, which do not depend on
+ * what the others have. */
+TEST(without_broadcast_buffers_each_rank_keeps_its_statistics) {
+    const law_program program = {learn_rank, evaluate_between_steps};
+    tdm_graph *graph = law_graph(1, 1);
+    for (int averages = 0; averages < 2; averages++) {
+        tdm_job job;
+        law_short_job(&job);
+        set_mode(&job, TDM_MODE_DDP, 3);
+        if (averages) job.train.ema_decay = 0.9;
+        takes_statistics = true;
+        const law_result one = law_run_program(&job, graph, &program);
+        job.parallel.ddp.broadcast_buffers = takes_statistics = false;
+        const law_result own = law_run_program(&job, graph, &program);
+        CHECK_INT(own.steps, 4);
+        law_check_same(&one, &own);
+    }
+    tdm_graph_free(graph);
+}
+
+TEST_MAIN(RUN(every_mode_writes_the_same); RUN(it_says_what_the_outputs_are);
+          RUN(without_broadcast_buffers_each_rank_keeps_its_statistics);)

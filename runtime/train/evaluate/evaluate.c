@@ -134,13 +134,46 @@ static tdm_status evaluate_average(tdm_run *run, tdm_scores *out, bool *stopped)
     return status == TDM_OK ? back : tdm__error_restore(&failure, NULL);
 }
 
+/* Without broadcast_buffers each rank has batch-norm statistics of its own. All evaluate with those of rank 0, which are
+ * saved, and get their own back. *own NULL: the evaluation takes none. */
+static tdm_status keep_buffers(tdm_run *run, void **own) {
+    tdm_replica *replica = run->mode->replica[0];
+    const size_t bytes = tdm__replica_arena_bytes(replica, TDM_ARENA_BUFFER);
+    void *buffers;
+    *own = NULL;
+    if (run->rank == 0 || run->job->parallel.ddp.broadcast_buffers || bytes == 0) return TDM_OK;
+    TDM_TRY(tdm__replica_fetch(replica, TDM_ARENA_BUFFER, &buffers));
+    TDM_TRY(tdm__new(run->host, own, bytes, 1, "buffers of this rank"));
+    memcpy(*own, buffers, bytes);
+    return TDM_OK;
+}
+
+/* After an evaluation of this status; also after a failure. */
+static tdm_status give_buffers_back(tdm_run *run, void *own, tdm_status status) {
+    tdm_replica *replica = run->mode->replica[0];
+    tdm_error failure;
+    void *buffers;
+    if (own == NULL) return status;
+    if (status != TDM_OK) tdm__error_save(&failure);
+    tdm_status back = tdm__replica_fetch(replica, TDM_ARENA_BUFFER, &buffers);
+    if (back == TDM_OK) {
+        memcpy(buffers, own, tdm__replica_arena_bytes(replica, TDM_ARENA_BUFFER));
+        back = tdm__replica_put(replica, TDM_ARENA_BUFFER);
+    }
+    tdm__delete(run->host, own);
+    return status == TDM_OK ? back : tdm__error_restore(&failure, NULL);
+}
+
 tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
+    void *own;
     if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation needs data.eval; add data.eval to the file");
     if (tdm__own_check_evaluation(run) != TDM_OK) return tdm__run_leave(run); /* rank 0 has read the weights */
     bool averages = run->average_count > 0 && run->job->eval.weights == TDM_WEIGHTS_EMA;
     run->eval_batch = NULL;
     TDM_TRY(tdm__run_verify(run)); /* syncing would hide a replica that differs */
-    return averages ? evaluate_average(run, out, stopped) : evaluate(run, out, stopped);
+    if (keep_buffers(run, &own) != TDM_OK) return tdm__run_leave(run);
+    const tdm_status status = averages ? evaluate_average(run, out, stopped) : evaluate(run, out, stopped);
+    return give_buffers_back(run, own, status);
 }
 
 tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy) {
