@@ -82,4 +82,5 @@ published "VGG-16 on 512 P100" 68 1 vgg16 --hosts 128 "${horovod[@]}" --times 13
 published "ResNet-101 on 128 P100" 90 1 resnet101 --hosts 32 "${horovod[@]}"
 published "ResNet-101 on 512 P100" 90 1 resnet101 --hosts 128 "${horovod[@]}"
 published "ResNet-50 from 8 to 256 P100" 90 8 resnet50 --hosts 32 --devices 8 --link 50Gb,20us --device p100 --all-reduce levels
+published "VGG-16 on 8 P100" 87.7 1 vgg16 --hosts 1 --devices 8 --local 126Gb,5us --device p100 --all-reduce ring --times 138.5ms,277ms,2ms
 published "ResNet-50 on 8 V100" 97 1 resnet50 --hosts 1 --devices 8 --device v100 train.batch.per_device=128
