@@ -2,7 +2,9 @@
  *
  * y = x w^T reads both matrices along their rows, which costs sgemm up to half its speed for the few rows of a batch.
  * Forward therefore computes y^T = w x^T with a transposed copy of x, unless the rows are so few that this does not
- * pay, or so many that the copy would be large. Forward of one row is linear_row_lanes.h, with the bits of sgemm. */
+ * pay, or so many that the copy would be large. Forward of one row is linear_row_lanes.h, with the bits of sgemm. It
+ * waits for memory to bring the weights; behind a relu many of them meet zeros, and if they do not change any more and
+ * are known to be finite, these are not read. */
 #include <string.h>
 
 #include "runtime/backends/dnnl/kit/passes.h"
@@ -44,8 +46,11 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return true;
 }
 
+enum { LEAST_SKIPPED = 1 << 19 }; /* weights: 2 MB; fewer are in a cache */
+
 typedef struct {
     bool is_row; /* forward is linear_row_lanes.h */
+    bool skips;  /* and passes over zeros, if the weights are finite */
     void *bf16;  /* the state of linear_bf16_dnnl.c, which then does all; else NULL */
 } linear;
 
@@ -82,6 +87,7 @@ static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, i
         status = tdm__linear_bf16_open(device, desc, rows, training, &l->bf16);
     else
         l->is_row = takes_row(desc, rows);
+    l->skips = l->is_row && desc->x[0].dim[desc->x[0].ndim - 1] * desc->y.dim[desc->y.ndim - 1] >= LEAST_SKIPPED;
     if (desc->precision != TDM_BF16 && (training || !l->is_row)) status = warm_up();
     if (status == TDM_OK)
         *state = l;
@@ -104,6 +110,18 @@ static tdm_status finish(const tdm_kernel_args *args, const offsets *at) {
     tdm_kernel_args shared = *args;
     return tdm__dnnl_share(args->device, tdm__dnnl_threads(args->desc->threads, at->rows * at->out), at->rows,
                            finish_rows, &shared);
+}
+
+/* ---- weights that do not change any more ---- */
+
+static size_t packed_bytes(const void *state) {
+    return ((const linear *)state)->skips ? sizeof(bool) : 0;
+}
+
+static tdm_status pack(const tdm_kernel_args *args) {
+    const tdm_linear_sizes of = tdm__linear_sizes_of(args->desc, args->rows);
+    *(bool *)args->packed = TDM_LANES(tdm__linear_row_lanes)->are_finite(args->param[0], of.in * of.out);
+    return TDM_OK;
 }
 
 /* ---- forward and backward ---- */
@@ -130,16 +148,31 @@ static tdm_status forward_straight(const tdm_kernel_args *args, const offsets *a
     return finish(args, at);
 }
 
+typedef struct {
+    const tdm_kernel_args *args;
+    tdm_linear_steps steps; /* at NULL: all */
+} row_work;
+
 static void multiply_row(void *data, int64_t begin, int64_t end) {
-    const tdm_kernel_args *args = data;
+    const row_work *work = data;
+    const tdm_kernel_args *args = work->args;
+    const tdm_linear_row_lanes *lanes = TDM_LANES(tdm__linear_row_lanes);
     const int64_t in = tdm__linear_sizes_of(args->desc, args->rows).in;
-    TDM_LANES(tdm__linear_row_lanes)->row(args->y, args->x[0], args->param[0], in, begin, end);
+    if (work->steps.at == NULL)
+        lanes->row(args->y, args->x[0], args->param[0], in, begin, end);
+    else
+        lanes->row_of_steps(args->y, args->x[0], args->param[0], in, begin, end, &work->steps);
 }
 
 static tdm_status forward_row(const tdm_kernel_args *args, const offsets *at) {
-    tdm_kernel_args shared = *args;
+    row_work work = {.args = args};
+    if (args->packed != NULL && *(const bool *)args->packed) {
+        int32_t *steps = (int32_t *)((char *)args->scratch + at->x); /* where x^T has more room, and is not needed */
+        work.steps.count = TDM_LANES(tdm__linear_row_lanes)->list_steps(steps, args->x[0], at->in);
+        work.steps.at = steps;
+    }
     TDM_MODULE_TRY(tdm__dnnl_share(args->device, tdm__dnnl_threads(args->desc->threads, at->in * at->out), at->out,
-                                   multiply_row, &shared));
+                                   multiply_row, &work));
     return finish(args, at);
 }
 
@@ -225,4 +258,7 @@ const tdm_kernel tdm__linear_dnnl = {
     .forward = forward,
     .backward = backward,
     .takes_bf16 = true,
+    .packed_bytes = packed_bytes,
+    .pack = pack,
+    .keeps_param = true,
 };

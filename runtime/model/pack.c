@@ -41,6 +41,7 @@ static tdm_status pack_node(tdm_model *model, tdm_replica *replica, int node, vo
     TDM_TRY(new_pack(model, index, bytes, &pack));
     TDM_TRY_ELSE(tdm__exec_pack(replica, node, pack->data), free_pack(model, pack));
     *out = keep(model, pack);
+    if (replica->plan->nodes[node].kernel->keeps_param) return TDM_OK;
     tdm__map_release(&model->map, model->weights.param[index],
                      (size_t)model->graph->params[index].count * sizeof(float));
     return TDM_OK;

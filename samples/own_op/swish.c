@@ -65,7 +65,7 @@ static const tdm_op_def op = {
     infer, NULL, NULL};                                                        /* into ONNX, out of ONNX */
 static const tdm_kernel kernel = {
     "swish", "ref", NULL, NULL, NULL, forward, backward, /* op, variant, fits, open, close */
-    NULL, NULL, NULL, false, NULL, NULL};                /* statistics, recompute, algorithms, bf16, packing */
+    NULL, NULL, NULL, false, NULL, NULL, false};         /* statistics, recompute, algorithms, bf16, packing */
 static const tdm_op_def *const ops[] = {&op, NULL};
 static const tdm_kernel *const kernels[] = {&kernel, NULL};
 TDM_BEGIN_DECLS

@@ -1,5 +1,6 @@
 /* A model's file predicts what the run that made it predicts, to the bit: for samples one by one and many, from a file
  * and from memory, on any number of threads. */
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -299,6 +300,47 @@ TEST(weights_are_held_once) {
     tdm_graph_free(graph);
 }
 
+/* Of a large linear layer one sample reads the weights alone that meet no zeros, which changes no bit; but a NaN that
+ * meets zeros is seen. */
+TEST(weights_that_meet_zeros) {
+    enum { IN = 2048, OUT = 256, MARK = 64 };
+    static float sample[IN], y[OUT], of_run[OUT], weight[IN * OUT];
+    char step[300], own[300];
+    size_t bytes;
+    tdm_job job;
+    tdm_graph *graph = NULL;
+    tdm_model *model = NULL;
+    tdm_value v = -1;
+    must(tdm_graph_new(&graph, NULL) == TDM_OK);
+    must(tdm_graph_input(graph, 1, (const int64_t[]){IN}, &v) == TDM_OK);
+    must(tdm_graph_finish(graph, add(graph, "linear", "fc", v, "out", "256")) == TDM_OK);
+    api_job(&job);
+    job.train.steps = 1;
+    for (int i = 0; i < IN; i++) sample[i] = i / 48 % 3 == 0 ? (float)(i % 7) - 3.0f : i % 2 == 0 ? -0.0f : 0.0f;
+    tdm_run *run = train(&job, graph, step);
+    REQUIRE_OK(tdm_run_predict(run, sample, 1, of_run));
+    REQUIRE_OK(tdm_run_read(run, "fc.weight", weight, sizeof(weight)));
+    tdm_run_close(run);
+    snprintf(own, sizeof(own), "%s/own.tandem", folder);
+    REQUIRE_OK(tdm_model_export(NULL, step, own, NULL));
+    char *all = read_file(own, &bytes), *at = memmem(all, bytes, weight, MARK);
+    REQUIRE(at != NULL && sample[100] == 0);
+    for (int is_bad = 0; is_bad < 2; is_bad++) {
+        if (is_bad) memcpy(at + (5 * IN + 100) * sizeof(float), &(float){NAN}, sizeof(float));
+        REQUIRE_OK(tdm_model_open_memory(&model, all, bytes, NULL));
+        for (int call = 0; call < 2; call++) {
+            CHECK_OK(tdm_model_predict(model, TDM_INPUT_READY, sample, 1, y));
+            CHECK(is_bad == (isnan(y[5]) != 0));
+            if (is_bad) y[5] = of_run[5];
+            CHECK(memcmp(y, of_run, sizeof(y)) == 0);
+        }
+        tdm_model_close(model);
+    }
+    free(all);
+    CHECK(remove(own) == 0);
+    tdm_graph_free(graph);
+}
+
 TEST(says_what_it_is) {
     tdm_model_info info = TDM_MODEL_INFO_INIT;
     tdm_model *model = open_model(file);
@@ -425,5 +467,6 @@ TEST(an_average_is_what_is_exported) {
 
 TEST_MAIN(test_folder_make(folder); make_file(); RUN(predicts_what_the_run_predicts); RUN(predicts_in_bf16);
           RUN(branches_have_a_text); RUN(samples_are_transformed); RUN(memory_is_borrowed);
-          RUN(weights_are_packed_once); RUN(weights_are_held_once); RUN(says_what_it_is); RUN(threads_share_a_model);
-          RUN(some_models_have_no_text); RUN(an_average_is_what_is_exported); test_folder_remove(folder);)
+          RUN(weights_are_packed_once); RUN(weights_are_held_once); RUN(weights_that_meet_zeros); RUN(says_what_it_is);
+          RUN(threads_share_a_model); RUN(some_models_have_no_text); RUN(an_average_is_what_is_exported);
+          test_folder_remove(folder);)

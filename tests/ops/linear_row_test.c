@@ -1,6 +1,7 @@
 /* linear_row_lanes.h has the bits of oneDNN's sgemm, whose place it takes. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -48,6 +49,48 @@ TEST(has_the_bits_of_sgemm) {
         for (int64_t out = 1; out <= MOST_OUT; out += 1 + out / 4) check_size(ins[i], out, (uint32_t)(ins[i] * out));
 }
 
+/* All but every `kept`-th step of x are zeros, of both signs; 0: all are. */
+static void check_steps(int64_t in, int64_t out, int64_t kept) {
+    static float x[MOST_IN], w[MOST_IN * MOST_OUT];
+    int32_t at[MOST_IN / 16 + 1];
+    float y[MOST_OUT], wanted[MOST_OUT];
+    uint32_t seed = (uint32_t)(in * out + kept);
+    int64_t steps = 0;
+    for (int64_t i = 0; i < in; i++) {
+        x[i] = number(&seed);
+        if (kept == 0 || i / 16 % kept != 0) x[i] = i % 3 == 0 ? -0.0f : 0.0f;
+    }
+    for (int64_t i = 0; i < in * out; i++) w[i] = number(&seed);
+    w[0] = 1e-30f, x[0] = kept == 0 ? 0.0f : -1e-30f; /* a product that is rounded to -0 */
+    for (int64_t i = 0; i < in / 16; i++) steps += kept > 0 && i % kept == 0;
+    const tdm_linear_steps list = {at, lanes()->list_steps(at, x, in)};
+    CHECK_INT(list.count, steps);
+    for (int64_t o = 0; o < out; o++) y[o] = NAN, wanted[o] = NAN;
+    lanes()->row(wanted, x, w, in, 0, out);
+    lanes()->row_of_steps(y, x, w, in, 0, out / 3, &list);
+    lanes()->row_of_steps(y, x, w, in, out / 3, out, &list);
+    CHECK(memcmp(y, wanted, (size_t)out * sizeof *y) == 0);
+}
+
+TEST(steps_of_zeros_change_no_bit) {
+    static const int64_t ins[] = {5, 16, 31, 48, 255, 256, 511, MOST_IN};
+    for (size_t i = 0; i < sizeof ins / sizeof ins[0]; i++)
+        for (int64_t out = 1; out <= MOST_OUT; out += 1 + out / 4)
+            for (int64_t kept = 0; kept < 5; kept++) check_steps(ins[i], out, kept);
+}
+
+TEST(weights_that_are_not_finite_are_seen) {
+    float w[70];
+    for (int i = 0; i < 70; i++) w[i] = i % 2 == 0 ? 3e38f : -3e38f;
+    CHECK(lanes()->are_finite(w, 70));
+    for (int i = 0; i < 70; i++) {
+        const float kept = w[i];
+        w[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
+        CHECK(!lanes()->are_finite(w, 70));
+        w[i] = kept;
+    }
+}
+
 TEST(lets_nan_and_infinity_through) {
     float x[19], w[2 * 19];
     uint32_t seed = 1;
@@ -60,4 +103,5 @@ TEST(lets_nan_and_infinity_through) {
     CHECK(isinf(y[0]) && isnan(y[1]));
 }
 
-TEST_MAIN(RUN(has_the_bits_of_sgemm); RUN(lets_nan_and_infinity_through);)
+TEST_MAIN(RUN(has_the_bits_of_sgemm); RUN(steps_of_zeros_change_no_bit); RUN(weights_that_are_not_finite_are_seen);
+          RUN(lets_nan_and_infinity_through);)

@@ -275,6 +275,7 @@ typedef struct tdm_kernel {
      * bits. It has the args of forward, and reads none of x. */
     size_t (*packed_bytes)(const void *state);
     tdm_status (*pack)(const tdm_kernel_args *args);
+    bool keeps_param; /* forward reads param[0], too: what `pack` writes only says something of it */
 } tdm_kernel;
 
 /* ---- losses ---- */
