@@ -208,6 +208,7 @@ static void put_list(const starter *s, const char *key, use wanted) {
 
 /* A column's name in a comment must not end it. */
 static void put_category(const starter *s, int64_t i, int64_t which) {
+    const tdm_column_seen *column = &s->seen->column[i];
     const int64_t item = s->numbers + which;
     tdm__text_puts(s->common.out, "    # ");
     put_column(s, i);
@@ -215,8 +216,8 @@ static void put_category(const starter *s, int64_t i, int64_t which) {
         s->common.out,
         "\n    - slice: {start: %lld, end: %lld, input: input}\n"
         "    - embedding: {name: category%lld, vocabulary: %lld, dim: %d}\n    - flatten: {id: category%lld}\n",
-        (long long)item, (long long)item + 1, (long long)which, (long long)s->seen->column[i].different + 1, WIDTH,
-        (long long)which);
+        (long long)item, (long long)item + 1, (long long)which, (long long)(column->different + column->gap_words) + 1,
+        WIDTH, (long long)which);
     if (which == 0 && s->numbers == 0) return;
     tdm__text_puts(s->common.out, "    - add: {input: [");
     if (which > 0 && (which > 1 || s->numbers > 0))

@@ -169,6 +169,11 @@ tr , ';' <nan.csv >semicolons.csv
 code 0 "$tandem" init --task table --data semicolons.csv -o semicolons.yaml
 same "$(sed 's/semicolons/nan/' semicolons.yaml)" "$(cat nan.yaml)" "files for commas and for semicolons"
 code 0 "$tandem" train semicolons.yaml --steps 2 --quiet --run-dir semicolons
+# Among words those for a gap are categories, too.
+awk -F, -v OFS=, 'NR > 1 { $3 = NR % 5 == 1 ? "" : NR % 5 == 2 ? "NA" : NR % 5 == 3 ? "None" : "m" NR % 2 } 1' ages.csv >words.csv
+code 0 "$tandem" init --task table --data words.csv -o words.yaml
+has words.yaml "vocabulary: 5" # NA, None, m0, m1, and what is unknown
+code 0 "$tandem" train words.yaml --steps 2 --quiet --run-dir words
 code 0 "$tandem" check looked.yaml
 code 0 "$tandem" train looked.yaml --run-dir looked train.epochs=30
 same "$(grep -o '"eval_loss": *[0-9.e-]*' looked/summary.json | awk -F: '{ print ($2 < 0.2) }')" 1 "the price is learned"

@@ -18,14 +18,14 @@ typedef struct looking {
     uint64_t *hashes; /* [columns][SLOTS]; 0: free */
 } looking;
 
-static void count_text(looking *l, tdm_column_seen *column) {
+static void count_text(looking *l, int64_t *different) {
     const tdm_csv *csv = &l->build.csv;
     uint64_t *slots = l->hashes + csv->column * SLOTS, hash = tdm__hash64(csv->cell, csv->length, 1);
     if (hash == 0) hash = 1;
-    if (column->different > TDM_SEEN_MOST) return;
+    if (*different > TDM_SEEN_MOST) return;
     size_t at = hash % SLOTS;
     while (slots[at] != 0 && slots[at] != hash) at = (at + 1) % SLOTS;
-    column->different += slots[at] == 0;
+    *different += slots[at] == 0;
     slots[at] = hash;
 }
 
@@ -75,11 +75,12 @@ static tdm_status look_at_cell(looking *l) {
     if (tdm__table_is_gap(&l->build)) {
         column->gaps++;
         column->rises = false;
+        if (l->build.csv.length > 0) count_text(l, &column->gap_words);
         return TDM_OK;
     }
     TDM_TRY(tdm__table_check_size(&l->build));
     const bool is_first = column->different == 0;
-    count_text(l, column);
+    count_text(l, &column->different);
     if (tdm__table_number(&l->build, &number)) {
         look_at_number(column, (double)number, is_first);
         return TDM_OK;

@@ -10,7 +10,8 @@ typedef struct tdm_column_seen {
     bool is_whole, rises; /* whole numbers; each is 1 more than the one before, as in a column of row numbers */
     double least, last;   /* smallest, that of the last row */
     double most;
-    int64_t gaps, different;  /* different: at most TDM_SEEN_MOST + 1 are counted */
+    int64_t gaps, different;  /* different: at most TDM_SEEN_MOST + 1 are counted, and no gaps */
+    int64_t gap_words;        /* different words for a gap, which are values of a column of categories */
     int64_t words, word_line; /* cells that are no number, and the first one's line */
     /* Of these: what stands for an infinite number or for none, and numbers with a decimal comma. */
     int64_t infinite, infinite_line, commas, comma_line;
