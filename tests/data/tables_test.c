@@ -220,6 +220,13 @@ TEST(refused) {
          TDM_MISSING_MEAN},
         {"id,city,size,y\n1,,2,0\n1,,3,0\n",
          "line 1, column 2: all cells of this column that are trained on are gaps, so it has no category; write", 0},
+        {"id,city,size,y\n1,\"Rome \",2,0\n1,Romeo,2,0\n1,Rome,2,0\n1,Rome,2,0\n",
+         "line 4, column 2: 'Rome' is 'Rome ' of line 2, but for blanks; write them in one way", 0},
+        {"id,city,size,y\n1,Rome,2,0\n1,Romeo,2,0\n1,\" Rome\",2,0\n", "line 4, column 2: ' Rome' is 'Rome' of line 2",
+         0},
+        {"id,city,size,y\n1,Rome,2,flat\n1,Rome,2,house\n1,Rome,2,\"flat \"\n",
+         "line 4, column 4: 'flat ' is 'flat' of line 2, but for blanks", 0},
+        {"id,city,size,y\n1,Rome,2,0\n1,rome,2,0\n1,New  Rome,2,0\n1,New Rome,2,0\n", NULL, 0},
         {"id,city,size,y\n1,Rome,2,NA\n\n1,Rome,3,null\n", "line 2, column 4: the label is missing, as in every row",
          0},
         {"id,city,size,y\n1,Rome,2,\n", "line 2, column 4: the label is missing", 0},
@@ -234,6 +241,16 @@ TEST(refused) {
         CHECK_STATUS(try_open(&spec, &wanted), bad[i].says == NULL ? TDM_OK : TDM_E_DATA);
         if (bad[i].says != NULL) CHECK_HAS(tdm_error_message(), bad[i].says);
     }
+}
+
+/* The table is not asked for what the weights that it goes on from know. */
+TEST(known_classes_may_differ_in_blanks) {
+    static const char *const names[] = {"flat", "flat "};
+    const tdm_data_spec spec = spec_now();
+    const tdm_classes known = {.count = 2, .name = names};
+    const tdm_data_wanted wanted = {.ignore_index = INT64_MIN, .class_names = &known};
+    put("id,city,size,y\n1,Rome,2,flat\n1,Rome,3,flat\n");
+    CHECK_STATUS(try_open(&spec, &wanted), TDM_OK);
 }
 
 /* Layers that look something up have rows for every number. */
@@ -254,4 +271,4 @@ TEST(vocabularies) {
 
 TEST_MAIN(RUN(numbers_come_before_categories); RUN(standardized_by_the_rows_trained_on); RUN(unseen_categories);
           RUN(only_rows_of_the_part_count); RUN(targets); RUN(features_survive_as_json); RUN(refused);
-          RUN(vocabularies);)
+          RUN(known_classes_may_differ_in_blanks); RUN(vocabularies);)

@@ -121,7 +121,10 @@ static tdm_status take_targets(tdm_table_build *b, const tdm_data_wanted *wanted
     base->target_kind = wanted->target_kind;
     if (wanted->target_kind == TDM_TARGET_CLASS) {
         if (b->target < 0) return TDM_OK; /* all 0: nobody reads them */
-        return tdm__classes_from_texts(base, wanted, b->spec->path, b->texts.data, b->label_at, b->rows, table->labels);
+        TDM_TRY(
+            tdm__classes_from_texts(base, wanted, b->spec->path, b->texts.data, b->label_at, b->rows, table->labels));
+        const bool are_known = wanted->class_names != NULL && wanted->class_names->count > 0;
+        return are_known ? TDM_OK : tdm__table_check_blanks(b, b->target, &base->class_names, b->label_at, 1);
     }
     if (wanted->target_width > 1)
         TDM_FAIL_TABLE(b, "the model has %lld outputs per sample, and a table has one target",

@@ -98,8 +98,10 @@ static tdm_status learn_input(tdm_table_build *b, int64_t column, size_t *bytes)
     *bytes += FEATURE_BYTES;
     TDM_TRY(take_name(b, column, feature, bytes));
     if (from->role == TDM_ROLE_CATEGORY) {
-        TDM_TRY(learn_category(b, from->item - b->numbers, feature, bytes));
+        const int64_t which = from->item - b->numbers;
+        TDM_TRY(learn_category(b, which, feature, bytes));
         if (feature->values.count == 0) return fail_gaps(b, column, "no category");
+        TDM_TRY(tdm__table_check_blanks(b, column, &feature->values, b->category_at + which, b->categories));
     } else {
         int64_t found = 0;
         if (b->spec->standardize || b->spec->missing == TDM_MISSING_MEAN)

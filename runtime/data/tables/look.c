@@ -107,7 +107,7 @@ static tdm_status check_names(const tdm_table_build *b) {
     for (int64_t i = 1; i < b->columns && b->has_names; i++) {
         const char *name = b->column[i].name;
         for (int64_t k = 0; k < i; k++) {
-            if (tdm__column_compare(&b->column[k], &b->column[i]) != 0) continue;
+            if (tdm__blanks_compare(b->column[k].name, name) != 0) continue;
             if (name[strspn(name, " \t")] == '\0')
                 TDM_FAIL_TABLE(b,
                                "columns %lld and %lld, counted from 0, have no name; write one for each in line %lld",

@@ -129,31 +129,16 @@ static tdm_status roles_of_spec(tdm_table_build *b) {
     return TDM_OK;
 }
 
-/* Moves to the first byte that is no blank, and returns how many there are up to the last. */
-static size_t trim(const char **name) {
-    *name += strspn(*name, " \t");
-    size_t length = strlen(*name);
-    while (length > 0 && strchr(" \t", (*name)[length - 1]) != NULL) length--;
-    return length;
-}
-
-int tdm__column_compare(const tdm_table_column *a, const tdm_table_column *b) {
-    const char *left = a->name, *right = b->name;
-    const size_t n = trim(&left), m = trim(&right);
-    const int by_text = memcmp(left, right, n < m ? n : m);
-    return by_text != 0 ? by_text : (n > m) - (n < m);
-}
-
-/* Then as in the table. */
+/* By their names, blanks around these apart; then as in the table. */
 static int order(const void *a, const void *b) {
     const tdm_table_column *const *x = a, *const *y = b;
-    const int by_name = tdm__column_compare(*x, *y);
+    const int by_name = tdm__blanks_compare((*x)->name, (*y)->name);
     return by_name != 0 ? by_name : (*x > *y) - (*x < *y);
 }
 
 static tdm_status check_name(const tdm_table_build *b, int64_t column) {
     const char *name = b->column[column].name;
-    if (trim(&name) > 0) return TDM_OK;
+    if (tdm__blanks_trim(&name) > 0) return TDM_OK;
     TDM_FAIL_TABLE(b, "line %lld, column %lld: the column has no name; write one, or `ignore: [\"%lld\"]`",
                    (long long)b->first_line, (long long)column + 1, (long long)column);
 }
@@ -171,7 +156,7 @@ static tdm_status check_names(tdm_table_build *b) {
     }
     qsort(used, (size_t)count, sizeof(*used), order);
     for (int64_t i = 1; i < count; i++) {
-        if (tdm__column_compare(used[i - 1], used[i]) != 0) continue;
+        if (tdm__blanks_compare(used[i - 1]->name, used[i]->name) != 0) continue;
         const long long at = used[i] - b->column, other = used[i - 1] - b->column;
         TDM_FAIL_TABLE(b,
                        "line %lld, column %lld: the name '%.64s' is that of column %lld, too%s; rename one, or write "
