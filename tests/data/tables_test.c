@@ -226,6 +226,8 @@ TEST(refused) {
          0},
         {"id,city,size,y\n1,Rome,2,flat\n1,Rome,2,house\n1,Rome,2,\"flat \"\n",
          "line 4, column 4: 'flat ' is 'flat' of line 2, but for blanks", 0},
+        {"id,city,size,y\n1,\"\nRome\",2,0\n1,Rome,2,0\n", "line 4, column 2: 'Rome' is ' Rome' of line 3", 0},
+        {"id,city,size,y\n1,Rome\xc2\xa0,2,0\n1,Rome,2,0\n", "line 3, column 2: 'Rome' is 'Rome\xc2\xa0' of line 2", 0},
         {"id,city,size,y\n1,Rome,2,0\n1,rome,2,0\n1,New  Rome,2,0\n1,New Rome,2,0\n", NULL, 0},
         {"id,city,size,y\n1,Rome,2,NA\n\n1,Rome,3,null\n", "line 2, column 4: the label is missing, as in every row",
          0},

@@ -1,14 +1,24 @@
-/* Blanks around texts, which quotes keep: texts that differ in nothing else are one that was written in two ways. */
+/* Blanks around texts, as quotes keep them: texts that differ in nothing else are one that was written in two ways. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/status.h"
 #include "runtime/data/tables/build.h"
 
+/* How many bytes of a blank there are at `text`. */
+static size_t blank_at(const char *text) {
+    if (*text != '\0' && strchr(" \t\r\n\v\f", *text) != NULL) return 1;
+    return strncmp(text, "\xc2\xa0", 2) == 0 ? 2 : 0; /* a no-break space, as pages of the web have */
+}
+
 size_t tdm__blanks_trim(const char **text) {
-    *text += strspn(*text, " \t");
-    size_t length = strlen(*text);
-    while (length > 0 && strchr(" \t", (*text)[length - 1]) != NULL) length--;
+    size_t length = 0;
+    while (blank_at(*text) > 0) *text += blank_at(*text);
+    for (size_t at = 0; (*text)[at] != '\0';) {
+        const size_t blank = blank_at(*text + at);
+        at += blank > 0 ? blank : 1;
+        if (blank == 0) length = at;
+    }
     return length;
 }
 
