@@ -193,6 +193,11 @@ TEST(refused) {
     CHECK_HAS(
         tdm_error_message(),
         "line 2, column 3: the label must be 0 to 2 (the model has 3 outputs), found 3; classes are numbered from 0");
+    put("1,2,0\n1,2,1\n1,2,1.5\n1,2,2\n"); /* the cell, not the number of its name */
+    CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(),
+              "line 4, column 3: the label is '2', class 3 of 4 names, and the model has 3 outputs; "
+              "give it 4, or write whole numbers alone");
     write_file(path, "1,2\0,0\n", 7);
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
     CHECK_HAS(tdm_error_message(), "line 1, column 2: a NUL byte; this is not a text");

@@ -89,6 +89,13 @@ static tdm_status fail_label(const tdm_table *table, const tdm_data_spec *spec, 
         TDM_FAIL_AT(at, TDM_E_DATA,
                     "%s: %s must be %s, found %lld; write loss.ignore_index: %lld if it says that there is none",
                     source, where, range, (long long)label, (long long)label);
+    const tdm_classes *names = &table->base.class_names;
+    if (label < names->count)
+        TDM_FAIL_AT(at, TDM_E_DATA,
+                    "%s: %s is '%.64s', class %lld of %lld names, and the model has %lld outputs; give it %lld, or "
+                    "write whole numbers alone, which are no names",
+                    source, where, names->name[label], (long long)label, (long long)names->count,
+                    (long long)wanted->classes, (long long)names->count);
     TDM_FAIL_AT(at, TDM_E_DATA, "%s: %s must be %s, found %lld; classes are numbered from 0", source, where, range,
                 (long long)label);
 }
