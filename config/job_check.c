@@ -14,10 +14,11 @@
 #include "runtime/graph/graph.h"
 
 /* Checks what printing relies on. If the value cannot be printed, returns false with the reason in `why`. */
-static bool is_printable(const tdm_field *row, const void *value, tdm_text *why) {
+static bool is_printable(const tdm_field *row, const void *object, tdm_text *why) {
+    const void *value = (const char *)object + row->offset;
     int count = 0;
     if (row->kind == TDM_FIELD_ENUM) {
-        int index = *(const int *)value;
+        const int index = tdm__field_enum(row, object);
         while (row->names[count] != NULL) count++;
         if (index >= 0 && index < count) return true;
         tdm__text_puts(why, "must be ");
@@ -58,7 +59,7 @@ static bool is_printable(const tdm_field *row, const void *value, tdm_text *why)
 
 /* Any text is good here: the file that it names is checked when it is opened. */
 static bool is_good(const tdm_field *row, void *object, tdm_text *why) {
-    if (!is_printable(row, (const char *)object + row->offset, why)) return false;
+    if (!is_printable(row, object, why)) return false;
     if (row->kind == TDM_FIELD_TEXT || row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS) return true;
     tdm_text printed;
     tdm_zone zone;

@@ -21,7 +21,7 @@ void tdm_job_predicts(tdm_job *job) {
 /* No memory is asked for: a lack of it would be taken for an answer. */
 static const tdm_loss_def *loss_of(const tdm_job *job) {
     for (int i = 0; job != NULL && job->size == sizeof(*job) && tdm_builtin_losses[i] != NULL; i++)
-        if (i == job->loss.type) return tdm_builtin_losses[i];
+        if (i == (int)job->loss.type) return tdm_builtin_losses[i];
     return NULL;
 }
 

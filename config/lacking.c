@@ -85,7 +85,7 @@ tdm_status tdm_config_lacking(const tdm_config *config, char **out) {
         const tdm_section *section = &tdm__sections[index];
         int row = tdm__section_row(section, lack->key);
         if (!is_absent(lack) || !is_written(config, lack, index, row)) continue;
-        int value = *(const int *)((const char *)&config->settings + section->offset + section->rows[row].offset);
+        int value = tdm__field_enum(&section->rows[row], (const char *)&config->settings + section->offset);
         if ((lack->values & BIT(value)) == 0) continue;
         tdm__text_printf(&text, "%s%s.%s %s is not in this build: it has no module %s: %s", text.length > 0 ? "\n" : "",
                          section->path, lack->key, section->rows[row].names[value], lack->module,

@@ -75,8 +75,7 @@ void tdm__section_print_types(const tdm_section *section, unsigned types, tdm_te
 }
 
 int tdm__section_type(const tdm_section *section, const tdm_settings *settings) {
-    const char *object = (const char *)settings + section->offset;
-    return *(const int *)(const void *)(object + tdm__section_type_row(section)->offset);
+    return tdm__field_enum(tdm__section_type_row(section), (const char *)settings + section->offset);
 }
 
 bool tdm__section_has(const tdm_section *section, const tdm_field *row, const tdm_settings *settings) {

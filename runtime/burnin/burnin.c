@@ -318,7 +318,7 @@ tdm_status tdm_burnin_get_device(const tdm_burnin *b, int index, tdm_burnin_devi
     return TDM_OK;
 }
 
-const char *tdm_burnin_verdict_name(int verdict) {
+const char *tdm_burnin_verdict_name(tdm_burnin_verdict verdict) {
     static const char *const names[] = {"good", "unstable", "wrong", "failed"};
     return verdict >= 0 && verdict <= TDM_BURNIN_FAILED ? names[verdict] : "";
 }

@@ -24,9 +24,9 @@ static void copy_name(char out[160], const char *name) {
  * and the optimizer, which follow from it. */
 static void note_first(const comparison *c, const char *name) {
     tdm_checkpoint_difference *out = c->out;
-    if (out->first[0] != 0 && (out->first_part != (int)c->part || strcmp(name, out->first) >= 0)) return;
+    if (out->first[0] != 0 && (out->first_part != c->part || strcmp(name, out->first) >= 0)) return;
     copy_name(out->first, name);
-    out->first_part = (int)c->part;
+    out->first_part = c->part;
 }
 
 static bool same_shape(const tdm_tensor *a, const tdm_tensor *b) {
@@ -66,7 +66,7 @@ static bool compare_numbers(const comparison *c, const tdm_tensor *tensor, const
         if (difference > out->largest) {
             out->largest = difference;
             copy_name(out->largest_name, tensor->name);
-            out->largest_part = (int)c->part;
+            out->largest_part = c->part;
             out->largest_index = (int64_t)i;
             out->a = x;
             out->b = y;

@@ -67,7 +67,7 @@ typedef struct tdm_data_wanted {
     int64_t classes;            /* TDM_TARGET_CLASS */
     int64_t target_width;       /* TDM_TARGET_VALUES */
     int64_t seed;               /* the job's */
-    int rng_profile;
+    tdm_rng_profile rng_profile;
     int64_t ignore_index;
     const tdm_classes *class_names;      /* of the data trained on; NULL or count 0: unknown */
     const tdm_features *features;        /* of the table trained on; NULL: none, or unknown. Borrowed by the dataset */

@@ -35,7 +35,7 @@ tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_
                              const tdm_data_wanted *wanted) {
     const tdm_dataset_ops *ops = find(spec->format);
     *out = NULL;
-    if (ops == NULL && spec->format > TDM_DATA_NONE && spec->format < FORMATS)
+    if (ops == NULL && spec->format > TDM_DATA_NONE && (int)spec->format < FORMATS)
         TDM_FAIL_AT(&spec->origin, TDM_E_UNSUPPORTED, "data: this build cannot read %s; convert it to npy",
                     formats[spec->format].name);
     if (ops == NULL) TDM_FAIL_AT(&spec->origin, TDM_E_USAGE, "data: unknown format %d", spec->format);

@@ -63,15 +63,14 @@ static tdm_status predict_rows(tdm_model *model, piece_call call, int64_t rows) 
     return TDM_OK;
 }
 
-tdm_status tdm_model_predict(tdm_model *model, int input, const void *x, int64_t rows, float *y) {
+tdm_status tdm_model_predict(tdm_model *model, tdm_input input, const void *x, int64_t rows, float *y) {
     if (model == NULL || x == NULL || y == NULL || rows < 0)
         TDM_FAIL(TDM_E_USAGE, "tdm_model_predict: a pointer is NULL or rows is negative");
     if (!tdm__is_input(input))
         TDM_FAIL(TDM_E_USAGE, "tdm_model_predict: input must be one of tdm_input, got %d", input);
     tdm_model_threads *threads;
     TDM_TRY(tdm__model_threads_take(model, &threads));
-    const piece_call call = {
-        .threads = threads != NULL ? threads->threads : NULL, .input = (tdm_input)input, .x = x, .y = y};
+    const piece_call call = {.threads = threads != NULL ? threads->threads : NULL, .input = input, .x = x, .y = y};
     const tdm_status status = predict_rows(model, call, rows);
     tdm__model_threads_give(model, threads);
     return status;

@@ -26,7 +26,7 @@ static tdm_status get_transform(tdm_run *run) {
 
 /* Samples in one array or in one for each input. */
 typedef struct given {
-    int input; /* tdm_input */
+    tdm_input input;
     const void *x;
     const tdm_input_array *arrays;
     int count;
@@ -95,7 +95,7 @@ static tdm_status predict(tdm_run *run, const char *function, const given *from,
     return predict_all(run, from, rows, y);
 }
 
-tdm_status tdm_run_predict_as(tdm_run *run, int input, const void *x, int64_t rows, float *y) {
+tdm_status tdm_run_predict_as(tdm_run *run, tdm_input input, const void *x, int64_t rows, float *y) {
     return predict(run, "tdm_run_predict_as", &(given){.input = input, .x = x}, rows, y);
 }
 

@@ -80,6 +80,10 @@ TAKE_NUMBER(tdm_reduce_op, TDM_REDUCE_SUM, TDM_REDUCE_AVG, (tdm_reduce_op)-1, TD
 TAKE_NUMBER(tdm_config_form, TDM_CONFIG_RESOLVED, TDM_CONFIG_JSON, (tdm_config_form)-1, (tdm_config_form)9)
 TAKE_NUMBER(tdm_launch_source, TDM_LAUNCH_NONE, TDM_LAUNCH_SLURM, (tdm_launch_source)-1, (tdm_launch_source)99)
 
+TAKE_NUMBER(tdm_input, TDM_INPUT_READY, TDM_INPUT_BYTES, (tdm_input)-1, (tdm_input)3)
+TAKE_NUMBER(tdm_transform_kind, TDM_TRANSFORM_RESIZE, (tdm_transform_kind)-1, TDM_TRANSFORM_KINDS)
+TAKE_NUMBER(tdm_burnin_verdict, TDM_BURNIN_FAILED, (tdm_burnin_verdict)-1, (tdm_burnin_verdict)4)
+
 /* Ranks, groups and the like count from 0. */
 static int take_int(bent *b, int i, const char *name) {
     static const int values[] = {1, 0, -1, 2, INT32_MIN, 99};

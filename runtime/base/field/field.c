@@ -142,11 +142,11 @@ static void put_names(const tdm_field *row, tdm_text *why) {
     for (int i = 0; row->names[i] != NULL; i++) tdm__text_printf(why, "%s%s", i > 0 ? ", " : "", row->names[i]);
 }
 
-static bool read_enum(const tdm_field *row, const char *text, int *out, tdm_text *why) {
+static bool read_enum(const tdm_field *row, const char *text, void *out, tdm_text *why) {
     int count = 0;
     for (; row->names[count] != NULL; count++) {
         if (tdm__text_same(row->names[count], text)) {
-            *out = count;
+            memcpy(out, &count, sizeof(count));
             return true;
         }
     }

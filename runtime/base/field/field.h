@@ -7,6 +7,8 @@
 #ifndef TDM_BASE_FIELD_H
 #define TDM_BASE_FIELD_H
 
+#include <string.h>
+
 #include <tandem/sys/field.h>
 
 #include "runtime/base/memory.h"
@@ -24,6 +26,13 @@ typedef struct tdm_written {
  */
 const tdm_field *tdm__field_find(const tdm_field *rows, const char *key);
 const tdm_field *tdm__field_main(const tdm_field *rows);
+
+/* A TDM_FIELD_ENUM in `object`. The compiler chooses whether an enum is an int or an unsigned, so the bytes are copied. */
+static inline int tdm__field_enum(const tdm_field *row, const void *object) {
+    int value;
+    memcpy(&value, (const char *)object + row->offset, sizeof(value));
+    return value;
+}
 
 /* Is the setting written as a mapping? */
 static inline bool tdm__field_is_map(const tdm_field *row) {

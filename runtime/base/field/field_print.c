@@ -165,7 +165,7 @@ void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out) {
         print_text(*(const char *const *)value, out);
         break;
     case TDM_FIELD_ENUM:
-        tdm__text_puts(out, row->names[*(const int *)value]);
+        tdm__text_puts(out, row->names[tdm__field_enum(row, object)]);
         break;
     case TDM_FIELD_PAIR:
         print_pair(row, value, out);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum tdm_rng_profile { TDM_RNG_TORCH_AVX2, TDM_RNG_TORCH_GENERIC } tdm_rng_profile;
+#include <tandem/job.h>
 
 typedef struct tdm_rng {
     uint32_t state[624];

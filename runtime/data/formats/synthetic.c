@@ -181,7 +181,7 @@ static tdm_status synthetic_open(tdm_dataset *dataset, const tdm_data_spec *spec
     TDM_TRY(set_size(&own->x, spec, elements));
     dataset->count = spec->samples;
     dataset->x_shape = wanted->input;
-    tdm__rng_seed(&rng, tdm__data_seed(spec, wanted), (tdm_rng_profile)wanted->rng_profile);
+    tdm__rng_seed(&rng, tdm__data_seed(spec, wanted), wanted->rng_profile);
     TDM_TRY(take_indices(own, wanted));
     TDM_TRY(draw_rows(dataset, &own->x, &rng));
     if (wanted->target_kind == TDM_TARGET_CLASS) {

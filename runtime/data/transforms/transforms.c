@@ -27,7 +27,7 @@ int tdm__transform_find(const char *name) {
     return -1;
 }
 
-tdm_status tdm_transform_init(tdm_transform_step *step, int kind) {
+tdm_status tdm_transform_init(tdm_transform_step *step, tdm_transform_kind kind) {
     if (step == NULL || kind < 0 || kind >= TDM_TRANSFORM_KINDS)
         TDM_FAIL(TDM_E_USAGE, "tdm_transform_init: step is NULL, or there is no kind %d", kind);
     TDM_EXTRA(PICTURES);

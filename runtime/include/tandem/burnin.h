@@ -49,7 +49,7 @@ typedef enum tdm_burnin_verdict {
 typedef struct tdm_burnin_device {
     uint32_t size;
     char name[64]; /* "cuda:0" */
-    int verdict;   /* tdm_burnin_verdict */
+    tdm_burnin_verdict verdict;
     char why[400]; /* a sentence; "" if it is good */
     int64_t samples, batches;
     int64_t wrong_batches;             /* with other bits than in the first pass */
@@ -58,7 +58,7 @@ typedef struct tdm_burnin_device {
     double difference;                 /* the largest from the outputs that are right, relative to the largest output */
 } tdm_burnin_device;
 #define TDM_BURNIN_DEVICE_INIT \
-    { sizeof(tdm_burnin_device), {0}, 0, {0}, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(tdm_burnin_device), {0}, TDM_BURNIN_GOOD, {0}, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 typedef struct tdm_burnin_total {
     uint32_t size;
@@ -90,8 +90,9 @@ TDM_API void tdm_burnin_request_stop(tdm_burnin *burnin);
 TDM_API tdm_status tdm_burnin_get_total(const tdm_burnin *burnin, tdm_burnin_total *out);
 /* TDM_E_USAGE if there is no device of that index, in the order of parallel.device_ids. */
 TDM_API tdm_status tdm_burnin_get_device(const tdm_burnin *burnin, int index, tdm_burnin_device *out);
-TDM_API const char *tdm_burnin_verdict_name(int verdict); /* "good", "unstable", "wrong", "failed"; static */
-TDM_API void tdm_burnin_close(tdm_burnin *burnin);        /* NULL is allowed. */
+/* "good", "unstable", "wrong", "failed"; static. */
+TDM_API const char *tdm_burnin_verdict_name(tdm_burnin_verdict verdict);
+TDM_API void tdm_burnin_close(tdm_burnin *burnin); /* NULL is allowed. */
 
 TDM_END_DECLS
 #endif

@@ -57,7 +57,7 @@ typedef struct tdm_checkpoint_difference {
     double a, b;            /* the two numbers there */
     double largest_model;   /* `largest` over parameters and buffers alone */
     char largest_model_name[160];
-    int first_part, largest_part; /* tdm_checkpoint_part: where `first` and `largest_name` are */
+    tdm_checkpoint_part first_part, largest_part; /* where `first` and `largest_name` are */
 } tdm_checkpoint_difference;
 /* Compares `a` with `b` and fills *out. Checkpoints that differ are no failure: read *out. */
 TDM_API tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const char *b, double rtol, double atol,

@@ -22,7 +22,7 @@ typedef struct tdm_data_use {
     bool has_ignore_index; /* labels may also be `ignore_index` */
     int64_t ignore_index;
     int64_t seed; /* the job's seed, for synthetic data */
-    int rng_profile;
+    tdm_rng_profile rng_profile;
     const tdm_transform_spec *transform; /* its steps for pictures; NULL: none */
     bool evaluates;                      /* the part and the transforms of data.eval */
     /* Of a table: that trained on, whose categories, means and deviations count; NULL: the table's own. */

@@ -40,7 +40,7 @@ typedef enum tdm_missing { TDM_MISSING_ERROR, TDM_MISSING_MEAN, TDM_MISSING_ZERO
 typedef enum tdm_unseen { TDM_UNSEEN_ERROR, TDM_UNSEEN_UNKNOWN } tdm_unseen;
 
 typedef struct tdm_data_spec {
-    int format;                  /* tdm_data_format */
+    tdm_data_format format;
     const char *images, *labels; /* idx */
     const char *x, *y;           /* npy */
     tdm_texts files;             /* cifar10 */
@@ -51,20 +51,21 @@ typedef struct tdm_data_spec {
     double noise;                /* glyphs: standard deviation of the pixel noise; pixels are 0 to 1 */
     tdm_origin origin;           /* where the file has the section, for messages */
     const char *path;            /* image_folder: the folder. csv: the table. cifar10: where `files` were found */
-    int split;                   /* tdm_split: which files cifar10 reads in `path`, which part of `holdout` */
+    tdm_split split;             /* which files cifar10 reads in `path`, which part of `holdout` */
     tdm_origin inputs_at;        /* where the file has images, x, files or path, for messages */
     tdm_origin targets_at;       /* where it has labels, y or label */
     /* Above 0: the data is split by chance. This fraction is the part that `split` test reads, the rest is train's. The
      * same seed, fraction and samples give the same split. 0: there is no split. */
     double holdout;
-    const char *label; /* csv: the column of the label or target, by name or by number from 0; NULL: the last */
-    int header;        /* csv: tdm_csv_header */
-    const char *file;  /* image_folder: a table of path and label; NULL: the folders in `path` are the classes */
-    int on_bad_sample; /* image_folder: tdm_bad_sample */
+    const char *label;     /* csv: the column of the label or target, by name or by number from 0; NULL: the last */
+    tdm_csv_header header; /* csv */
+    const char *file;      /* image_folder: a table of path and label; NULL: the folders in `path` are the classes */
+    tdm_bad_sample on_bad_sample; /* image_folder */
     /* csv: columns, by name or by number from 0. A sample is the numbers, then the categories, as whole numbers; means
      * and categories are those of data.train. */
     tdm_texts categories, ignore;
-    int missing, unseen;                  /* csv: tdm_missing, tdm_unseen */
+    tdm_missing missing;                  /* csv */
+    tdm_unseen unseen;                    /* csv */
     bool standardize, standardize_target; /* csv: numbers, float targets become (number - mean) / deviation */
     bool without_targets; /* for predictions: csv: the column of the label may be missing; npy: y may be NULL; no key of
                              the YAML */
@@ -80,7 +81,7 @@ typedef enum tdm_transform_kind {
 
 /* One step for pictures. Each kind uses some members; tdm_transform_init gives all their defaults. */
 typedef struct tdm_transform_step {
-    int kind;              /* tdm_transform_kind */
+    tdm_transform_kind kind;
     int64_t size;          /* resize: the short side; TDM_INT_NULL: height and width */
     int64_t height, width; /* resize, crops: of the result */
     int64_t padding;       /* random_crop: black pixels around the picture */
@@ -120,7 +121,7 @@ typedef struct tdm_data_section {
     tdm_transform_spec transform;
     bool shuffle, drop_last;
     int64_t workers; /* loader threads per process; 0: in the training thread */
-    int resident;    /* tdm_resident_mode */
+    tdm_resident_mode resident;
 } tdm_data_section;
 
 typedef enum tdm_loss_kind {
@@ -133,7 +134,7 @@ typedef enum tdm_loss_kind {
     TDM_SOFT_CROSS_ENTROPY
 } tdm_loss_kind;
 typedef struct tdm_loss_section {
-    int type;               /* tdm_loss_kind */
+    tdm_loss_kind type;
     double label_smoothing; /* cross_entropy, soft_cross_entropy */
     int64_t ignore_index;   /* cross_entropy, nll */
     double beta;            /* smooth_l1 */
@@ -157,14 +158,14 @@ typedef struct tdm_param_groups {
 } tdm_param_groups;
 
 typedef struct tdm_optimizer_section {
-    int type; /* tdm_optimizer_kind */
+    tdm_optimizer_kind type;
     double lr;
     double momentum, dampening; /* sgd, lars; rmsprop: momentum */
     bool nesterov;              /* sgd, lars */
     tdm_floats betas;           /* adam, adamw: two numbers */
     double eps;                 /* adam, adamw, rmsprop, lars */
     double weight_decay;        /* NaN: PyTorch's default, 0.01 for adamw, else 0 */
-    int form;                   /* tdm_adam_form: rounds as torch >= 2.1, or as 1.13 */
+    tdm_adam_form form;         /* rounds as torch >= 2.1, or as 1.13 */
     tdm_param_groups groups;    /* a parameter is in the first that matches, else in none */
     bool amsgrad;               /* adam, adamw: divide by the largest average of squares so far */
     double alpha;               /* rmsprop: decay of its averages */
@@ -172,6 +173,9 @@ typedef struct tdm_optimizer_section {
     double trust_coefficient;   /* lars */
     bool exclude_1d;            /* lars: parameters of one dimension take plain steps of sgd, without weight decay */
 } tdm_optimizer_section;
+
+/* What an evaluation is judged by. tdm_scores has the numbers. */
+typedef enum tdm_metric { TDM_METRIC_NONE, TDM_METRIC_ACCURACY, TDM_METRIC_TOP5, TDM_METRIC_LOSS } tdm_metric;
 
 typedef enum tdm_schedule_kind {
     TDM_SCHEDULE_CONSTANT,
@@ -190,32 +194,30 @@ typedef enum tdm_plateau_mode { TDM_PLATEAU_AUTO, TDM_PLATEAU_MIN, TDM_PLATEAU_M
 typedef enum tdm_threshold_mode { TDM_THRESHOLD_REL, TDM_THRESHOLD_ABS } tdm_threshold_mode;
 typedef enum tdm_anneal { TDM_ANNEAL_COS, TDM_ANNEAL_LINEAR } tdm_anneal;
 typedef struct tdm_schedule_section {
-    int type;             /* tdm_schedule_kind */
-    int per;              /* tdm_schedule_unit: how often scheduler.step() is called */
-    int64_t warmup_steps; /* steps of linear warm-up; then the schedule begins (SequentialLR) */
-    double warmup_factor; /* the factor of the first step: LinearLR's start_factor */
-    int64_t step_size;    /* step */
-    double gamma;         /* step, multistep, exponential */
-    tdm_ints milestones;  /* multistep */
-    int64_t total;        /* cosine T_max, onecycle total_steps, linear total_iters; TDM_INT_NULL: the whole run */
-    double min_lr;        /* cosine, cosine_restarts: eta_min; plateau */
-    double max_lr;        /* onecycle; NaN: optimizer.lr */
+    tdm_schedule_kind type;
+    tdm_schedule_unit per; /* how often scheduler.step() is called */
+    int64_t warmup_steps;  /* steps of linear warm-up; then the schedule begins (SequentialLR) */
+    double warmup_factor;  /* the factor of the first step: LinearLR's start_factor */
+    int64_t step_size;     /* step */
+    double gamma;          /* step, multistep, exponential */
+    tdm_ints milestones;   /* multistep */
+    int64_t total;         /* cosine T_max, onecycle total_steps, linear total_iters; TDM_INT_NULL: the whole run */
+    double min_lr;         /* cosine, cosine_restarts: eta_min; plateau */
+    double max_lr;         /* onecycle; NaN: optimizer.lr */
     double pct_start, div_factor, final_div_factor; /* onecycle */
-    int anneal;                                     /* onecycle: tdm_anneal */
+    tdm_anneal anneal;                              /* onecycle */
     bool cycle_momentum, three_phase;               /* onecycle */
     double base_momentum, max_momentum;             /* onecycle: for the momentum, or adam's beta1 */
     double start_factor, end_factor;                /* linear */
     int64_t t_0, t_mult;                            /* cosine_restarts: length of the first cycle; its growth */
-    int metric, mode; /* plateau: tdm_metric, not TDM_METRIC_NONE; tdm_plateau_mode. It steps at evaluations */
-    double factor;    /* plateau: of a reduction */
-    int64_t patience, cooldown; /* plateau */
-    double threshold;           /* plateau: a smaller or equal improvement is none */
-    int threshold_mode;         /* plateau: tdm_threshold_mode */
-    double eps;                 /* plateau: smaller or equal reductions are not made */
+    tdm_metric metric;                              /* plateau: not TDM_METRIC_NONE. It steps at evaluations */
+    tdm_plateau_mode mode;                          /* plateau */
+    double factor;                                  /* plateau: of a reduction */
+    int64_t patience, cooldown;                     /* plateau */
+    double threshold;                               /* plateau: a smaller or equal improvement is none */
+    tdm_threshold_mode threshold_mode;              /* plateau */
+    double eps;                                     /* plateau: smaller or equal reductions are not made */
 } tdm_schedule_section;
-
-/* What an evaluation is judged by. tdm_scores has the numbers. */
-typedef enum tdm_metric { TDM_METRIC_NONE, TDM_METRIC_ACCURACY, TDM_METRIC_TOP5, TDM_METRIC_LOSS } tdm_metric;
 
 /* Which of a run's weights are evaluated, where it has train.ema: the average, or those that are trained. */
 typedef enum tdm_eval_weights { TDM_WEIGHTS_EMA, TDM_WEIGHTS_MODEL } tdm_eval_weights;
@@ -229,15 +231,15 @@ typedef struct tdm_train_section {
     int64_t per_device, global_batch; /* exactly one, samples per step; the other TDM_INT_NULL */
     int64_t accumulate;               /* micro-batches into which a device cuts its part of a step */
     double clip_grad_norm;            /* NaN: none */
-    int precision;                    /* tdm_precision */
-    int recompute;                    /* tdm_recompute */
-    int64_t stop_after;               /* evaluations without an improvement that end the run; TDM_INT_NULL: none do */
-    int stop_metric;                  /* tdm_metric, not TDM_METRIC_NONE */
-    double stop_min_delta;            /* the metric must improve by more than this */
-    double ema_decay;                 /* of the moving average of the parameters; NaN: there is none */
-    bool ema_warmup;                  /* the decay is at most (1 + n) / (10 + n) after n updates */
-    int64_t ema_every;                /* steps between two updates of the average */
-    double clip_grad_value;           /* NaN: none; after clip_grad_norm */
+    tdm_precision precision;
+    tdm_recompute recompute;
+    int64_t stop_after;     /* evaluations without an improvement that end the run; TDM_INT_NULL: none do */
+    tdm_metric stop_metric; /* not TDM_METRIC_NONE */
+    double stop_min_delta;  /* the metric must improve by more than this */
+    double ema_decay;       /* of the moving average of the parameters; NaN: there is none */
+    bool ema_warmup;        /* the decay is at most (1 + n) / (10 + n) after n updates */
+    int64_t ema_every;      /* steps between two updates of the average */
+    double clip_grad_value; /* NaN: none; after clip_grad_norm */
 } tdm_train_section;
 
 typedef enum tdm_mode_kind { TDM_MODE_SINGLE, TDM_MODE_DP, TDM_MODE_DDP } tdm_mode_kind;
@@ -248,6 +250,12 @@ typedef enum tdm_dp_update { TDM_DP_UPDATE_ROOT, TDM_DP_UPDATE_ALL } tdm_dp_upda
 /* auto: the fastest kernels that are as accurate as PyTorch's. ref: the reference kernels. fast: as auto, but with
  * Winograd convolutions, whose larger rounding errors change the loss curve. */
 typedef enum tdm_kernel_choice { TDM_KERNELS_AUTO, TDM_KERNELS_REF, TDM_KERNELS_FAST } tdm_kernel_choice;
+typedef enum tdm_backend {
+    TDM_BACKEND_AUTO,
+#define TDM_BACKEND(key, name, source) TDM_BACKEND_##key, /* TDM_BACKEND_NCCL, ... */
+#include <tandem/sys/backends.def>
+#undef TDM_BACKEND
+} tdm_backend;
 /* The loss of a step is the mean over all samples that count, or the mean of the ranks' means, as in PyTorch. The two
  * differ if labels are ignored. */
 typedef enum tdm_ddp_average { TDM_AVERAGE_SAMPLES, TDM_AVERAGE_RANKS } tdm_ddp_average;
@@ -259,7 +267,7 @@ typedef enum tdm_compression {
     TDM_COMPRESS_POWERSGD
 } tdm_compression;
 typedef struct tdm_compress_section {
-    int type; /* tdm_compression; the others are powersgd's */
+    tdm_compression type; /* the others are powersgd's */
     int64_t rank, start_step;
     double min_rate;
     bool error_feedback, warm_start;
@@ -267,24 +275,27 @@ typedef struct tdm_compress_section {
 } tdm_compress_section;
 enum { TDM_BUCKET_CAP_MB = 25 }; /* the default of ddp.bucket_cap_mb */
 typedef struct tdm_parallel_section {
-    int mode, device; /* tdm_mode_kind, tdm_device_kind */
+    tdm_mode_kind mode;
+    tdm_device_kind device;
     tdm_ints device_ids;
     int64_t threads_per_device; /* TDM_INT_NULL: the cores that the process may use divided by the devices */
     bool allow_shared_device;
-    int kernels; /* tdm_kernel_choice */
+    tdm_kernel_choice kernels;
     int64_t stages;
     bool sync_batchnorm; /* batch norm takes the statistics of all devices' rows */
     tdm_interval verify; /* how often replicas are compared, besides before each evaluation and checkpoint */
     struct {
-        int64_t output_device;     /* a member of device_ids */
-        int scatter, loss, update; /* tdm_scatter, tdm_dp_loss, tdm_dp_update */
+        int64_t output_device; /* a member of device_ids */
+        tdm_scatter scatter;
+        tdm_dp_loss loss;
+        tdm_dp_update update;
     } dp;
     struct {
-        int backend; /* tdm_backend */
+        tdm_backend backend;
         const char *init_method;
         const char *interface; /* between hosts; NULL: the one that leads to rank 0 */
         double bucket_cap_mb;
-        int average; /* tdm_ddp_average */
+        tdm_ddp_average average;
         bool find_unused_parameters, broadcast_buffers, check_reduction;
         double timeout;   /* seconds; NaN: none */
         double heartbeat; /* seconds; NaN: none */
@@ -295,19 +306,13 @@ typedef struct tdm_parallel_section {
         bool join; /* no padding: ranks may have fewer rows in the last batch of an epoch, or none */
     } ddp;
 } tdm_parallel_section;
-typedef enum tdm_backend {
-    TDM_BACKEND_AUTO,
-#define TDM_BACKEND(key, name, source) TDM_BACKEND_##key, /* TDM_BACKEND_NCCL, ... */
-#include <tandem/sys/backends.def>
-#undef TDM_BACKEND
-} tdm_backend;
 
 typedef struct tdm_checkpoint_section {
     tdm_interval every;
     int64_t keep_last;
     const char *resume; /* auto | never | a path */
     tdm_origin resume_at;
-    int keep_best; /* tdm_metric: the checkpoint of the best evaluation stays */
+    tdm_metric keep_best; /* the checkpoint of the best evaluation stays */
 } tdm_checkpoint_section;
 
 /* How the tensors of a file of weights find those of the model. */
@@ -334,14 +339,17 @@ typedef struct tdm_host_section {
 /* Does the command show a bar? auto: on a terminal. */
 typedef enum tdm_progress_mode { TDM_PROGRESS_AUTO, TDM_PROGRESS_ALWAYS, TDM_PROGRESS_NEVER } tdm_progress_mode;
 
+/* Which numbers of PyTorch's generator are repeated: those of its AVX2 kernels, or of a build without vector kernels. */
+typedef enum tdm_rng_profile { TDM_RNG_TORCH_AVX2, TDM_RNG_TORCH_GENERIC } tdm_rng_profile;
+
 typedef struct tdm_job {
     uint32_t size;   /* sizeof(tdm_job) */
     int64_t version; /* version of the format: 1 */
     const char *name;
     int64_t seed;
     bool deterministic;
-    int rng_profile;     /* tdm_rng_profile of initial weights and synthetic data */
-    const char *weights; /* a checkpoint, .safetensors, .pt, .pth or .onnx file to start from; NULL: none */
+    tdm_rng_profile rng_profile; /* of initial weights and synthetic data */
+    const char *weights;         /* a checkpoint, .safetensors, .pt, .pth or .onnx file to start from; NULL: none */
     tdm_data_section data;
     tdm_loss_section loss;
     tdm_optimizer_section optimizer;
@@ -351,7 +359,7 @@ typedef struct tdm_job {
     struct {
         tdm_interval every;
         int64_t batch; /* samples per batch; TDM_INT_NULL: as many as a device takes in training */
-        int weights;   /* tdm_eval_weights */
+        tdm_eval_weights weights;
     } eval;
     tdm_checkpoint_section checkpoint;
     struct {
@@ -360,7 +368,7 @@ typedef struct tdm_job {
     } run;
     struct {
         tdm_interval every;
-        int progress; /* tdm_progress_mode */
+        tdm_progress_mode progress;
         bool tensorboard;
     } log;
     tdm_origin weights_at; /* where the file has `weights`, for messages */
@@ -372,7 +380,7 @@ typedef struct tdm_job {
 } tdm_job;
 
 /* Sets a step's kind and the defaults of that kind. TDM_E_USAGE if there is no such kind. */
-TDM_API tdm_status tdm_transform_init(tdm_transform_step *step, int kind);
+TDM_API tdm_status tdm_transform_init(tdm_transform_step *step, tdm_transform_kind kind);
 /* Sets every field to its default, except the run directory: there is none unless the program names one. Texts point to
  * constants. */
 TDM_API tdm_status tdm_job_init(tdm_job *job);

@@ -91,9 +91,9 @@ TDM_API const char *tdm_model_class_name(const tdm_model *model, int64_t index);
 TDM_API const char *tdm_model_property(const tdm_model *model, const char *key);
 TDM_API const char *tdm_model_property_key(const tdm_model *model, int index);
 
-/* Computes y[rows][output_width] from `rows` samples of kind `input` (tdm_input), in evaluation mode. Rows go through
+/* Computes y[rows][output_width] from `rows` samples of kind `input`, in evaluation mode. Rows go through
  * the model in pieces of 32, 16, 8, 4, 2 and 1: one sample costs what one sample costs. Any thread. */
-TDM_API tdm_status tdm_model_predict(tdm_model *model, int input, const void *x, int64_t rows, float *y);
+TDM_API tdm_status tdm_model_predict(tdm_model *model, tdm_input input, const void *x, int64_t rows, float *y);
 /* The same of a model whose inputs have names, from an array for each: inputs[count], in the order of the inputs, each
  * of `rows` samples. Any thread. */
 TDM_API tdm_status tdm_model_predict_inputs(tdm_model *model, const tdm_input_array *inputs, int count, int64_t rows,

@@ -27,8 +27,8 @@ typedef enum tdm_input {
 
 /* Samples of one of a model's inputs (tdm_graph_add_input), where each comes in an array of its own. Never grows. */
 typedef struct tdm_input_array {
-    const void *x; /* [rows][numbers of the input], of the type that `input` says */
-    int input;     /* tdm_input: what data.transform does to these numbers */
+    const void *x;   /* [rows][numbers of the input], of the type that `input` says */
+    tdm_input input; /* what data.transform does to these numbers */
 } tdm_input_array;
 
 /* The samples that one call of tdm_source.read_rows reads: those of one device in one step. Everything but `failed` is
@@ -68,9 +68,9 @@ typedef struct tdm_source {
     int (*read)(void *user, int64_t index, float *x, void *target);
     void *user; /* passed to `read` and `read_rows` */
     /* The members from here on came after 0.1.0; all zero is what it did. */
-    int input;     /* tdm_input: what the samples are */
-    int64_t width; /* numbers of a sample: tdm_run_open compares it with the model. 0: not compared; not for arrays */
-    const void *x; /* [count][width], of the type that `input` says; NULL: no arrays */
+    tdm_input input; /* what the samples are */
+    int64_t width;   /* numbers of a sample: tdm_run_open compares it with the model. 0: not compared; not for arrays */
+    const void *x;   /* [count][width], of the type that `input` says; NULL: no arrays */
     const void *targets;                                 /* int64_t[count], or float[count][outputs] */
     int (*read_rows)(void *user, tdm_source_rows *rows); /* several samples in one call; may be NULL */
     /* Instead of `x`: [input_count], an array for each of the model's inputs, in their order; `input` does not count.
@@ -84,7 +84,7 @@ typedef struct tdm_source {
     const char *identity;
 } tdm_source;
 #define TDM_SOURCE_INIT \
-    { sizeof(tdm_source), 0, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, 0, NULL }
+    { sizeof(tdm_source), 0, 0, NULL, NULL, TDM_INPUT_FLOATS, 0, NULL, NULL, NULL, NULL, 0, NULL }
 
 TDM_END_DECLS
 #endif

@@ -260,9 +260,9 @@ TDM_API tdm_status tdm_run_evaluate_scores(tdm_run *run, tdm_scores *out);
  * tdm_run_predict takes samples as a tdm_source of floats has them: data.transform's normalize is applied, as it is in
  * training (TDM_INPUT_FLOATS). In 0.1.0 it was not: what is transformed already goes to tdm_run_predict_as now. */
 TDM_API tdm_status tdm_run_predict(tdm_run *run, const float *x, int64_t rows, float *y);
-/* The same for samples of kind `input` (tdm_input in tandem/source.h). Those of tdm_run_eval_sample,
+/* The same for samples of kind `input` (tandem/source.h). Those of tdm_run_eval_sample,
  * tdm_run_read_picture and tdm_run_decode_picture are TDM_INPUT_READY. */
-TDM_API tdm_status tdm_run_predict_as(tdm_run *run, int input, const void *x, int64_t rows, float *y);
+TDM_API tdm_status tdm_run_predict_as(tdm_run *run, tdm_input input, const void *x, int64_t rows, float *y);
 /* The same of a model whose inputs have names, from an array for each: inputs[count], in the order of the inputs, each
  * of `rows` samples. */
 TDM_API tdm_status tdm_run_predict_inputs(tdm_run *run, const tdm_input_array *inputs, int count, int64_t rows,

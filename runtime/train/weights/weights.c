@@ -34,7 +34,7 @@ tdm_status tdm__weights_init(tdm_run *run) {
     TDM_TRY(tdm__replica_fetch(replica, TDM_ARENA_BUFFER, &buffers));
     tdm_rng *rng = NULL;
     TDM_TRY(tdm__new(run->host, &rng, 1, sizeof(*rng), "generator"));
-    tdm__rng_seed(rng, (uint64_t)run->job->seed, (tdm_rng_profile)run->job->rng_profile);
+    tdm__rng_seed(rng, (uint64_t)run->job->seed, run->job->rng_profile);
     for (size_t i = 0; i < plan->graph->param_count; i++) {
         const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
         init_tensor((float *)params + param->offset, &param->def, param->def.init, param->count, rng);

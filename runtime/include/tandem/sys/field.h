@@ -19,7 +19,7 @@ typedef enum tdm_field_kind {
     TDM_FIELD_FLOAT,    /* double */
     TDM_FIELD_TEXT,     /* const char * */
     TDM_FIELD_PATH,     /* const char *, resolved against the folder of the file that names it */
-    TDM_FIELD_ENUM,     /* int, an index into `names` */
+    TDM_FIELD_ENUM,     /* an enum or an int, an index into `names` */
     TDM_FIELD_PAIR,     /* int64_t[2]: [3, 5] or 3x5; one number sets both */
     TDM_FIELD_INTS,     /* tdm_ints */
     TDM_FIELD_FLOATS,   /* tdm_floats */
