@@ -62,9 +62,18 @@ tdm_status tdm__frame(tdm_status status, const char *file, int line) {
     return status;
 }
 
+/* The place of an override ends in its key. Where the message begins with the key, too, the place goes without. */
+static void drop_key(const char *message, char *place) {
+    char *colon = strstr(place, ": ");
+    const size_t length = colon != NULL ? strlen(colon + 2) : 0;
+    if (length == 0 || strncmp(message, colon + 2, length) != 0) return;
+    if (message[length] == ' ' || message[length] == ':') *colon = '\0';
+}
+
 tdm_status tdm__error_at(tdm_status status, const tdm_origin *origin) {
     if (status == TDM_OK || record.file[0] != '\0' || origin->file == NULL) return status;
     copy_text(record.file, sizeof(record.file), origin->file);
+    if (origin->line == 0) drop_key(record.message, record.file);
     record.line = origin->line;
     record.column = origin->column;
     return status;

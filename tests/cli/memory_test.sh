@@ -59,7 +59,7 @@ hasnt "$out" "so it will be refused"
 code 0 "$tandem" plan net.yaml host.memory_limit=20MiB --memory
 has "$out" "so it will be refused"
 code 3 "$tandem" check net.yaml host.memory_limit=20MiB
-has "$err" "host.memory_limit is 20.0 MiB, and the replicas of a process need"
+has "$err" "error: command line: host.memory_limit is 20.0 MiB, and the replicas of a process need"
 has "$err" "make train.batch.per_device or data.workers smaller"
 code 0 "$tandem" check net.yaml host.memory_limit=1GiB
 code 0 "$tandem" check net.yaml host.memory_limit=20MiB parallel.device=cuda # replicas are not in the host's memory

@@ -88,6 +88,26 @@ TEST(origin) {
     CHECK_TEXT(tdm_error_last()->file, "");
 }
 
+/* A key is said once: by the place of an override, or by the message that begins with it. */
+TEST(key_of_an_override) {
+    const struct {
+        const char *key, *place;
+    } cases[] = {{"command line: optimizer.lr", "command line: optimizer.lr"},
+                 {"command line: bad", "command line"},
+                 {"command line: ba", "command line: ba"},
+                 {"command line: ", "command line: "},
+                 {"bad", "bad"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tdm_origin origin = {cases[i].key, 0, 0};
+        CHECK_INT(fail_at(&origin), TDM_E_CONFIG);
+        CHECK_TEXT(tdm_error_last()->file, cases[i].place);
+        CHECK_TEXT(tdm_error_message(), "bad value");
+        origin.line = 3; /* a file of that name */
+        CHECK_INT(fail_at(&origin), TDM_E_CONFIG);
+        CHECK_TEXT(tdm_error_last()->file, cases[i].key);
+    }
+}
+
 TEST(one_line_and_whole_characters) {
     CHECK_INT(fail_long("two\nlines\r\n"), TDM_E_IO);
     CHECK_TEXT(tdm_error_message(), "two lines  ");
@@ -151,5 +171,5 @@ TEST(a_place_is_given_once) {
 }
 
 TEST_MAIN(RUN(first_state); RUN(names); RUN(fail_and_frames); RUN(wrapping_own_message); RUN(origin);
-          RUN(one_line_and_whole_characters); RUN(many_frames); RUN(save_and_restore); RUN(threads_are_apart);
-          RUN(a_place_is_given_once);)
+          RUN(key_of_an_override); RUN(one_line_and_whole_characters); RUN(many_frames); RUN(save_and_restore);
+          RUN(threads_are_apart); RUN(a_place_is_given_once);)

@@ -62,7 +62,7 @@ typedef struct tdm_error {
     tdm_status status;
     char message[2048]; /* one printable line: names before numbers, what was expected, then what was found */
     /* The user's file, byte for byte (show it through tdm_text_printable); "" if there is none. "command line: KEY" for
-     * an override. */
+     * an override, "command line" where the message begins with KEY. */
     char file[512];
     int line, column;
     int frame_count;
