@@ -199,6 +199,18 @@ tdm_status tdm_config_check(tdm_config *config) {
                 more > 0 ? TDM_WORDS(config, " (and %d more fault%s)", more, more == 1 ? "" : "s") : "");
 }
 
+tdm_status tdm_config_add_fault(tdm_config *config, const char *message) {
+    if (config == NULL || message == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_add_fault: a pointer is NULL");
+    if (!config->is_good) TDM_FAIL(TDM_E_USAGE, "tdm_config_add_fault: the config has not passed tdm_config_check");
+    const char *key = TDM_WORDS(config, "%.*s", (int)strcspn(message, " :"), message);
+    tdm_position at = tdm__config_position(config, key);
+    const bool is_key = at.text != NULL;
+    if (!is_key) at.text = &config->file;
+    TDM_FAULT(config, CONFLICT, at, is_key ? key : "", "", "%s", message);
+    config->is_good = false;
+    return config->faults.status;
+}
+
 int tdm_config_fault_count(const tdm_config *config) {
     return config != NULL ? config->faults.count : 0;
 }

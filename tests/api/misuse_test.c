@@ -328,6 +328,7 @@ TEST(configs) {
     CHECK_INT(tdm_job_key_flags("no.such.key", 11), 0);
     MISUSE(tdm_config_lacking(NULL, &text));
     MISUSE(tdm_config_remarks(NULL, &text));
+    MISUSE(tdm_config_add_fault(NULL, "x"));
     MISUSE(tdm_config_find_key(NULL, &text));
     MISUSE(tdm_config_find_key("lr", NULL));
     MISUSE(tdm_config_starter(NULL, TDM_ENGLISH, &text));

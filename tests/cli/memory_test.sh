@@ -59,8 +59,12 @@ hasnt "$out" "so it will be refused"
 code 0 "$tandem" plan net.yaml host.memory_limit=20MiB --memory
 has "$out" "so it will be refused"
 code 3 "$tandem" check net.yaml host.memory_limit=20MiB
-has "$err" "error: command line: host.memory_limit is 20.0 MiB, and the replicas of a process need"
-has "$err" "make train.batch.per_device or data.workers smaller"
+has "$out" "command line: error[C015]: host.memory_limit is 20.0 MiB, and the replicas of a process need"
+code 3 "$tandem" check net.yaml host.memory_limit=20MiB --format json
+has "$out" '"key": "host.memory_limit", "message": "host.memory_limit is 20.0 MiB, and'
+same "$(cat "$err")" "" "what a check says beside its JSON"
+code 3 "$tandem" check net.yaml host.memory_limit=20MiB
+has "$out" "make train.batch.per_device or data.workers smaller"
 code 0 "$tandem" check net.yaml host.memory_limit=1GiB
 code 0 "$tandem" check net.yaml host.memory_limit=20MiB parallel.device=cuda # replicas are not in the host's memory
 for mode in "single" "dp parallel.device_ids=[0,1]" "single parallel.device_ids=[0,1] parallel.stages=2" \

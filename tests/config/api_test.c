@@ -207,6 +207,34 @@ TEST(wrong_overrides) {
     }
 }
 
+/* What a program has found is a fault of the key that the message begins with. */
+TEST(added_fault) {
+    const char *const list[] = {"train.steps=4", NULL};
+    const struct {
+        const char *message, *key, *shown;
+    } cases[] = {
+        {"train.steps is 4", "train.steps", "command line: error[C015]: train.steps is 4\ntrain.steps=4\n"},
+        {"optimizer: no", "optimizer", ": error[C015]: optimizer: no\n"},
+        {"it is wrong", "", ": error[C015]: it is wrong\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tdm_config *config = open_net(list);
+        char *faults = NULL;
+        CHECK_STATUS(tdm_config_add_fault(config, "x"), TDM_E_USAGE); /* not checked yet */
+        REQUIRE_OK(tdm_config_check(config));
+        CHECK_OK(tdm_config_add_fault(config, cases[i].message));
+        CHECK_INT(tdm_config_fault_count(config), 1);
+        CHECK_TEXT(tdm_config_fault(config, 0)->key, cases[i].key);
+        CHECK_OK(tdm_config_faults(config, 0, &faults));
+        CHECK_HAS(faults, cases[i].shown);
+        CHECK(tdm_config_job(config) == NULL);
+        tdm_free(faults);
+        REQUIRE_OK(tdm_config_check(config)); /* a check begins anew */
+        CHECK_INT(tdm_config_fault_count(config), 0);
+        tdm_config_free(config);
+    }
+}
+
 /* The form of a fault, to the letter. */
 TEST(fault_text) {
     static const char text[] =
@@ -377,5 +405,5 @@ TEST(memory_runs_out) {
 }
 
 TEST_MAIN(RUN(job_and_graph); RUN(cycled_momentum); RUN(holdouts_of_different_data); RUN(overrides);
-          RUN(overrides_of_short_forms); RUN(wrong_overrides); RUN(fault_text); RUN(replacements); RUN(files);
-          RUN(starters); RUN(misuse); RUN(memory_runs_out);)
+          RUN(overrides_of_short_forms); RUN(wrong_overrides); RUN(added_fault); RUN(fault_text); RUN(replacements);
+          RUN(files); RUN(starters); RUN(misuse); RUN(memory_runs_out);)

@@ -49,6 +49,14 @@ static tdm_status report(const tool *t, const tdm_config *config, bool json) {
     return status == TDM_OK && !has_faults ? warn(t, config) : status;
 }
 
+/* What the job needs of host.memory_limit only its plan says. */
+static tdm_status check_memory(tdm_config *config, tdm_status *found) {
+    const tdm_status status = tdm_plan_check_memory(tdm_config_job(config), tdm_config_graph(config));
+    if (status != TDM_E_CONFIG) return status;
+    *found = status;
+    return tdm_config_add_fault(config, tdm_error_message());
+}
+
 static int run(tool *t) {
     int json = 0;
     FREED_BY(job_freed) tdm_config *config = NULL;
@@ -58,8 +66,7 @@ static int run(tool *t) {
     status = job_override(t, NULL, config);
     tdm_status found = status == TDM_OK ? tdm_config_check(config) : TDM_OK;
     if (found != TDM_OK && tdm_config_fault_count(config) == 0) status = found;
-    if (status == TDM_OK && found == TDM_OK)
-        status = tdm_plan_check_memory(tdm_config_job(config), tdm_config_graph(config));
+    if (status == TDM_OK && found == TDM_OK) status = check_memory(config, &found);
     if (status == TDM_OK) status = report(t, config, json != 0);
     return status != TDM_OK ? tell_error(status) : (int)found;
 }

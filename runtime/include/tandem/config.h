@@ -48,6 +48,9 @@ TDM_API tdm_status tdm_config_predicts(tdm_config *config);
 /* Checks everything that can be checked without data and devices, model shapes included. TDM_E_CONFIG if there are
  * faults; TDM_E_UNSUPPORTED if all of them concern parts of the format that this build lacks. */
 TDM_API tdm_status tdm_config_check(tdm_config *config);
+/* Adds a fault that the program has found in a job that passed the check, such as what tdm_plan_check_memory says: of
+ * the key that the message begins with, or of the whole file if that is none. Then the check has not passed. */
+TDM_API tdm_status tdm_config_add_fault(tdm_config *config, const char *message);
 /* Return the number of faults kept, and one of them. At most 20 are kept, in the order of the file; tdm_config_faults
  * says how many more there are. Borrowed until the next check or free. */
 TDM_API int tdm_config_fault_count(const tdm_config *config);
