@@ -399,6 +399,24 @@ class Ranks(Case):
             self.assertEqual(it.train().params_xxh3, wanted)
             self.assertEqual(seen[-1], 40)
 
+    def test_a_wrong_call_leaves_the_job_alive(self):
+        with run(job=job(mode="ddp", device_ids=[0, 1])) as it, run(job=job(mode="ddp", device_ids=[0, 1])) as other:
+            raw, saved = it.save_bytes(), it.save(WORK / "alive")
+            calls = [(it.save, WORK / "wrong"), (it.save_bytes,), (it.load, saved), (it.load, raw), (it.export,),
+                     (it.model,), (it.train,), (it.step,), (it.evaluate,)]
+            it.forward()
+            for call in calls + [(it.write, "fc1.bias", it.read("fc1.bias"))]:
+                self.refuses(tandem.UsageError, "the forward of step 1 waits", *call)
+            it.backward()
+            for call in calls[:-1]:
+                self.refuses(tandem.UsageError, "the gradients of step 1 wait", *call)
+            self.refuses(tandem.UsageError, "group", it.set_lr, 0.1, 7)
+            self.assertEqual(it.update().step, 1)
+            other.step()
+            self.assertEqual(it.state.params_xxh3, other.state.params_xxh3)
+            it.load(raw)
+            self.assertEqual(it.train().params_xxh3, other.train().params_xxh3)
+
     def test_callbacks_that_stop_are_not_called_again(self):
         seen, fails = [], False
 
@@ -419,7 +437,9 @@ class Ranks(Case):
         def kill(event):
             os.kill(it._ranks.followers[0].process.pid, signal.SIGKILL)
         with run(job=job(mode="ddp", device_ids=[0, 1]), on_step=kill, steps=10**6) as it:
-            self.refuses(tandem.CommError, "rank 1", it.train)
+            refused = self.refuses(tandem.UsageError, "group", it.set_lr, 0.1, 7)
+            ended = self.refuses(tandem.CommError, "rank 1", it.train)
+            self.assertNotIn(str(refused), str(ended))
 
     def test_samples_that_no_other_process_can_get(self):
         local = type("Local", (Points,), {"__module__": "__main__"})

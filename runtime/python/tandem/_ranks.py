@@ -41,14 +41,12 @@ def join_ranks(config, train, eval, predicts):
     return Leader(config, world, {"train": train, "eval": eval}) if world > 1 else Alone(1)
 
 
-# What may not come now is refused by all ranks alike, before they wait for one another.
-_ALIKE = ("forward", "backward", "update", "skip_update", "write_gradient", "step", "evaluate")
-
-
 def _ends_job(name: str, status: int) -> bool:
-    """Must the other ranks hear of it? All of them have a loss that is not finite, and skip its update."""
+    """Must the other ranks hear of it? What may not come now all of them refuse alike, before they wait for one
+    another, or rank 0 alone when they no longer do; not so while they open. All of them have a loss that is not finite,
+    and skip its update."""
     if status in (errors.UsageError.code, errors.UnsupportedError.code):
-        return name not in _ALIKE
+        return name == "open"
     return status not in (0, errors.Stopped.code) and (name, status) != ("update", errors.NumericError.code)
 
 
@@ -370,6 +368,6 @@ def follow(commands: int, answers: int, fd: int) -> None:
                     _act(run, *command)
                     _send(answers, None)
                 except errors.Error as failed:  # rank 0 has failed with it
-                    _send(answers, str(failed))
+                    _send(answers, str(failed) if _ends_job(command[0], failed.code) else None)
         except (EOFError, BrokenPipeError):
             return  # rank 0 is gone
