@@ -50,7 +50,9 @@ static bool choose(tdm_config *config) {
                        several = tdm__config_position(config, "model.inputs");
     if (tdm__config_is_bad(config, "model.input") || tdm__config_is_bad(config, "model.inputs")) return false;
     if (model->input.count == 0 && model->inputs.count == 0) {
-        TDM_FAULT(config, MISSING, config->section_at[tdm__section_find("model")], "model.input",
+        const tdm_position at = config->section_at[tdm__section_find("model")];
+        if (at.text == NULL) return false; /* then `model` is missing */
+        TDM_FAULT(config, MISSING, at, "model.input",
                   "write input: [channels, height, width], or a number of features; several inputs are `inputs`",
                   "the key `model.input` is missing");
         return false;
