@@ -120,6 +120,35 @@ TEST(unseen_categories) {
     tdm__dataset_close(dataset);
 }
 
+/* Of two columns of one name `ignore` leaves one, in every table. */
+TEST(columns_of_one_name) {
+    tdm_data_spec spec = spec_now();
+    const tdm_data_wanted wanted = {.ignore_index = INT64_MIN};
+    spec.ignore = (tdm_texts){2, {"id", "2"}};
+    const char table[] = "id,city,size,size,rooms,kind\n1,Rome,7,3,4,flat\n1,Bern,8,5,6,house\n";
+    tdm_dataset *dataset = open_with(table, &spec, &wanted);
+    REQUIRE(dataset != NULL);
+    check_x(dataset, 0, 3, 4, 1);
+    tdm_data_wanted later = wanted;
+    later.features = dataset->features;
+    later.class_names = &dataset->class_names;
+    tdm_dataset *eval = open_with(table, &spec, &later);
+    REQUIRE(eval != NULL);
+    check_x(eval, 0, 3, 4, 1);
+    tdm__dataset_close(eval);
+    eval = open_with("rooms,size,city,kind\n4,3,Rome,flat\n", &spec, &later); /* `ignore` is not for these columns */
+    REQUIRE(eval != NULL);
+    check_x(eval, 0, 3, 4, 1);
+    tdm__dataset_close(eval);
+    put("kind,city,size,rooms,rooms\nflat,Rome,3,4,5\n");
+    CHECK_STATUS(try_open(&spec, &later), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "line 1, column 5: the name 'rooms' is that of column 4, too; rename one");
+    put("kind,city,rooms,size,kind\nflat,Rome,4,3,flat\n");
+    CHECK_STATUS(try_open(&spec, &later), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "line 1, column 5: the name 'kind' is that of column 1, too");
+    tdm__dataset_close(dataset);
+}
+
 TEST(only_rows_of_the_part_count) {
     tdm_data_spec spec = {
         .format = TDM_DATA_CSV, .path = path, .seed = TDM_INT_NULL, .standardize = true, .range = {2, {0, 2}}};
@@ -272,5 +301,5 @@ TEST(vocabularies) {
 }
 
 TEST_MAIN(RUN(numbers_come_before_categories); RUN(standardized_by_the_rows_trained_on); RUN(unseen_categories);
-          RUN(only_rows_of_the_part_count); RUN(targets); RUN(features_survive_as_json); RUN(refused);
-          RUN(known_classes_may_differ_in_blanks); RUN(vocabularies);)
+          RUN(columns_of_one_name); RUN(only_rows_of_the_part_count); RUN(targets); RUN(features_survive_as_json);
+          RUN(refused); RUN(known_classes_may_differ_in_blanks); RUN(vocabularies);)

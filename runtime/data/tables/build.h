@@ -12,7 +12,8 @@ typedef enum tdm_role { TDM_ROLE_IGNORED, TDM_ROLE_TARGET, TDM_ROLE_NUMBER, TDM_
 typedef struct tdm_table_column {
     const char *name; /* NULL: the table has no names */
     tdm_role role;
-    int64_t item; /* in a sample: of a number or a category */
+    int64_t item;     /* in a sample: of a number or a category */
+    bool shares_name; /* with another column; found for tables with known features only */
 } tdm_table_column;
 
 /* A dataset whose features live as long as it does. */

@@ -89,15 +89,18 @@ static tdm_status fail_column(const tdm_table_build *b, const char *wanted, cons
                    (long long)b->columns - 1);
 }
 
-/* A column by its name, or by its number from 0; from the end if negative. */
-static tdm_status find(const tdm_table_build *b, const char *wanted, const char *key, int64_t *out) {
+/* A column by its name, or by its number from 0; from the end if negative. -1: there is none. */
+static int64_t column_of(const tdm_table_build *b, const char *wanted) {
     int64_t number;
-    *out = find_name(b, wanted, 0);
-    if (*out >= 0) return TDM_OK;
-    if (!tdm__parse_int(wanted, &number) || number < -b->columns || number >= b->columns)
-        return fail_column(b, wanted, key);
-    *out = number < 0 ? b->columns + number : number;
-    return TDM_OK;
+    const int64_t at = find_name(b, wanted, 0);
+    if (at >= 0) return at;
+    if (!tdm__parse_int(wanted, &number) || number < -b->columns || number >= b->columns) return -1;
+    return number < 0 ? b->columns + number : number;
+}
+
+static tdm_status find(const tdm_table_build *b, const char *wanted, const char *key, int64_t *out) {
+    *out = column_of(b, wanted);
+    return *out >= 0 ? TDM_OK : fail_column(b, wanted, key);
 }
 
 static tdm_status mark(tdm_table_build *b, const tdm_texts *names, const char *key, tdm_role role) {
@@ -180,12 +183,46 @@ static tdm_status roles_to_learn(tdm_table_build *b) {
     return check_names(b);
 }
 
+static tdm_status find_shared_names(tdm_table_build *b) {
+    tdm_table_column **sorted;
+    TDM_TRY(tdm__zone_new(&b->zone, &sorted, (size_t)b->columns, sizeof(*sorted)));
+    for (int64_t i = 0; i < b->columns; i++) sorted[i] = &b->column[i];
+    qsort(sorted, (size_t)b->columns, sizeof(*sorted), order);
+    for (int64_t i = 1; i < b->columns; i++) {
+        if (tdm__blanks_compare(sorted[i - 1]->name, sorted[i]->name) == 0)
+            sorted[i - 1]->shares_name = sorted[i]->shares_name = true;
+    }
+    return TDM_OK;
+}
+
+static bool is_ignored(const tdm_table_build *b, int64_t column) {
+    for (int i = 0; i < b->spec->ignore.count; i++)
+        if (column_of(b, b->spec->ignore.item[i]) == column) return true;
+    return false;
+}
+
+/* The column of a name that is known, -1: there is none. Of several the one that `ignore` leaves, as when it was
+ * learned. */
+static tdm_status find_known(const tdm_table_build *b, const char *name, int64_t near, int64_t *out) {
+    *out = find_name(b, name, near);
+    if (*out < 0 || !b->column[*out].shares_name) return TDM_OK;
+    *out = -1;
+    for (int64_t i = 0; i < b->columns; i++) {
+        if (!tdm__text_same(b->column[i].name, name) || is_ignored(b, i)) continue;
+        if (*out >= 0)
+            TDM_FAIL_TABLE(b, "line %lld, column %lld: the name '%.64s' is that of column %lld, too; rename one",
+                           (long long)b->first_line, (long long)i + 1, name, (long long)*out + 1);
+        *out = i;
+    }
+    return TDM_OK;
+}
+
 /* The target of a table with known features; a table to predict for may have none. */
 static tdm_status find_known_target(tdm_table_build *b) {
     const char *name = b->known->target.name;
     const int64_t others = b->known->numbers + b->known->categories + b->spec->ignore.count;
     b->target = -1;
-    if (name != NULL && b->has_names) b->target = find_name(b, name, b->columns - 1);
+    if (name != NULL && b->has_names) TDM_TRY(find_known(b, name, b->columns - 1, &b->target));
     if (b->target < 0 && b->spec->without_targets && (b->has_names || b->columns == others)) return TDM_OK;
     if (b->target < 0 && (name == NULL || !b->has_names)) {
         TDM_TRY(tdm__table_find_target(b));
@@ -200,7 +237,8 @@ static tdm_status known_by_name(tdm_table_build *b) {
     const tdm_features *known = b->known;
     int64_t near = 0;
     for (int64_t k = 0; k < known->numbers + known->categories; k++) {
-        const int64_t at = find_name(b, known->item[k].name, near);
+        int64_t at;
+        TDM_TRY(find_known(b, known->item[k].name, near, &at));
         if (at < 0) TDM_FAIL_TABLE(b, "there is no column '%.64s', which the data trained on has", known->item[k].name);
         if (b->column[at].role != TDM_ROLE_IGNORED)
             TDM_FAIL_TABLE(b, "the column '%.64s' is wanted twice", known->item[k].name);
@@ -217,6 +255,7 @@ static tdm_status roles_of_known(tdm_table_build *b) {
     const bool has_names = inputs > 0 && known->item[0].name != NULL;
     b->numbers = known->numbers;
     b->categories = known->categories;
+    if (b->has_names) TDM_TRY(find_shared_names(b));
     TDM_TRY(find_known_target(b));
     if (has_names && b->has_names) return known_by_name(b);
     if (has_names != b->has_names)
