@@ -31,6 +31,7 @@ tdm_status batchnorm2d_recompute(const tdm_kernel_args *args);
         .takes_bf16 = true,                             \
         .packed_bytes = NULL,                           \
         .pack = NULL,                                   \
+        .keeps_param = false,                           \
     }
 
 #endif

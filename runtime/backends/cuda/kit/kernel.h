@@ -34,6 +34,7 @@
         .takes_bf16 = true,                                        \
         .packed_bytes = NULL,                                      \
         .pack = NULL,                                              \
+        .keeps_param = false,                                      \
     }
 #define TDM_CUDA_LOSS(name)                              \
     extern "C" const tdm_loss_kernel tdm__##name##_cuda; \
