@@ -89,9 +89,9 @@ const tdm_field tdm__ddp_rows[] = {
     {FIELD_IN(ENUM, tdm_parallel_section, ddp, average, "samples"), .names = average_names,
      HELP(
          "how the loss of a step is averaged; samples: over all samples that count, as in dp; ranks: over the means of "
-         "the ranks, as DistributedDataParallel; they differ only if labels are ignored",
+         "the ranks, as DistributedDataParallel; they differ only if labels are ignored or classes have weights",
          "每步损失对什么取平均：samples 为所有计入的样本，同 dp；ranks 为各进程均值的平均，同 "
-         "DistributedDataParallel；仅在有被忽略的标签时不同")},
+         "DistributedDataParallel；仅在有被忽略的标签或类别有权重时不同")},
     {FIELD_IN(FLOAT, tdm_parallel_section, ddp, bucket_cap_mb, "25"), RANGE(0, 1e6), FLAGS(OPEN_MIN), .unit = "MiB",
      HELP("size of a gradient bucket; buckets are reduced while backward runs", "反向传播期间按此大小分桶发送梯度")},
     {FIELD_IN(FLOAT, tdm_parallel_section, ddp, first_bucket_mb, "null"), RANGE(0, 1e6), FLAGS(NULLABLE | OPEN_MIN),

@@ -125,6 +125,22 @@ TEST(nothing_ignored) {
     tdm_graph_free(graph);
 }
 
+/* Ranks have labels of different weights together. */
+TEST(classes_of_different_weights) {
+    tdm_graph *graph = law_graph(1, 1);
+    tdm_job job;
+    static const double weight[] = {1, 2, 3, 4, 5};
+    law_job(&job);
+    job.parallel.mode = TDM_MODE_DDP;
+    job.parallel.device_ids = (tdm_ints){3, {0, 1, 2}};
+    job.loss.weight = (tdm_numbers){.count = 5, .item = weight};
+    law_result samples = law_run_ok(&job, graph);
+    job.parallel.ddp.average = TDM_AVERAGE_RANKS;
+    law_result ranks = law_run_ok(&job, graph);
+    CHECK(strcmp(samples.params, ranks.params) != 0);
+    tdm_graph_free(graph);
+}
+
 static void write_labels(const int64_t *y) {
     char shape[32];
     snprintf(shape, sizeof(shape), "(%d,)", AVERAGE_SAMPLES);
@@ -172,5 +188,5 @@ TEST(all_ignored) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(write_data(); RUN(as_torch_over_gloo); RUN(other_modes); RUN(nothing_ignored); RUN(a_rank_without_any);
-          RUN(all_ignored); test_folder_remove(folder);)
+TEST_MAIN(write_data(); RUN(as_torch_over_gloo); RUN(other_modes); RUN(nothing_ignored);
+          RUN(classes_of_different_weights); RUN(a_rank_without_any); RUN(all_ignored); test_folder_remove(folder);)

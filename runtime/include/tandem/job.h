@@ -257,7 +257,7 @@ typedef enum tdm_backend {
 #undef TDM_BACKEND
 } tdm_backend;
 /* The loss of a step is the mean over all samples that count, or the mean of the ranks' means, as in PyTorch. The two
- * differ if labels are ignored. */
+ * differ if labels are ignored or classes have weights. */
 typedef enum tdm_ddp_average { TDM_AVERAGE_SAMPLES, TDM_AVERAGE_RANKS } tdm_ddp_average;
 /* How ddp sends gradients: as floats, rounded to 16 bits, or as two thin factors (powersgd). */
 typedef enum tdm_compression {
