@@ -66,6 +66,7 @@ struct tdm_model {
     tdm_job job;
     const tdm_graph *graph; /* the config's */
     tdm_classes classes;
+    const tdm_features *features; /* of the table trained on; NULL: it was none */
     tdm_data_inputs inputs;
     tdm_transform transform;
 
@@ -83,6 +84,8 @@ struct tdm_model {
     tdm_model_threads *threads;
 };
 
+/* row.c: the file's tandem.features, once the graph is there. */
+tdm_status tdm__model_read_features(tdm_model *model);
 /* model_file.c: what the file says, as job, graph and classes. */
 tdm_status tdm__model_read(tdm_model *model);
 /* The configuration in the file was refused: the error becomes one of the file, with its path. */

@@ -89,5 +89,6 @@ tdm_status tdm__model_read(tdm_model *model) {
     TDM_TRY(take_job(model));
     TDM_TRY(check_rows(model));
     TDM_TRY(read_classes(model));
+    TDM_TRY(tdm__model_read_features(model));
     return read_transform(model);
 }

@@ -111,12 +111,7 @@ const char *tdm_run_class_name(const tdm_run *run, int64_t index) {
 tdm_status tdm_run_target(const tdm_run *run, tdm_target *out) {
     if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_target: a pointer is NULL");
     TDM_TRY(tdm__sized_check("tdm_run_target: tdm_target", out, TDM_SIZED_ANY, sizeof(*out)));
-    tdm_target full = {.stdev = 1.0};
-    if (run->features != NULL) {
-        const tdm_feature *target = &run->features->target;
-        full = (tdm_target){.name = target->name, .mean = target->mean, .stdev = target->stdev};
-        for (int i = 0; i < 2 && target->values.count == 2; i++) full.value[i] = target->values.name[i];
-    }
+    const tdm_target full = tdm__features_target(run->features);
     tdm__sized_give(out, &full);
     return TDM_OK;
 }

@@ -448,6 +448,9 @@ TEST(models) {
     MISUSE(tdm_model_get_info(NULL, &info));
     CHECK(tdm_model_class_name(NULL, 0) == NULL);
     MISUSE(tdm_model_predict(NULL, TDM_INPUT_READY, x, 1, x));
+    MISUSE(tdm_model_read_row(NULL, NULL, x));
+    MISUSE(tdm_model_target(NULL, NULL));
+    CHECK(tdm_model_column(NULL, 0) == NULL);
     MISUSE(tdm_model_read_picture(NULL, "x", x));
     MISUSE(tdm_model_decode_picture(NULL, x, 4, x));
     MISUSE(tdm_model_export(NULL, NULL, "x", NULL));

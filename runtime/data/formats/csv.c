@@ -50,9 +50,10 @@ static tdm_status fail_number(const tdm_table_build *b, const char *hint) {
 }
 
 static tdm_status read_number(tdm_table_build *b, const tdm_table_column *column, float *to) {
-    if (tdm__table_number(b, to)) return TDM_OK;
+    if (tdm__cell_number(b->csv.cell, to)) return TDM_OK;
     TDM_TRY(tdm__table_check_size(b));
-    if (!tdm__table_is_gap(b)) return fail_number(b, "; a column of words belongs in `categories` or `ignore`");
+    if (!tdm__cell_is_gap(b->csv.cell, b->csv.length))
+        return fail_number(b, "; a column of words belongs in `categories` or `ignore`");
     if (!fills(b, column->item)) return fail_number(b, "; to fill gaps write `missing: mean` or `missing: zero`");
     *to = NAN;
     return TDM_OK;
@@ -72,7 +73,7 @@ static tdm_status read_category(tdm_table_build *b, const tdm_table_column *colu
 
 static tdm_status read_label(tdm_table_build *b, int64_t row) {
     if (b->csv.length == 0) TDM_FAIL_CELL(&b->csv, "the label is missing");
-    if (tdm__table_is_gap(b) && b->label_gaps++ == 0) b->gap_line = b->csv.line;
+    if (tdm__cell_is_gap(b->csv.cell, b->csv.length) && b->label_gaps++ == 0) b->gap_line = b->csv.line;
     if (b->value != NULL) return tdm__table_read_target(b, row);
     TDM_TRY(tdm__csv_check_utf8(&b->csv, "label"));
     return keep_text(b, &b->label_at[row]);

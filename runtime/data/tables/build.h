@@ -74,14 +74,14 @@ tdm_status tdm__table_find_target(tdm_table_build *b);
 /* Gives each column its role, as the spec says, or as the features that are known. */
 tdm_status tdm__table_give_roles(tdm_table_build *b);
 /* Is the cell a finite number? Then it is in *to. */
-bool tdm__table_number(const tdm_table_build *b, float *to);
+bool tdm__cell_number(const char *cell, float *to);
 /* Fails if the cell is a number that no float can be. */
 tdm_status tdm__table_check_size(const tdm_table_build *b);
 /* What to add to a message about a cell of that line, if it is the first and `header: no` makes it a sample; else "".
  */
 const char *tdm__table_header_hint(const tdm_table_build *b, int64_t line);
 /* Does the cell say that a number is not known, as files do? */
-bool tdm__table_is_gap(const tdm_table_build *b);
+bool tdm__cell_is_gap(const char *cell, size_t length);
 /* Reads the cell, which is not empty, as the float target of `row`. */
 tdm_status tdm__table_read_target(tdm_table_build *b, int64_t row);
 /* After the last row: gives the two names, if targets are names, to the features. */

@@ -48,6 +48,15 @@ void tdm__features_print(const tdm_features *features, tdm_text *out) {
     tdm__json_put(&to, "}");
 }
 
+tdm_target tdm__features_target(const tdm_features *features) {
+    tdm_target out = TDM_TARGET_INIT;
+    if (features == NULL) return out;
+    const tdm_feature *target = &features->target;
+    out.name = target->name, out.mean = target->mean, out.stdev = target->stdev;
+    for (int i = 0; i < 2 && target->values.count == 2; i++) out.value[i] = target->values.name[i];
+    return out;
+}
+
 /* ---- reading ---- */
 
 /* Room for everything that a text of this length can hold. */

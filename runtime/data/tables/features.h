@@ -4,6 +4,8 @@
 #ifndef TDM_DATA_TABLES_FEATURES_H
 #define TDM_DATA_TABLES_FEATURES_H
 
+#include <tandem/model.h>
+
 #include "runtime/data/data.h"
 #include "runtime/base/text/text.h"
 
@@ -25,6 +27,15 @@ struct tdm_features {
     bool has_unknown;
     tdm_feature target;
 };
+
+static inline float tdm__feature_standardized(const tdm_feature *feature, double value) {
+    return (float)((value - feature->mean) / feature->stdev);
+}
+/* row.c: the sample x that the cells of one row are, in the order of the features; NULL is a gap. TDM_E_DATA names the
+ * column. */
+tdm_status tdm__features_row(const tdm_features *features, const char *const *cell, float *x);
+/* What programs are told of the target; NULL: it is no table's. */
+tdm_target tdm__features_target(const tdm_features *features);
 
 /* As JSON, for checkpoints. */
 void tdm__features_print(const tdm_features *features, tdm_text *out);

@@ -140,10 +140,6 @@ static tdm_status learn(tdm_table_build *b) {
 
 /* ---- using ---- */
 
-static float standardized(const tdm_feature *feature, double value) {
-    return (float)((value - feature->mean) / feature->stdev);
-}
-
 static bool stays(const tdm_feature *feature) {
     return feature->mean == 0.0 && feature->stdev == 1.0 && isnan(feature->fill);
 }
@@ -153,7 +149,7 @@ static void use_number(const tdm_table_build *b, const tdm_feature *feature, int
     if (stays(feature)) return;
     for (int64_t i = 0; i < count; i++) {
         float *at = &b->x[row_of(b, i) * width + item];
-        *at = standardized(feature, isnan(*at) ? feature->fill : (double)*at);
+        *at = tdm__feature_standardized(feature, isnan(*at) ? feature->fill : (double)*at);
     }
 }
 
@@ -189,7 +185,7 @@ tdm_status tdm__table_fit(tdm_table_build *b) {
     }
     for (int64_t i = 0; b->value != NULL && b->target >= 0 && i < count_of(b); i++) {
         float *at = &b->value[row_of(b, i)];
-        *at = standardized(&features->target, (double)*at);
+        *at = tdm__feature_standardized(&features->target, (double)*at);
     }
     b->to->table.base.features = features;
     return b->known != NULL && features->has_unknown ? tdm__table_find_unseen(b) : TDM_OK;

@@ -72,7 +72,7 @@ static void look_at_word(tdm_column_seen *column, const tdm_csv *csv) {
 static tdm_status look_at_cell(looking *l) {
     tdm_column_seen *column = &l->seen->column[l->build.csv.column];
     float number;
-    if (tdm__table_is_gap(&l->build)) {
+    if (tdm__cell_is_gap(l->build.csv.cell, l->build.csv.length)) {
         column->gaps++;
         column->rises = false;
         if (l->build.csv.length > 0) count_text(l, &column->gap_words);
@@ -81,7 +81,7 @@ static tdm_status look_at_cell(looking *l) {
     TDM_TRY(tdm__table_check_size(&l->build));
     const bool is_first = column->different == 0;
     count_text(l, &column->different);
-    if (tdm__table_number(&l->build, &number)) {
+    if (tdm__cell_number(l->build.csv.cell, &number)) {
         look_at_number(column, (double)number, is_first);
         return TDM_OK;
     }

@@ -6,9 +6,9 @@
 #include "runtime/base/status.h"
 #include "runtime/data/tables/build.h"
 
-bool tdm__table_number(const tdm_table_build *b, float *to) {
+bool tdm__cell_number(const char *cell, float *to) {
     double number;
-    if (!tdm__parse_float(b->csv.cell, &number) || !isfinite((float)number)) return false;
+    if (!tdm__parse_float(cell, &number) || !isfinite((float)number)) return false;
     *to = (float)number;
     return true;
 }
@@ -23,18 +23,18 @@ tdm_status tdm__table_next(tdm_table_build *b, bool *more) {
 
 tdm_status tdm__table_check_size(const tdm_table_build *b) {
     float number;
-    if (!tdm__is_decimal(b->csv.cell) || tdm__table_number(b, &number)) return TDM_OK;
+    if (!tdm__is_decimal(b->csv.cell) || tdm__cell_number(b->csv.cell, &number)) return TDM_OK;
     TDM_FAIL_CELL(&b->csv,
                   "the number %.64s is too large for a float, which ends at 3.4e38; give the column another unit",
                   b->csv.cell);
 }
 
-bool tdm__table_is_gap(const tdm_table_build *b) {
+bool tdm__cell_is_gap(const char *cell, size_t length) {
     static const char *const words[] = {"NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None"};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcmp(b->csv.cell, words[i]) == 0) return true;
+        if (strcmp(cell, words[i]) == 0) return true;
     }
-    return b->csv.length == 0;
+    return length == 0;
 }
 
 static tdm_status fail_target(const tdm_table_build *b) {
@@ -68,7 +68,7 @@ static tdm_status read_name(tdm_table_build *b, int64_t row) {
 
 tdm_status tdm__table_read_target(tdm_table_build *b, int64_t row) {
     TDM_TRY(tdm__table_check_size(b));
-    if (b->two_count > 0 || !tdm__table_number(b, &b->value[row])) return read_name(b, row);
+    if (b->two_count > 0 || !tdm__cell_number(b->csv.cell, &b->value[row])) return read_name(b, row);
     b->has_number = true;
     return TDM_OK;
 }

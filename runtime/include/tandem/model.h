@@ -104,6 +104,30 @@ TDM_API tdm_status tdm_model_predict_inputs(tdm_model *model, const tdm_input_ar
 TDM_API tdm_status tdm_model_read_picture(tdm_model *model, const char *path, float *x);
 TDM_API tdm_status tdm_model_decode_picture(tdm_model *model, const void *bytes, size_t count, float *x);
 
+/* What a float target of a table is, in the data trained on. Set `size` with TDM_TARGET_INIT. */
+typedef struct tdm_target {
+    uint32_t size;
+    const char *name;     /* of its column; NULL: unknown. Owned by the model, or the run */
+    double mean, stdev;   /* an output times stdev plus mean is in the column's unit */
+    const char *value[2]; /* of a target that is two names: what 0 and 1 stand for; else NULL. Owned likewise */
+} tdm_target;
+#define TDM_TARGET_INIT                \
+    {                                  \
+        sizeof(tdm_target), 0, 0, 1, { \
+            0, 0                       \
+        }                              \
+    }
+/* Fills *out; a model that was not trained on a table has mean 0 and stdev 1. */
+TDM_API tdm_status tdm_model_target(const tdm_model *model, tdm_target *out);
+/* Returns the name of the column that is number `index` of a sample; NULL if there is none, the table had no names, or
+ * the model was not trained on a table. Owned by the model. */
+TDM_API const char *tdm_model_column(const tdm_model *model, int64_t index);
+/* Makes of a row of a table a sample of kind TDM_INPUT_FLOATS, x[input_width]. cell[input_width]: the text of each column
+ * of a sample, in its order, as it would stand in the table; NULL or "" is a gap. Numbers are standardized, categories
+ * become their numbers and gaps are filled as in data.train of the model. TDM_E_DATA names the column with a cell that
+ * cannot be read; TDM_E_USAGE if the model was not trained on a table. Any thread. */
+TDM_API tdm_status tdm_model_read_row(const tdm_model *model, const char *const *cell, float *x);
+
 /* Writes the model of a checkpoint (a step directory, a run directory, or its model.safetensors) into the file `to`,
  * which must not exist yet. Of a run with train.ema and eval.weights: ema, that is the average. *report becomes one
  * line about what was written, free it with tdm_free; it may be NULL. TDM_E_CHECKPOINT if the checkpoint does not carry

@@ -289,20 +289,7 @@ TDM_API tdm_status tdm_run_decode_picture(tdm_run *run, const void *bytes, size_
  * classes have no names. Owned by the run. */
 TDM_API const char *tdm_run_class_name(const tdm_run *run, int64_t index);
 
-/* What a float target of a table is, in the data trained on. Set `size` with TDM_TARGET_INIT. */
-typedef struct tdm_target {
-    uint32_t size;
-    const char *name;     /* of its column; NULL: unknown. Owned by the run */
-    double mean, stdev;   /* an output times stdev plus mean is in the column's unit */
-    const char *value[2]; /* of a target that is two names: what 0 and 1 stand for; else NULL. Owned by the run */
-} tdm_target;
-#define TDM_TARGET_INIT                \
-    {                                  \
-        sizeof(tdm_target), 0, 0, 1, { \
-            0, 0                       \
-        }                              \
-    }
-/* Fills *out; a run that did not train on a table has mean 0 and stdev 1. */
+/* Fills *out (tandem/model.h); a run that did not train on a table has mean 0 and stdev 1. Its texts are the run's. */
 TDM_API tdm_status tdm_run_target(const tdm_run *run, tdm_target *out);
 
 /* A category in the eval data, a table, that the data trained on does not have; it counts as unknown. Set `size` with
