@@ -16,7 +16,7 @@ STRUCTS = {  # and the macro that initialises one; "": there is none
     "tdm_input_info": "TDM_INPUT_INFO_INIT", "tdm_input_array": "",
     "tdm_source_rows": "", "tdm_source": "TDM_SOURCE_INIT", "tdm_fault": "", "tdm_phase_ms": "", "tdm_event": "",
     "tdm_run_options": "TDM_RUN_OPTIONS_INIT", "tdm_run_state": "", "tdm_scores": "TDM_SCORES_INIT",
-    "tdm_tensor_info": "", "tdm_model_options": "TDM_MODEL_OPTIONS_INIT", "tdm_model_info": "TDM_MODEL_INFO_INIT",
+    "tdm_tensor_info": "", "tdm_model_options": "TDM_MODEL_OPTIONS_INIT", "tdm_model_info": "TDM_MODEL_INFO_INIT", "tdm_target": "TDM_TARGET_INIT",
     "tdm_launch_facts": "", "tdm_pass": "TDM_PASS_INIT", "tdm_outputs": "TDM_OUTPUTS_INIT", "tdm_hosts_options": "TDM_HOSTS_OPTIONS_INIT"}
 ENUMS = ["tdm_event_kind", "tdm_input", "tdm_log_level", "tdm_config_form", "tdm_launch_source", "tdm_model_precision"]
 FUNCTIONS = """
@@ -34,7 +34,8 @@ tdm_run_forward tdm_run_outputs tdm_run_backward tdm_run_update tdm_run_skip_upd
 tdm_run_save tdm_run_load tdm_run_save_to tdm_run_load_memory tdm_run_set_property tdm_run_property
 tdm_run_property_key tdm_run_print tdm_launch_create tdm_launch_abort tdm_launch_from_env tdm_launch_meet
 tdm_comm_open_hosts tdm_comm_close
-tdm_model_open tdm_model_open_memory tdm_model_close tdm_model_get_info tdm_model_class_name tdm_model_property
+tdm_model_open tdm_model_open_memory tdm_model_close tdm_model_get_info tdm_model_class_name tdm_model_target tdm_model_column tdm_model_read_row
+tdm_model_property
 tdm_model_property_key tdm_model_predict tdm_model_read_picture tdm_model_decode_picture tdm_model_export
 tdm_model_export_onnx tdm_run_export_to tdm_run_export_onnx_to
 """.split()

@@ -103,6 +103,30 @@ class Models(Case):
         self.assertEqual(newer.info.text, self.model.info.text)
         self.assertTrue((newer(X) != self.wanted).any())
 
+    def test_rows_of_a_table(self):
+        rows = [{"size": 40 + 7 * i % 60, "city": ("Bern", "Rome")[i % 2]} for i in range(40)]
+        prices = np.array([3 * row["size"] + 50 * (row["city"] == "Rome") for row in rows], np.float32)
+        lines = [f"{row['city']},{price},{row['size']}" for row, price in zip(rows, prices)]
+        (WORK / "homes.csv").write_text("\n".join(["city,price,size", *lines]))
+        table = {"format": "csv", "path": str(WORK / "homes.csv"), "label": "price", "categories": ["city"],
+                 "standardize": True, "standardize_target": True}
+        values = {"tandem": 1, "model": {"input": 2, "layers": [{"linear": 1}]}, "loss": "mse", "data": {"train": table},
+                  "optimizer": {"type": "adam", "lr": 0.1}, "train": {"steps": 300, "batch": {"per_device": 20}}}
+        with tandem.Run(values, run_dir=None) as it:
+            it.train()
+            model = it.model()
+        self.assertEqual((model.columns, model.target.name), (["size", "city"], "price"))
+        given = rows + [[row["size"], row["city"]] for row in rows]
+        found = model(model.samples(given))[:, 0] * model.target.stdev + model.target.mean
+        np.testing.assert_allclose(found, np.tile(prices, 2), rtol=0.02)
+        self.refuses(tandem.UsageError, "rows[1] has no 'city'", model.samples, [rows[0], {"size": 3}])
+        self.refuses(tandem.UsageError, "rows[0] has 1 cells", model.samples, [[3]])
+        self.refuses(tandem.DataError, "column 'size': expected a number, found 'big'", model.samples, [["big", "Rome"]])
+        self.refuses(tandem.DataError, "the number is missing", model.samples, [{"size": None, "city": "Rome"}])
+        self.refuses(tandem.DataError, "'Oslo' is not in the data trained on", model.samples, [[50, "Oslo"]])
+        self.assertEqual((self.model.columns, self.model.target.stdev), ([], 1))
+        self.refuses(tandem.UsageError, "was not trained on a table", self.model.samples, [[1, 2]])
+
     def test_onnx_is_written(self):
         tandem.export(WORK / "trained", WORK / "points.onnx", onnx=True)
         self.assertGreater((WORK / "points.onnx").stat().st_size, 300)

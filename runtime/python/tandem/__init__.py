@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from .errors import (CheckError, CheckpointError, CommError, ConfigError, DataError, DeviceError, Error,
                          InternalError, NumericError, OutOfMemoryError, StorageError, UnsupportedError, UsageError)
     from .events import Event, Outputs, Pass, Scores, State
-    from .model import Model, ModelInfo, export, onnx_job
+    from .model import Model, ModelInfo, Target, export, onnx_job
     from .run import Run, train
 
 _HOMES = {
     "errors": ["CheckError", "CheckpointError", "CommError", "ConfigError", "DataError", "DeviceError", "Error",
                "InternalError", "NumericError", "OutOfMemoryError", "StorageError", "UnsupportedError", "UsageError"],
     "events": ["Event", "Outputs", "Pass", "Scores", "State"],
-    "model": ["Model", "ModelInfo", "export", "onnx_job"],
+    "model": ["Model", "ModelInfo", "Target", "export", "onnx_job"],
     "run": ["Run", "train"],
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -67,6 +67,14 @@ def _aligned(source) -> np.ndarray:
     return out
 
 
+class Target(NamedTuple):
+    """What a table says is to be predicted. Of a number that was standardized, an output times stdev plus mean is in the
+    column's unit; else mean is 0 and stdev 1."""
+    name: str
+    mean: float
+    stdev: float
+
+
 class Model:
     """One file, or its bytes, that predicts: model(x), numpy in, numpy out.
 
@@ -91,6 +99,12 @@ class Model:
         self.classes: list[str] = [lib().tdm_model_class_name(self._handle.address, index).decode(errors="replace")
                                    for index in range(raw.classes)]
         self._width = raw.input_width
+        self.columns: list[str] = []  # of a table, in the order of a sample
+        while (name := lib().tdm_model_column(self._handle.address, len(self.columns))) is not None:
+            self.columns.append(name.decode(errors="replace"))
+        target = new(c.tdm_target)
+        check(lib().tdm_model_target(self._handle.address, ctypes.byref(target)))
+        self.target = Target((target.name or b"").decode(errors="replace"), target.mean, target.stdev)
         self._predict = lib().tdm_model_predict
 
     def _open(self) -> _Handle:
@@ -138,6 +152,29 @@ class Model:
         else:
             check(lib().tdm_model_read_picture(handle.address, path_bytes(source), x.ctypes.data))
         return self(x, ready=True)[0]
+
+    def samples(self, rows: Any) -> np.ndarray:
+        """Samples [rows, width] of rows of a table, for a model that was trained on one: `model(model.samples(rows))`,
+        and x of `Run(..., train=(x, y))`. Each row is a dict by `columns`, or a list in their order; a cell is what the
+        table would have: a number, a category, or None, a gap. Numbers are standardized, categories become their
+        numbers and gaps are filled as in the data trained on. See `target` for outputs that are numbers."""
+        handle, rows = self._open(), list(rows)
+        x = np.empty((len(rows), self._width), np.float32)
+        for index, row in enumerate(rows):
+            cells = (ctypes.c_char_p * self._width)(*self._cells(row, f"rows[{index}]"))
+            check(lib().tdm_model_read_row(handle.address, cells, x[index].ctypes.data))
+        return x
+
+    def _cells(self, row: Any, what: str) -> list:
+        if isinstance(row, dict):
+            absent = [name for name in self.columns if name not in row]
+            if absent or not self.columns:  # a table without names has none
+                raise errors.UsageError(f"{what} has no {absent[0]!r}; None is a gap" if absent else
+                                        f"{what} is a dict, and the columns have no names; give a list in their order")
+            row = [row[name] for name in self.columns]
+        if len(row) != self._width:
+            raise errors.UsageError(f"{what} has {len(row)} cells, and a sample {self._width} numbers")
+        return [None if cell is None else str(cell).encode() for cell in row]
 
     @property
     def properties(self) -> dict[str, str]:
