@@ -123,9 +123,9 @@ TDM_API tdm_status tdm_model_target(const tdm_model *model, tdm_target *out);
  * the model was not trained on a table. Owned by the model. */
 TDM_API const char *tdm_model_column(const tdm_model *model, int64_t index);
 /* Makes of a row of a table a sample of kind TDM_INPUT_FLOATS, x[input_width]. cell[input_width]: the text of each column
- * of a sample, in its order, as it would stand in the table; NULL or "" is a gap. Numbers are standardized, categories
- * become their numbers and gaps are filled as in data.train of the model. TDM_E_DATA names the column with a cell that
- * cannot be read; TDM_E_USAGE if the model was not trained on a table. Any thread. */
+ * of a sample, in its order, as the table would have it, without blanks around it; NULL or "" is a gap. Numbers are
+ * standardized, categories become their numbers and gaps are filled as in data.train of the model. TDM_E_DATA names the
+ * column with a cell that cannot be read; TDM_E_USAGE if the model was not trained on a table. Any thread. */
 TDM_API tdm_status tdm_model_read_row(const tdm_model *model, const char *const *cell, float *x);
 
 /* Writes the model of a checkpoint (a step directory, a run directory, or its model.safetensors) into the file `to`,
