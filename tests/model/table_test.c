@@ -100,6 +100,25 @@ TEST(cells_that_are_refused) {
     tdm_model_close(model);
 }
 
+/* The file is damaged so that its table lacks a column. */
+TEST(columns_that_do_not_fit) {
+    static const char column[] = ",{\\\"name\\\":\\\"size";
+    tdm_config *config = NULL;
+    tdm_run *run = NULL;
+    tdm_model *model = NULL, *damaged = NULL;
+    write_table("table.csv");
+    open_run(&run, &config);
+    model_of(run, &model);
+    tdm_model_close(model);
+    char *at = memmem(file.bytes, file.count, column, sizeof(column) - 1);
+    REQUIRE(at != NULL);
+    memset(at, ' ', strcspn(at, "}") + 1);
+    CHECK_STATUS(tdm_model_open_memory(&damaged, file.bytes, file.count, NULL), TDM_E_CHECKPOINT);
+    CHECK_HAS(tdm_error_message(), "tandem.features in its metadata has 3 columns, and a sample 4 numbers");
+    tdm_run_close(run);
+    tdm_config_free(config);
+}
+
 /* Each city is known, and no gap may be. */
 TEST(a_table_without_gaps) {
     tdm_config *config = NULL;
@@ -133,4 +152,4 @@ TEST(a_table_without_gaps) {
 }
 
 TEST_MAIN(test_folder_make(folder); RUN(a_row_is_the_sample_trained_on); RUN(cells_that_are_refused);
-          RUN(a_table_without_gaps); tdm_buffer_free(&file); test_folder_remove(folder);)
+          RUN(columns_that_do_not_fit); RUN(a_table_without_gaps); tdm_buffer_free(&file); test_folder_remove(folder);)
