@@ -2,6 +2,7 @@
 #include "runtime/model/model.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "runtime/base/call/sized.h"
 #include "runtime/base/memory.h"
@@ -68,10 +69,18 @@ static tdm_status fail_closed(tdm_model *model) {
     return tdm__error_restore(&error, NULL);
 }
 
+/* A run or a checkpoint, which tandem takes in many places. */
+static tdm_status refuse_folder(const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return TDM_OK;
+    TDM_FAIL(TDM_E_CHECKPOINT, "%s: a model is one file, found a folder; tdm_model_export makes one of a run", path);
+}
+
 tdm_status tdm_model_open(tdm_model **out, const char *path, const tdm_model_options *options) {
     tdm_model *model;
     if (out == NULL || path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_open: out or path is NULL");
     *out = NULL;
+    TDM_TRY(refuse_folder(path));
     TDM_TRY(new_model(&model, path, options));
     tdm_status status = tdm__map_open(&model->map, path, TDM_E_CHECKPOINT);
     if (status == TDM_OK && !tdm__limit_book(model->host, model->map.count))

@@ -184,6 +184,9 @@ TEST(files_that_are_cut_short) {
     check_refused(TDM_E_CHECKPOINT, "header");
     (void)unlink(path);
     check_refused(TDM_E_CHECKPOINT, "no such file");
+    tdm_model *model = NULL;
+    CHECK_STATUS(tdm_model_open(&model, folder, NULL), TDM_E_CHECKPOINT);
+    CHECK_HAS(tdm_error_message(), "found a folder; tdm_model_export makes one of a run");
 }
 
 /* Random bytes of a good file: it opens with other numbers, or is refused. */
