@@ -239,6 +239,8 @@ TEST(refused) {
         {"\nid,city,\" \t\",y\n1,Rome,2,0\n", "line 2, column 3: the column has no name", 0},
         {"id,city,size,\n1,Rome,2,0\n", "line 1, column 4: the column has no name", 0},
         {"id,town,a,y\n1,Rome,2,0\n", "there is no column 'city'", 0},
+        {"sep=;\nid;city;size;y\n1;Rome;2;0\n", "line 1: `sep=` is for Excel alone; remove this line", 0},
+        {"id,city,\"sep=\",y\n1,Rome,2,0\n", NULL, 0},
         {"id,y,city\n1,2,Rome\n", "column 'city' is the label, and cannot be in `categories`", 0},
         {"id,city\n1,Rome\n", "column 'city' is the label", 0},
         {wide, "the first row has more than 65536 columns", 0},

@@ -25,6 +25,8 @@ static tdm_status count_columns(tdm_table_build *b) {
         TDM_TRY(tdm__csv_next(&b->csv, &more));
         if (!more) TDM_FAIL_TABLE(b, "the file is empty");
         b->first_line = b->csv.line;
+        if (b->columns == 0 && tdm__text_same(b->csv.cell, "sep="))
+            TDM_FAIL_TABLE(b, "line %lld: `sep=` is for Excel alone; remove this line", (long long)b->csv.line);
         if (tdm__is_decimal(b->csv.cell)) b->has_names = false;
         b->columns++;
         if (b->columns > COLUMNS_MAX)
