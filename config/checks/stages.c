@@ -65,8 +65,11 @@ tdm_status tdm__check_cuts(tdm_config *config) {
     const int64_t stages = config->settings.job.parallel.stages;
     if (stages == 1) return TDM_OK;
     int *of_layer = NULL;
+    double *flops = NULL;
     TDM_TRY(tdm__zone_new(&config->work, &of_layer, (size_t)config->layer_count, sizeof(*of_layer)));
-    const tdm_status status = tdm__graph_stages(config->graph, NULL, (int)stages, of_layer);
+    TDM_TRY(tdm__zone_new(&config->work, &flops, (size_t)config->layer_count, sizeof(*flops)));
+    TDM_TRY(tdm__graph_step_flops(config->graph, NULL, flops));
+    const tdm_status status = tdm__graph_stages(config->graph, flops, (int)stages, of_layer);
     if (status != TDM_E_CONFIG) return status;
     const tdm_error *error = tdm_error_last();
     const int index = layer_of_error(config, error);

@@ -87,7 +87,8 @@ static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, i
         status = tdm__linear_bf16_open(device, desc, rows, training, &l->bf16);
     else
         l->is_row = takes_row(desc, rows);
-    l->skips = l->is_row && desc->x[0].dim[desc->x[0].ndim - 1] * desc->y.dim[desc->y.ndim - 1] >= LEAST_SKIPPED;
+    const tdm_linear_sizes of = tdm__linear_sizes_of(desc, rows);
+    l->skips = l->is_row && of.in * of.out >= LEAST_SKIPPED;
     if (desc->precision != TDM_BF16 && (training || !l->is_row)) status = warm_up();
     if (status == TDM_OK)
         *state = l;

@@ -147,15 +147,16 @@ typedef struct tdm_rows_fault {
  * With sync_batchnorm: the rows of all devices. */
 tdm_rows_fault tdm__graph_rows_fault(const tdm_graph *graph, int64_t rows, bool training);
 
+/* Is one of its parameters not frozen? frozen: by index of the parameter; NULL: none is. */
+bool tdm__graph_is_trained(const tdm_graph_node *node, const bool *frozen);
 /* The flops of each node in a step of one row, [node_count]: those of forward, as many for the gradient of its
- * parameters, and as many for that of its inputs, where these are needed. frozen: by index of the parameter; NULL: none
- * is. */
+ * parameters, and as many for that of its inputs, where these are needed. */
 tdm_status tdm__graph_step_flops(const tdm_graph *graph, const bool *frozen, double *out);
 /* The stage of each node, [node_count], if a replica has `stages` of them: those that the layers name, or, if none
- * does, stages of which the one with the most flops in a step has as few as can be. TDM_E_CONFIG, with the layer's
+ * does, stages of which the one with the most of these flops has as few as can be. TDM_E_CONFIG, with the layer's
  * position, if the graph cannot be cut so. */
 enum { TDM_STAGES_MAX = 64 };
-tdm_status tdm__graph_stages(const tdm_graph *graph, const bool *frozen, int stages, int *out);
+tdm_status tdm__graph_stages(const tdm_graph *graph, const double *flops, int stages, int *out);
 /* Replicas on the job's devices: each has a device for each stage. */
 int tdm__job_replicas(const tdm_job *job);
 /* What people should know of a job, though nothing is wrong with it; false: nothing. That batch norm across stages

@@ -32,7 +32,7 @@ static tdm_status take_named(const tdm_graph *graph, int stages, int *out) {
 
 /* ---- by the layers' work ---- */
 
-static bool is_trained(const tdm_graph_node *node, const bool *frozen) {
+bool tdm__graph_is_trained(const tdm_graph_node *node, const bool *frozen) {
     for (int i = 0; i < node->param_count; i++)
         if (frozen == NULL || !frozen[node->first_param + i]) return true;
     return false;
@@ -52,7 +52,7 @@ tdm_status tdm__graph_step_flops(const tdm_graph *graph, const bool *frozen, dou
     TDM_TRY(tdm__new(graph->host, &needs, graph->node_count, sizeof(*needs), "gradients"));
     for (size_t i = 0; i < graph->node_count; i++) {
         const tdm_graph_node *node = &graph->nodes[i];
-        const bool trained = is_trained(node, frozen), dx = needs_dx(graph, node, needs);
+        const bool trained = tdm__graph_is_trained(node, frozen), dx = needs_dx(graph, node, needs);
         needs[i] = trained || dx;
         out[i] = node->flops * (1 + trained + dx);
     }
@@ -68,8 +68,8 @@ typedef struct unit {
 
 typedef struct balance {
     size_t count;
-    unit *unit;    /* [count + 1]; the last is the end */
-    double *flops; /* of each node in a step */
+    unit *unit;          /* [count + 1]; the last is the end */
+    const double *flops; /* of each node in a step */
     /* cost[n]: if the stages so far share the first n units, the flops of the most expensive stage, at best. */
     double *cost; /* [count + 1] */
     int *cut;     /* [stages][count + 1]: with that, the first unit of the last stage */
@@ -121,14 +121,12 @@ static tdm_status balance_stages(const tdm_graph *graph, int stages, balance *b,
     return TDM_OK;
 }
 
-static tdm_status take_balanced(const tdm_graph *graph, const bool *frozen, int stages, int *out) {
-    balance b = {.count = 0};
+static tdm_status take_balanced(const tdm_graph *graph, const double *flops, int stages, int *out) {
+    balance b = {.flops = flops};
     tdm_zone zone;
     tdm__zone_init(&zone, graph->host);
     const size_t room = graph->node_count + 1;
-    tdm_status status = tdm__zone_new(&zone, &b.flops, room, sizeof(*b.flops));
-    if (status == TDM_OK) status = tdm__graph_step_flops(graph, frozen, b.flops);
-    if (status == TDM_OK) status = tdm__zone_new(&zone, &b.unit, room, sizeof(*b.unit));
+    tdm_status status = tdm__zone_new(&zone, &b.unit, room, sizeof(*b.unit));
     if (status == TDM_OK) status = tdm__zone_new(&zone, &b.cost, room, sizeof(*b.cost));
     if (status == TDM_OK) status = tdm__zone_new(&zone, &b.cut, (size_t)stages * room, sizeof(*b.cut));
     if (status == TDM_OK) status = balance_stages(graph, stages, &b, out);
@@ -157,10 +155,10 @@ static tdm_status check_params(const tdm_graph *graph, int stages, const int *of
     return TDM_OK;
 }
 
-tdm_status tdm__graph_stages(const tdm_graph *graph, const bool *frozen, int stages, int *out) {
+tdm_status tdm__graph_stages(const tdm_graph *graph, const double *flops, int stages, int *out) {
     if (stages > TDM_STAGES_MAX)
         TDM_FAIL(TDM_E_CONFIG, "parallel.stages: a replica has at most %d stages, got %d", TDM_STAGES_MAX, stages);
-    if (!has_stages(graph)) return take_balanced(graph, frozen, stages, out);
+    if (!has_stages(graph)) return take_balanced(graph, flops, stages, out);
     TDM_TRY(take_named(graph, stages, out));
     return check_params(graph, stages, out);
 }

@@ -54,8 +54,6 @@ tdm_status tdm__build_ask(const tdm_build *build, const tdm_kernel *kernel, cons
                           tdm_kernel_fit *fit, bool *fits);
 int tdm__plan_root(const tdm_plan *plan, int value); /* the owner of a value's bytes */
 
-/* Is one of the parameters in the graph that belong to the node trained? */
-bool tdm__build_is_trained(const tdm_build *build, const tdm_graph_node *node);
 /* Before the passes: which parameters are frozen or have no gradient, and checks that each pattern of the job matches a
  * parameter. */
 tdm_status tdm__build_frozen(tdm_build *build);

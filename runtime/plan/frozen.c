@@ -5,12 +5,6 @@
 #include "runtime/base/text/pattern.h"
 #include "runtime/plan/build.h"
 
-bool tdm__build_is_trained(const tdm_build *build, const tdm_graph_node *node) {
-    for (int i = 0; i < node->param_count; i++)
-        if (!build->plan->frozen[node->first_param + i]) return true;
-    return false;
-}
-
 int64_t tdm__plan_trained_numbers(const tdm_plan *plan) {
     int64_t count = 0;
     for (int i = 0; i < plan->trained_count; i++) count += plan->params[i].count;

@@ -39,7 +39,7 @@ static void describe(const tdm_build *build, const tdm_graph_node *from, tdm_pla
                                    .threads = options->threads,
                                    .precision = options->precision,
                                    .fast = options->fast};
-    const bool trained = tdm__build_is_trained(build, from), used = plan->used[node->graph_node];
+    const bool trained = tdm__graph_is_trained(from, build->plan->frozen), used = plan->used[node->graph_node];
     node->evaluates = options->training && from->buffer_count > 0 && from->param_count > 0 && !trained && used;
     node->needs_backward = options->training && trained;
     const bool exchanges = options->training && options->replicas > 1 && !node->evaluates;
@@ -59,7 +59,7 @@ static void describe(const tdm_build *build, const tdm_graph_node *from, tdm_pla
 
 static tdm_status lower_node(tdm_build *build, int graph_node) {
     const tdm_graph_node *from = &build->graph->nodes[graph_node];
-    bool needs_gradient = tdm__build_is_trained(build, from); /* it or something upstream is trained */
+    bool needs_gradient = tdm__graph_is_trained(from, build->plan->frozen); /* it or something upstream is trained */
     int index;
     for (int i = 0; i < from->input_count; i++)
         needs_gradient = needs_gradient || build->of_value[from->input[i]].needs_gradient;

@@ -66,7 +66,7 @@ static tdm_status assign(tdm_build *build, int *cut) {
     TDM_TRY(tdm__zone_new(&plan->zone, &stage_of_layer, plan->graph->node_count, sizeof(int)));
     TDM_TRY(tdm__zone_new(&plan->zone, &flops, plan->graph->node_count, sizeof(*flops)));
     TDM_TRY(tdm__graph_step_flops(plan->graph, plan->frozen, flops));
-    TDM_TRY(tdm__graph_stages(plan->graph, plan->frozen, plan->stage_count, stage_of_layer));
+    TDM_TRY(tdm__graph_stages(plan->graph, flops, plan->stage_count, stage_of_layer));
     find_cuts(plan, stage_of_layer, cut);
     for (int i = 0, stage = 0; i < plan->node_count; i++) {
         while (stage + 1 < plan->stage_count && cut[stage + 1] <= i) stage++;

@@ -38,7 +38,9 @@ static void check_balance(const tdm_graph *graph, int stages) {
     int stage_of[MOST_NODES], tried[MOST_NODES];
     REQUIRE(graph->node_count <= MOST_NODES);
     const double least = least_most(graph, stages, 0, 0, tried, false);
-    const tdm_status status = tdm__graph_stages(graph, NULL, stages, stage_of);
+    double flops[MOST_NODES];
+    CHECK_OK(tdm__graph_step_flops(graph, NULL, flops));
+    const tdm_status status = tdm__graph_stages(graph, flops, stages, stage_of);
     CHECK_STATUS(status, isfinite(least) ? TDM_OK : TDM_E_CONFIG);
     if (status != TDM_OK) return;
     CHECK(most_of(graph, stage_of, stages) == least);
@@ -78,8 +80,10 @@ TEST(a_step_costs_forward_and_the_gradients_that_are_needed) {
 TEST(stages_are_cut_by_the_work_of_a_step) {
     tdm_graph *graph = plan_graph("x 16; a linear x out=32; b linear a out=32; c linear b out=32; d linear c out=16");
     int stage_of[4];
+    double flops[4];
     REQUIRE(graph != NULL);
-    CHECK_OK(tdm__graph_stages(graph, NULL, 3, stage_of));
+    CHECK_OK(tdm__graph_step_flops(graph, NULL, flops));
+    CHECK_OK(tdm__graph_stages(graph, flops, 3, stage_of));
     CHECK(stage_of[0] == 0 && stage_of[1] == 0 && stage_of[2] == 1 && stage_of[3] == 2);
     tdm_graph_free(graph);
 }
