@@ -10,9 +10,9 @@
 #include "runtime/base/tree.h"
 #include "runtime/scale/scale.h"
 
-/* What gloo and tandem's hosts do: bytes that are reduced at a time, and a processor's time for a message of its own to
- * each peer (a send, a receive, a wake-up). */
-static const double chunk_bytes = 16.0 * 1024 * 1024;
+/* What gloo and tandem's hosts do: bytes that go through the levels at a time, bytes of a message to all peers, and a
+ * processor's time for a message of its own to each (a send, a receive, a wake-up). */
+static const double levels_bytes = 16.0 * 1024 * 1024, chunk_bytes = 4.0 * 1024 * 1024;
 static const double peer_seconds = 2e-6;
 
 tdm_scale_group tdm__scale_group(const tdm_cluster *cluster, int devices) {
@@ -40,16 +40,23 @@ static tdm_scale_time add(tdm_scale_time a, tdm_scale_time b) {
     return (tdm_scale_time){a.seconds + b.seconds, a.busy + b.busy};
 }
 
+/* Ranks of a host that communicate need one core each; with fewer they take turns. */
+static double turns(const tdm_scale_group *g) {
+    const tdm_cluster *c = g->cluster;
+    return c->is_gpu || c->cores <= 0 ? 1 : fmax(1, g->locals / c->cores);
+}
+
 /* Time of `messages` messages, one after another: `here` bytes leave the device, `crossing` bytes use the connection,
  * which the devices of a host may share. A processor sends while the wire works, and receives and adds after it. */
-static tdm_scale_time over(const tdm_link *link, double messages, double here, double crossing) {
-    const double busy = here * cost_of(link);
+static tdm_scale_time over(const tdm_scale_group *g, const tdm_link *link, double messages, double here,
+                           double crossing) {
+    const double busy = here * cost_of(link) * turns(g);
     return (tdm_scale_time){messages * link->latency + fmax(crossing / link->rate, busy / 2) + busy / 2, busy};
 }
 
 /* Messages of one device to n - 1 others at the same time. */
-static tdm_scale_time to_peers(int n, double times) {
-    const double busy = times * (n - 1) * peer_seconds;
+static tdm_scale_time to_peers(const tdm_scale_group *g, int n, double times) {
+    const double busy = times * (n - 1) * peer_seconds * turns(g);
     return (tdm_scale_time){busy, busy};
 }
 
@@ -65,23 +72,15 @@ static double within_levels(const tdm_scale_group *g, double bytes) {
     return g->cluster->is_gpu ? sent_share(g->locals) * bytes : (3 - 1.0 / g->locals) / 2 * bytes;
 }
 
-/* Ranks of a host that communicate need one core each; with fewer they take turns. Parts of an algorithm that follow one
- * another do so each for itself: while ranks wait for their turns, nothing is on the wire. */
-static tdm_scale_time in_turns(const tdm_scale_group *g, tdm_scale_time time) {
-    const tdm_cluster *c = g->cluster;
-    const double factor = c->is_gpu || c->cores <= 0 ? 1 : fmax(1, g->locals / c->cores);
-    return (tdm_scale_time){fmax(time.seconds, time.busy * factor), time.busy * factor};
-}
-
 /* ---- the algorithms ---- */
 
 static tdm_scale_time segments(const tdm_scale_group *g, double bytes) {
     const tdm_cluster *c = g->cluster;
     const double sent = sent_share(g->devices) * bytes;
-    if (g->hosts == 1) return in_turns(g, over(&c->local, 2, within(g, bytes), within(g, bytes)));
+    if (g->hosts == 1) return over(g, &c->local, 2, within(g, bytes), within(g, bytes));
     const double away = (double)(g->devices - g->locals) / (g->devices - 1);
-    const double rounds = ceil(bytes / chunk_bytes) + 1;
-    return in_turns(g, add(over(&c->between, rounds, sent, sent * away * g->locals), to_peers(g->devices, rounds)));
+    const double messages = 2 * ceil(bytes / chunk_bytes); /* data and sums; those of a chunk while others travel */
+    return add(over(g, &c->between, 2, sent, sent * away * g->locals), to_peers(g, g->devices, messages));
 }
 
 /* Of the connections that a chain of devices through all hosts uses. */
@@ -94,19 +93,19 @@ static const tdm_link *slowest(const tdm_scale_group *g) {
 static tdm_scale_time ring(const tdm_scale_group *g, double bytes) {
     const tdm_cluster *c = g->cluster;
     const double sent = sent_share(g->devices) * bytes, hops = sent_share(g->devices);
-    if (g->hosts == 1) return in_turns(g, over(&c->local, hops * g->devices, sent, sent));
-    tdm_scale_time time = over(slowest(g), 0, sent, sent);
+    if (g->hosts == 1) return over(g, &c->local, hops * g->devices, sent, sent);
+    tdm_scale_time time = over(g, slowest(g), 0, sent, sent);
     time.seconds += hops * (g->hosts * c->between.latency + (g->devices - g->hosts) * c->local.latency);
-    return in_turns(g, time);
+    return time;
 }
 
 /* Chains within hosts, two binary trees of hosts, each for half of the data: a host is a leaf in one of them. */
 static tdm_scale_time tree(const tdm_scale_group *g, double bytes) {
     const tdm_cluster *c = g->cluster;
-    if (g->hosts == 1) return in_turns(g, over(&c->local, 2 * log2_up(g->devices), 2 * bytes, 2 * bytes));
-    tdm_scale_time time = over(slowest(g), 0, 2 * bytes, 2 * bytes);
+    if (g->hosts == 1) return over(g, &c->local, 2 * log2_up(g->devices), 2 * bytes, 2 * bytes);
+    tdm_scale_time time = over(g, slowest(g), 0, 2 * bytes, 2 * bytes);
     time.seconds += 2 * (log2_up(g->hosts) * c->between.latency + (g->locals - 1) * c->local.latency);
-    return in_turns(g, time);
+    return time;
 }
 
 /* Sums that each host sends of a number, on the host that has the most: those of the largest subtrees within its ranks. */
@@ -125,13 +124,12 @@ static int most_subtrees(int locals, int devices) {
 static tdm_scale_time levels(const tdm_scale_group *g, double bytes) {
     const tdm_cluster *c = g->cluster;
     const double inside = within_levels(g, bytes), part = sent_share(g->hosts) * bytes / g->locals;
-    const tdm_scale_time local = over(&c->local, c->is_gpu ? 2.0 * (g->locals - 1) : 4, inside, inside);
+    const tdm_scale_time local = over(g, &c->local, c->is_gpu ? 2.0 * (g->locals - 1) : 4, inside, inside);
     if (g->hosts == 1) return segments(g, bytes);
-    if (c->is_gpu) return add(local, over(&c->between, 2 * log2_up(g->hosts), part, part * g->locals));
-    const double rounds = 2 * ceil(bytes / chunk_bytes);
+    if (c->is_gpu) return add(local, over(g, &c->between, 2 * log2_up(g->hosts), part, part * g->locals));
+    const double rounds = 2 * ceil(bytes / levels_bytes);
     const double sent = part / 2 * (1 + most_subtrees(g->locals, g->devices)); /* half of the part are results */
-    const tdm_scale_time between = add(over(&c->between, rounds, sent, sent * g->locals), to_peers(g->hosts, rounds));
-    return add(in_turns(g, local), in_turns(g, between));
+    return add(local, add(over(g, &c->between, rounds, sent, sent * g->locals), to_peers(g, g->hosts, rounds)));
 }
 
 static tdm_scale_time fastest(tdm_scale_time a, tdm_scale_time b) {
@@ -158,8 +156,8 @@ tdm_scale_time tdm__scale_all_reduce(const tdm_scale_group *group, double bytes)
 tdm_scale_time tdm__scale_meeting(const tdm_scale_group *group) {
     const tdm_cluster *c = group->cluster;
     if (group->devices == 1 || c->is_gpu) return (tdm_scale_time){0, 0};
-    if (group->hosts == 1) return over(&c->local, 1, 0, 0);
-    return in_turns(group, add(over(&c->between, 1, 0, 0), to_peers(group->hosts, 1)));
+    if (group->hosts == 1) return over(group, &c->local, 1, 0, 0);
+    return add(over(group, &c->between, 1, 0, 0), to_peers(group, group->hosts, 1));
 }
 
 /* ---- checks ---- */
@@ -187,8 +185,11 @@ tdm_status tdm__scale_take_cluster(tdm_cluster *cluster, const tdm_cluster *give
         TDM_FAIL(TDM_E_USAGE, "all_reduce must be one of tdm_all_reduce, got %d", (int)cluster->all_reduce);
     if (!(cluster->cores >= 0 && isfinite(cluster->cores)) || cluster->threads < 0)
         TDM_FAIL(TDM_E_USAGE, "cores and threads must be at least 0, got %g and %d", cluster->cores, cluster->threads);
-    if (!(cluster->sharing >= 0 && isfinite(cluster->sharing)))
-        TDM_FAIL(TDM_E_USAGE, "sharing must be at least 0, got %g", cluster->sharing);
+    const double numbers[] = {cluster->sharing, cluster->beside, cluster->loader};
+    static const char *const names[] = {"sharing", "beside", "loader"};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (!(numbers[i] >= 0 && isfinite(numbers[i])))
+            TDM_FAIL(TDM_E_USAGE, "%s must be at least 0, got %g", names[i], numbers[i]);
     TDM_TRY(check_link(&cluster->local, "local"));
     return check_link(&cluster->between, "between");
 }

@@ -44,15 +44,21 @@ static double crowding(const tdm_scale_group *g) {
     return c->is_gpu || c->cores <= 0 ? 1 : fmax(1, (double)g->locals * c->threads / c->cores);
 }
 
-static double shared_by(const tdm_cluster *c, double threads) {
-    return 1 + (c->sharing - 1) * (fmin(threads, c->cores) - 1) / (c->cores - 1);
+static double slowed_by(const tdm_cluster *c, double most, double threads) {
+    return 1 + (most - 1) * (fmin(threads, c->cores) - 1) / (c->cores - 1);
 }
 
-/* How much longer an update takes beside those of the host's other devices. It reads and writes memory all the time. */
-static double sharing(const tdm_scale_group *g) {
+/* How much longer something takes beside that of the host's other devices; `most`: of all cores, beside that of one. */
+static double slowed(const tdm_scale_group *g, double most) {
     const tdm_cluster *c = g->cluster;
-    if (c->is_gpu || c->cores <= 1 || c->sharing <= 1) return 1;
-    return shared_by(c, (double)g->locals * c->threads) / shared_by(c, c->threads);
+    if (c->is_gpu || c->cores <= 1 || most <= 1) return 1;
+    return slowed_by(c, most, (double)g->locals * c->threads) / slowed_by(c, most, c->threads);
+}
+
+/* The least time in which a host reads the samples of its devices, while these compute. */
+static double reading(const tdm_scale_group *g, double samples) {
+    const double per_second = g->cluster->loader;
+    return per_second > 0 ? samples * g->locals / per_second : 0;
 }
 
 /* The seconds from the beginning of backward until all its gradients are reduced. Adds the time of the reductions to
@@ -84,13 +90,15 @@ static double expected_most(int n) {
 }
 
 static double step_of(const tdm_scale_group *g, const tdm_scale_work *work, double *comm) {
-    const double crowd = crowding(g);
+    const tdm_cluster *c = g->cluster;
+    const double crowd = crowding(g), computing = crowd * slowed(g, c->beside);
     const double before = tdm__scale_all_reduce(g, work->buffer_bytes).seconds;
     const double after = tdm__scale_meeting(g).seconds; /* losses and hits of all ranks */
     *comm = before + after;
-    const double reduced = reduce_all(g, work, work->backward * crowd, comm);
+    const double reduced = reduce_all(g, work, work->backward * computing, comm);
     const double slowest = work->jitter * crowd * expected_most(g->devices);
-    return before + work->forward * crowd + reduced + work->update * crowd * sharing(g) + slowest + after;
+    const double update = work->update * crowd * slowed(g, c->sharing);
+    return fmax(before + work->forward * computing + reduced + update + slowest + after, reading(g, work->samples));
 }
 
 static tdm_status check_work(const tdm_scale_work *work) {

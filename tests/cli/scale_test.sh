@@ -43,6 +43,15 @@ has "$out" "4 devices with 1 thread each, 4 cores"
 code 4 "$tandem" plan toy.yaml --scale 'data.train={format: npy, x: none.npy, y: none.npy}' data.eval=null
 has "$err" "--device NAME or --times F,B,REST"
 
+# two devices at once show what they take from one another, if the machine has cores for both
+code 0 "$tandem" plan toy.yaml --scale --hosts 1 --devices 2 parallel.threads_per_device=1 --json
+[ "$(nproc)" = 1 ] || grep -qE '"beside":[1-9]' "$out" || fail "computation beside others: $(cat "$out")"
+
+# a host that reads 100 samples a second, for two devices with 32 each in a step
+code 0 "$tandem" plan net.yaml --scale --hosts 1 --devices 2 --device p100 "${given[@]}" train.batch.per_device=32 --loader 100
+has "$out" "it reads at most 100 samples/s"
+awk '$1 == 2 && $3 == "640.000" { found = 1 } END { exit !found }' "$out" || fail "what a host reads: $(cat "$out")"
+
 # what is refused
 refused() { # STATUS TEXT ARGUMENT...
     local status=$1 text=$2
@@ -57,6 +66,7 @@ refused 2 "such as 46ms,107ms,6.6ms" --times 46ms
 refused 2 "there is no device 'h1000' in the table; it has h100, h200, a100, v100, p100, cpu" --device h1000
 refused 2 "at least 1, got \`0\`" --hosts 0
 refused 2 "\`--cores\` must be a number above 0, got \`0\`" --cores 0
+refused 2 "\`--loader\` must be a number above 0, got \`-1\`" --loader -1
 refused 2 "the most is 1048576" --hosts 1000000 --devices 8 --device h100
 refused 2 "\`--graph\` and \`--scale\` cannot be used together" --graph --scale
 refused 2 "\`--memory\` and \`--link\` cannot be used together" --memory --link 25Gb,20us
@@ -83,4 +93,7 @@ published "ResNet-101 on 128 P100" 90 1 resnet101 --hosts 32 "${horovod[@]}"
 published "ResNet-101 on 512 P100" 90 1 resnet101 --hosts 128 "${horovod[@]}"
 published "ResNet-50 from 8 to 256 P100" 90 8 resnet50 --hosts 32 --devices 8 --link 50Gb,20us --device p100 --all-reduce levels
 published "VGG-16 on 8 P100" 87.7 1 vgg16 --hosts 1 --devices 8 --local 126Gb,5us --device p100 --all-reduce ring --times 138.5ms,277ms,2ms
+a100=(--hosts 1 --devices 8 --device a100 train.batch.per_device=256)
+published "ResNet-50 in tf32 on 8 A100" 96.5 1 resnet50 "${a100[@]}"
+published "ResNet-50 in 16 bits on 8 A100" 84 1 resnet50 "${a100[@]}" train.precision=bf16 --loader 17400
 published "ResNet-50 on 8 V100" 97 1 resnet50 --hosts 1 --devices 8 --device v100 train.batch.per_device=128

@@ -165,17 +165,19 @@ TEST(bytes_in_shared_memory) {
  * takes as long whoever sends. */
 TEST(parts_of_a_reduction_in_turns) {
     tdm_cluster c = plain_cluster();
-    const double peers = 2 * 2e-6; /* in turns, too */
+    const double peers = 2 * 2e-6; /* of a message, in turns, too */
     c.is_gpu = false;
     c.devices_per_host = 2;
     c.cores = 1;
     c.local = (tdm_link){INFINITY, 0, 0.8e-9};
     c.between.cost = 0;
-    NEAR(time_of(&c, 4, 1e6), 2 * 1e-3 + 1e-3 + 2 * 2e-6 + peers);
+    NEAR(time_of(&c, 4, 1e6), 2 * 1e-3 + 1e-3 + 3 * peers);
     c.local.cost = 0;
-    NEAR(time_of(&c, 4, 1e6), 1e-3 + 2 * 2e-6 + peers);
+    NEAR(time_of(&c, 4, 1e6), 1e-3 + 3 * peers);
     c.between = (tdm_link){INFINITY, 0, 1e-9};
-    NEAR(time_of(&c, 4, 1e6), 2 * (0.5e-3 + 2 * 2e-6) + peers);
+    NEAR(time_of(&c, 4, 1e6), 2 * 0.5e-3 + 3 * peers);
+    c.between.rate = 1e9; /* both send while the wire works, and receive after it */
+    NEAR(time_of(&c, 4, 1e6), 1e-3 + 2 * 0.25e-3 + 3 * peers);
 }
 
 /* All cores together are three times as slow at their updates as one. */
@@ -203,6 +205,54 @@ TEST(memory_that_cores_share) {
     NEAR(at(&work, &c, 2).step, 1 + 1);
 }
 
+/* Two cores compute half as fast as one alone, each. */
+TEST(computation_beside_others) {
+    const tdm_scale_bucket bucket[] = {{1e9, 0.5}};
+    const tdm_scale_work work = {.size = sizeof(work),
+                                 .forward = 1,
+                                 .backward = 2,
+                                 .update = 1,
+                                 .samples = 1,
+                                 .buckets = bucket,
+                                 .bucket_count = 1};
+    tdm_cluster c = {.size = sizeof(c),
+                     .devices_per_host = 4,
+                     .local = {1e9, 0, 0},
+                     .between = {INFINITY, 0, 0},
+                     .threads = 1,
+                     .cores = 2,
+                     .beside = 2};
+    NEAR(at(&work, &c, 1).step, 4);
+    NEAR(at(&work, &c, 2).step, 2 * 3 + 1); /* half of backward hides the reduction */
+    NEAR(at(&work, &c, 4).step, 2 * (2 * 3 + 1));
+    c.threads = 2; /* whoever measured one device had both cores at work */
+    NEAR(at(&work, &c, 2).step, 2 * 4);
+}
+
+TEST(of_all_cores) {
+    NEAR(tdm__scale_of_all_cores(1.5, 2, 1, 2), 1.5);
+    NEAR(tdm__scale_of_all_cores(1.5, 2, 1, 4), 2.5);
+    NEAR(tdm__scale_of_all_cores(1.5, 4, 1, 4), 1.5);
+    NEAR(tdm__scale_of_all_cores(0.9, 2, 1, 2), 1);
+    NEAR(tdm__scale_of_all_cores(1.5, 4, 2, 2), 1);
+    /* two devices of two threads on five cores: (1 + 3 s) / (1 + s), s a quarter of what all cores add */
+    NEAR(tdm__scale_of_all_cores(1.5, 2, 2, 5), 1 + 4 / 3.0);
+    NEAR(tdm__scale_of_all_cores(1.5, 2, 1, 1), 1);
+}
+
+/* A host that reads 10 samples a second. */
+TEST(samples_that_a_host_reads) {
+    const tdm_scale_work work = {.size = sizeof(work), .forward = 1, .samples = 8};
+    tdm_cluster c = plain_cluster();
+    c.devices_per_host = 2;
+    c.loader = 10;
+    NEAR(at(&work, &c, 1).step, 1);
+    NEAR(at(&work, &c, 2).step, 1.6);
+    NEAR(at(&work, &c, 2).exposed, 0.6);
+    NEAR(at(&work, &c, 4).step, 1.6);
+    NEAR(at(&work, &c, 4).efficiency, 1 / 1.6);
+}
+
 /* A program from before `sharing`. */
 TEST(a_shorter_cluster) {
     const tdm_scale_work work = {.size = sizeof(work), .update = 1, .samples = 1};
@@ -218,12 +268,11 @@ TEST(a_shorter_cluster) {
 }
 
 /* How fast a machine is no test can know. */
-TEST(rates_of_this_machine) {
+TEST(cost_of_this_machine) {
     for (int devices = 1; devices <= 16; devices *= 4) {
-        tdm_scale_rates rates = {NAN, NAN};
-        CHECK_OK(tdm__scale_measure_rates(tdm_host_default(), devices, 1e6, 4e6, &rates));
-        CHECK(isfinite(rates.cost) && rates.cost > 0);
-        CHECK(isfinite(rates.sharing) && rates.sharing >= 1);
+        double cost = NAN;
+        CHECK_OK(tdm__scale_measure_cost(tdm_host_default(), devices, 1e6, &cost));
+        CHECK(isfinite(cost) && cost > 0);
     }
 }
 
@@ -359,6 +408,12 @@ TEST(what_is_refused) {
     c.sharing = NAN;
     REFUSED(tdm_all_reduce_time(&c, 2, 1, &seconds), "sharing must be at least 0");
     c = good;
+    c.beside = -1;
+    REFUSED(tdm_all_reduce_time(&c, 2, 1, &seconds), "beside must be at least 0");
+    c = good;
+    c.loader = INFINITY;
+    REFUSED(tdm_all_reduce_time(&c, 2, 1, &seconds), "loader must be at least 0");
+    c = good;
     c.all_reduce = (tdm_all_reduce)9;
     REFUSED(tdm_all_reduce_time(&c, 2, 1, &seconds), "all_reduce");
     REFUSED(tdm_all_reduce_time(&good, 2, -1, &seconds), "bytes");
@@ -373,6 +428,7 @@ TEST(what_is_refused) {
 TEST_MAIN(RUN(bytes_of_each_algorithm); RUN(messages_of_each_algorithm); RUN(levels_and_rings_of_hosts);
           RUN(hosts_send_their_subtrees); RUN(segments_share_a_connection); RUN(one_device_and_infinite_rates);
           RUN(exposed_communication); RUN(bytes_in_shared_memory); RUN(parts_of_a_reduction_in_turns);
-          RUN(memory_that_cores_share); RUN(a_shorter_cluster); RUN(rates_of_this_machine);
+          RUN(memory_that_cores_share); RUN(computation_beside_others); RUN(of_all_cores);
+          RUN(samples_that_a_host_reads); RUN(a_shorter_cluster); RUN(cost_of_this_machine);
           RUN(processors_that_communicate); RUN(more_threads_than_cores); RUN(the_slowest_device); RUN(links);
           RUN(times); RUN(what_is_refused);)

@@ -7,8 +7,8 @@
 /* ---- --scale ---- */
 
 /* Each of these flags implies --scale. */
-static const char *const scale_flags[] = {"--scale",  "--hosts", "--devices", "--link",      "--local",
-                                          "--device", "--times", "--cores",   "--all-reduce"};
+static const char *const scale_flags[] = {"--scale",  "--hosts", "--devices", "--link",       "--local",
+                                          "--device", "--times", "--cores",   "--all-reduce", "--loader"};
 
 static const char *scale_flag(const tool *t) {
     for (size_t i = 0; i < sizeof scale_flags / sizeof scale_flags[0]; i++)
@@ -39,7 +39,8 @@ static bool read_counts(const tool *t, tdm_plan_scale_options *options) {
     int64_t hosts = 0, devices = 0;
     int all_reduce = TDM_ALL_REDUCE_AUTO;
     if (!args_int(t, "--hosts", 1, &hosts) || !args_int(t, "--devices", 1, &devices)) return false;
-    if (!args_number(t, "--cores", false, &options->cores) || !args_choice(t, "--all-reduce", &all_reduce))
+    if (!args_number(t, "--cores", false, &options->cores) || !args_number(t, "--loader", false, &options->loader) ||
+        !args_choice(t, "--all-reduce", &all_reduce))
         return false;
     options->hosts = hosts < TDM_SCALE_DEVICES_MAX ? (int)hosts : TDM_SCALE_DEVICES_MAX;
     options->devices = devices < TDM_SCALE_DEVICES_MAX ? (int)devices : TDM_SCALE_DEVICES_MAX;
@@ -138,6 +139,7 @@ const tool_verb verb_plan = {
       "scale: the kind of device, cpu, p100, v100, a100, h100 or h200: its times, unless --times has them"},
      {"--times", "F,B,REST[,JITTER]", "scale: one device's times of forward, backward and the rest: 46ms,107ms,7ms"},
      {"--cores", "N", "scale: CPU cores of a host (as this machine; with --device one for each thread of its devices)"},
+     {"--loader", "N", "scale: samples/s that a host reads at most, as `tandem bench data` prints (no limit)"},
      {"--all-reduce", "auto|segments|ring|tree|levels", "scale: how gradients are added (auto)"},
      {"--json", NULL, "print JSON"}},
     run,

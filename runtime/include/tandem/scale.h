@@ -58,6 +58,8 @@ typedef struct tdm_cluster {
     /* CPU devices: how many times as long an update takes while all cores of a host work, whose memory they share; 0 or
      * 1: no longer. */
     double sharing;
+    double beside; /* the same of forward and backward */
+    double loader; /* samples per second that a host reads and prepares at most; 0: as many as its devices need */
 } tdm_cluster;
 /* The time of one all_reduce of `bytes` on `devices` devices, in *seconds: 0 on one device. */
 TDM_API tdm_status tdm_all_reduce_time(const tdm_cluster *cluster, int devices, double bytes, double *seconds);
@@ -84,7 +86,8 @@ typedef struct tdm_scale_point {
     int devices, hosts;
     double step; /* seconds */
     double comm; /* all communication of a step, hidden or not */
-    /* What the step waits for: communication, what that takes from computation, the slowest device, memory that is shared. */
+    /* What the step waits for: communication, what that takes from computation, the slowest device, memory that is
+     * shared, samples. */
     double exposed;
     double efficiency; /* samples per second of a device, over those of one device alone */
     double samples_per_s;
@@ -104,17 +107,19 @@ typedef struct tdm_plan_scale_options {
      * NULL: the job's device here. */
     const char *device;
     /* Seconds, of one device. All 0: of a named device estimated from the plan's flops and bytes; else measured now, by
-     * some steps on the job's first device alone, which opens the job's data. */
+     * some steps on the job's first device alone, and of a CPU by as many devices at once as have cores (at most 4),
+     * which opens the job's data. */
     double forward, backward, update;
     double jitter; /* of the times above; NaN: usual for the device */
     /* NULL: of the kind of device; local, where that is this machine's CPU: measured now, in a fraction of a second;
      * between: 25Gb,20us. */
     const tdm_link *local, *between;
     tdm_all_reduce all_reduce;
-    double cores; /* of a host; 0: this machine's, or, if `device` is set, one for each thread of its devices */
+    double cores;  /* of a host; 0: this machine's, or, if `device` is set, one for each thread of its devices */
+    double loader; /* tdm_cluster.loader; `tandem bench data` measures it */
 } tdm_plan_scale_options;
 #define TDM_PLAN_SCALE_OPTIONS_INIT \
-    { sizeof(tdm_plan_scale_options), 0, 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, TDM_ALL_REDUCE_AUTO, 0 }
+    { sizeof(tdm_plan_scale_options), 0, 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, TDM_ALL_REDUCE_AUTO, 0, 0 }
 /* Reads "FORWARD,BACKWARD,REST" or "FORWARD,BACKWARD,REST,JITTER" into out[4], in seconds: "46ms,107ms,6.6ms" (ns, us,
  * ms or s), the times of a step of one device, as `tandem bench step --mode single` prints them; REST is the update and
  * everything else, JITTER the standard deviation of their sum, NaN if it is left out. */

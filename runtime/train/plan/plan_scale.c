@@ -15,7 +15,10 @@ enum { USUAL_DEVICES = 1024 };
 typedef struct scale {
     const tdm_job *job;
     const tdm_plan_scale_options *options;
-    const char *source;  /* of the times */
+    const tdm_graph *graph;
+    const tdm_planned *planned;
+    const char *source;  /* of the times of one device */
+    bool has_measured;   /* them here */
     bool measured_rates; /* those within a host */
     tdm_cluster cluster;
     tdm_scale_work work;
@@ -44,7 +47,8 @@ static tdm_status check_options(const tdm_plan_scale_options *o) {
         !(isnan(o->jitter) || is_time(o->jitter)))
         TDM_FAIL(TDM_E_USAGE, "forward, backward, update and jitter must be at least 0 seconds, got %g, %g, %g and %g",
                  o->forward, o->backward, o->update, o->jitter);
-    if (!is_time(o->cores)) TDM_FAIL(TDM_E_USAGE, "cores must be at least 0, got %g", o->cores);
+    if (!is_time(o->cores) || !is_time(o->loader))
+        TDM_FAIL(TDM_E_USAGE, "cores and loader must be at least 0, got %g and %g", o->cores, o->loader);
     if (o->hosts < 0 || o->devices < 0)
         TDM_FAIL(TDM_E_USAGE, "hosts and devices must be at least 0, got %d and %d", o->hosts, o->devices);
     if (o->device != NULL && tdm__scale_device(o->device) == NULL) {
@@ -76,25 +80,46 @@ static double largest(const tdm_scale_work *work) {
     return bytes;
 }
 
-/* What hosts have that are like this machine. */
-static tdm_status take_machine(scale *s, const tdm_plan *plan) {
-    const tdm_host *host = tdm_host_default();
+double tdm__scale_of_all_cores(double slower, int count, int threads, double cores) {
+    if (!(cores > 1) || !(slower > 1)) return 1;
+    const double before = (fmin(threads, cores) - 1) / (cores - 1);
+    const double rise = (fmin((double)count * threads, cores) - 1) / (cores - 1) - slower * before;
+    return rise > 0 ? 1 + (slower - 1) / rise : 1;
+}
+
+static double ratio(double a, double b) {
+    return b > 0 ? a / b : 1;
+}
+
+/* What ranks with cores of their own take from one another, by ddp itself. Its backward has reductions beside it, so
+ * forward shows what computation loses. */
+static tdm_status measure_beside(scale *s, const tdm_scale_times *alone) {
     tdm_cluster *c = &s->cluster;
-    tdm_scale_rates rates;
-    if (c->cores == 0) c->cores = tdm__cpus_available(host);
-    if (s->options->local != NULL || c->devices_per_host == 1) return TDM_OK;
-    const double update = (double)plan->trained_floats * sizeof(float) * (2 + tdm__optim_state_count(s->job));
-    TDM_TRY(tdm__scale_measure_rates(host, c->devices_per_host, largest(&s->work), update, &rates));
-    c->local.cost = rates.cost;
-    c->sharing = rates.sharing;
-    s->measured_rates = true;
+    const int room = (int)fmin(c->cores / c->threads, TDM_SCALE_MEASURED_MOST);
+    const int count = c->devices_per_host < room ? c->devices_per_host : room;
+    tdm_scale_times rank;
+    if (count < 2) return TDM_OK;
+    TDM_TRY(tdm__scale_measure_ranks(s->job, s->graph, s->planned, count, &rank));
+    c->beside = tdm__scale_of_all_cores(ratio(rank.forward, alone->forward), count, c->threads, c->cores);
+    c->sharing = tdm__scale_of_all_cores(ratio(rank.rest, alone->rest), count, c->threads, c->cores);
     return TDM_OK;
 }
 
-static tdm_status set_cluster(scale *s, const tdm_scale_device *device, const tdm_plan *plan) {
+/* What hosts have that are like this machine. alone: times measured here; NULL: there are none. */
+static tdm_status take_machine(scale *s, const tdm_scale_times *alone) {
+    const tdm_host *host = tdm_host_default();
+    tdm_cluster *c = &s->cluster;
+    if (c->cores == 0) c->cores = tdm__cpus_available(host);
+    if (s->options->local != NULL || c->devices_per_host == 1) return TDM_OK;
+    TDM_TRY(tdm__scale_measure_cost(host, c->devices_per_host, largest(&s->work), &c->local.cost));
+    s->measured_rates = true;
+    return alone != NULL ? measure_beside(s, alone) : TDM_OK;
+}
+
+static tdm_status set_cluster(scale *s, const tdm_scale_device *device, const tdm_scale_times *alone) {
     const tdm_plan_scale_options *o = s->options;
     tdm_cluster *c = &s->cluster;
-    const int threads = device->is_gpu ? 1 : plan->options.threads;
+    const int threads = device->is_gpu ? 1 : s->planned->plan->options.threads;
     c->size = sizeof(*c);
     c->local = o->local != NULL ? *o->local : device->local;
     c->between = o->between != NULL ? *o->between : (tdm_link){25e9 / 8 * (1 - TDM_LINK_FRAMES), 20e-6, NAN};
@@ -103,9 +128,10 @@ static tdm_status set_cluster(scale *s, const tdm_scale_device *device, const td
     if (isnan(c->between.cost)) c->between.cost = device->is_gpu ? 0 : TDM_SCALE_SOCKET_COST;
     c->all_reduce = o->all_reduce;
     c->is_gpu = device->is_gpu;
+    c->loader = o->loader;
     c->threads = threads;
     c->cores = device->is_gpu ? 0 : o->cores;
-    if (!device->is_gpu && o->device == NULL) TDM_TRY(take_machine(s, plan));
+    if (!device->is_gpu && o->device == NULL) TDM_TRY(take_machine(s, alone));
     if (!device->is_gpu && c->cores == 0) c->cores = (double)c->devices_per_host * threads;
     return TDM_OK;
 }
@@ -116,33 +142,39 @@ static void join_micro_batches(tdm_scale_work *work, double forward, double back
     work->backward = backward / (double)count;
 }
 
-static tdm_status set_work(scale *s, const tdm_graph *graph, const tdm_planned *planned, tdm_scale_bucket *buckets) {
+/* The times of one device: given, estimated for a device by its name, or measured. */
+static tdm_status find_times(scale *s, const tdm_scale_device *named, tdm_scale_times *times) {
+    const tdm_plan_scale_options *o = s->options;
+    const double micro = (double)s->job->train.accumulate;
+    *times = (tdm_scale_times){o->forward, o->backward, o->update, o->jitter};
+    s->source = "given";
+    if (o->forward + o->backward + o->update > 0) return TDM_OK;
+    s->source = named != NULL ? "estimated" : "measured here";
+    s->has_measured = named == NULL;
+    if (named == NULL) return tdm__scale_measure(s->job, s->graph, s->planned, times);
+    *times = (tdm_scale_times){s->work.forward * micro, s->work.backward * micro, s->work.update, NAN};
+    return TDM_OK;
+}
+
+static tdm_status set_work(scale *s, tdm_scale_bucket *buckets) {
     const tdm_job *job = s->job;
-    const int64_t micro = job->train.accumulate;
-    tdm_plan_scale_options times = *s->options;
-    const tdm_scale_device *named = times.device != NULL ? tdm__scale_device(times.device) : NULL;
+    const tdm_planned *planned = s->planned;
+    const tdm_scale_device *named = s->options->device != NULL ? tdm__scale_device(s->options->device) : NULL;
     const tdm_scale_device *device =
         named != NULL ? named : tdm__scale_usual_device(!tdm__device_on_host(planned->compute.device));
-    const bool is_given = times.forward + times.backward + times.update > 0;
-    s->source = is_given ? "given" : named != NULL ? "estimated" : "measured here";
-    if (named == NULL && !is_given) TDM_TRY(tdm__scale_measure(job, graph, planned, &times));
+    tdm_scale_times times;
     tdm__scale_work(planned->plan, device, tdm__plan_rows(job, planned->rows), tdm__optim_state_count(job), buckets,
                     &s->work);
-    if (named != NULL && !is_given) {
-        times.forward = s->work.forward * (double)micro;
-        times.backward = s->work.backward * (double)micro;
-        times.update = s->work.update;
-        times.jitter = NAN;
-    }
-    if (isnan(times.jitter)) times.jitter = device->jitter * (times.forward + times.backward + times.update);
-    join_micro_batches(&s->work, times.forward, times.backward, micro);
-    s->work.update = times.update;
+    TDM_TRY(find_times(s, named, &times));
+    if (isnan(times.jitter)) times.jitter = device->jitter * (times.forward + times.backward + times.rest);
+    join_micro_batches(&s->work, times.forward, times.backward, job->train.accumulate);
+    s->work.update = times.rest;
     s->work.jitter = times.jitter;
     s->work.samples = (double)planned->rows;
     s->work.buffer_bytes = job->parallel.ddp.broadcast_buffers ? (double)planned->plan->buffer_bytes : 0;
     for (int i = 0; job->parallel.ddp.compress.type != TDM_COMPRESS_NONE && i < s->work.bucket_count; i++)
         buckets[i].bytes /= 2;
-    return set_cluster(s, device, planned->plan);
+    return set_cluster(s, device, s->has_measured ? &times : NULL);
 }
 
 /* ---- what is shown ---- */
@@ -177,8 +209,10 @@ static void add_head(const scale *s, tdm_text *text) {
     if (s->cluster.cores > 0)
         tdm__text_printf(text, " with %d thread%s each, %.4g core%s", s->cluster.threads,
                          s->cluster.threads == 1 ? "" : "s", s->cluster.cores, s->cluster.cores == 1 ? "" : "s");
-    if (s->cluster.sharing > 1)
-        tdm__text_printf(text, "; an update beside others takes up to %.2f times as long", s->cluster.sharing);
+    if (s->cluster.beside > 1 || s->cluster.sharing > 1)
+        tdm__text_printf(text, "; beside others computation takes up to %.2f, an update up to %.2f times as long",
+                         fmax(s->cluster.beside, 1), fmax(s->cluster.sharing, 1));
+    if (s->cluster.loader > 0) tdm__text_printf(text, "; it reads at most %.6g samples/s", s->cluster.loader);
     tdm__text_printf(text, "; all_reduce %s\n\n", algorithms[s->cluster.all_reduce]);
     tdm__text_printf(text, "%7s  %6s  %10s  %10s  %10s  %10s  %12s\n", "devices", "hosts", "step ms", "comm ms",
                      "exposed ms", "efficiency", "samples/s");
@@ -202,7 +236,8 @@ static void put_head(const scale *s, tdm_json_out *json) {
                   s->source, s->options->device, s->cluster.devices_per_host, algorithms[s->cluster.all_reduce]);
     put_link(json, "local", &s->cluster.local);
     put_link(json, "between", &s->cluster.between);
-    tdm__json_put(json, "cores:%.9g sharing:%.9g", s->cluster.cores, s->cluster.sharing);
+    tdm__json_put(json, "cores:%.9g beside:%.9g sharing:%.9g loader:%.9g", s->cluster.cores, s->cluster.beside,
+                  s->cluster.sharing, s->cluster.loader);
     tdm__json_put(json, "buckets:[");
     for (int i = 0; i < w->bucket_count; i++)
         tdm__json_put(json, "{ bytes:%.0f ready:%.9g }", w->buckets[i].bytes, w->buckets[i].ready);
@@ -231,13 +266,14 @@ static tdm_status add_points(const scale *s, bool json, tdm_text *text) {
 
 /* ---- the call ---- */
 
-static tdm_status print_scale(scale *s, const tdm_graph *graph, const tdm_planned *planned, char **out) {
+static tdm_status print_scale(scale *s, char **out) {
+    const tdm_planned *planned = s->planned;
     tdm_scale_bucket *buckets = NULL;
     tdm_text text;
     const tdm_host *host = tdm_host_default();
     TDM_TRY(tdm__new(host, &buckets, (size_t)planned->plan->bucket_count + 1, sizeof(*buckets), "buckets"));
     tdm__text_init(&text, host);
-    tdm_status status = set_work(s, graph, planned, buckets);
+    tdm_status status = set_work(s, buckets);
     if (status == TDM_OK) status = add_points(s, s->options->json != 0, &text);
     if (status == TDM_OK && planned->note != NULL && s->options->json == 0)
         tdm__text_printf(&text, "\nnote: %s\n", planned->note);
@@ -256,14 +292,14 @@ tdm_status tdm_plan_scale(const tdm_job *job, const tdm_graph *graph, const tdm_
     TDM_TRY(tdm__sized_take("tdm_plan_scale: options", &asked, sizeof(asked), options, TDM_SIZED_ANY));
     *out = NULL;
     TDM_EXTRA(SCALE);
-    scale s = {.job = job, .options = &asked};
     tdm_planned planned;
+    scale s = {.job = job, .options = &asked, .graph = graph, .planned = &planned};
     TDM_TRY(check_options(&asked));
     TDM_TRY(check_job(job));
     s.cluster.devices_per_host = asked.devices > 0 ? asked.devices : tdm__job_replicas(job);
     TDM_TRY(count_devices(&s));
     TDM_TRY(tdm__planned_open(&planned, job, graph, s.cluster.devices_per_host, &look));
-    const tdm_status status = print_scale(&s, graph, &planned, out);
+    const tdm_status status = print_scale(&s, out);
     tdm__planned_close(&planned);
     return status;
 }

@@ -1,16 +1,28 @@
-/* Measures the step of one device. */
+/* Measures the step of one device, alone and as one of several ranks. */
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/base/system/sync.h"
+#include "runtime/comm/comm.h"
 #include "runtime/train/plan/plan_scale.h"
 
-enum { WARM_UP = 5, MEASURED = 20 }; /* a GPU times every eighth step */
+enum { WARM_UP = 5, MEASURED = 20, TIMEOUT_MS = 60000 }; /* a GPU times every eighth step */
 
 typedef struct measured {
     int count;
     double forward[MEASURED], backward[MEASURED], rest[MEASURED], step[MEASURED]; /* milliseconds */
 } measured;
+
+/* A run of one device. Of several ranks each has a thread of its own. */
+typedef struct device_run {
+    const tdm_job *job;
+    const tdm_graph *graph;
+    tdm_comm *comm; /* NULL: it is alone */
+    tdm_worker *worker;
+    measured measured;
+} device_run;
 
 static int on_event(const tdm_event *event, void *user) {
     measured *m = user;
@@ -20,7 +32,8 @@ static int on_event(const tdm_event *event, void *user) {
     m->forward[m->count] = forward;
     m->backward[m->count] = ms->backward;
     m->step[m->count] = ms->step;
-    m->rest[m->count++] = fmax(ms->step - forward - ms->backward, 0);
+    const double waited = isnan(ms->comm_exposed) ? 0 : ms->comm_exposed;
+    m->rest[m->count++] = fmax(ms->step - forward - ms->backward - waited, 0);
     return 0;
 }
 
@@ -40,15 +53,11 @@ static double deviation_seconds(double *ms) {
     return (ms[MEASURED - 1 - MEASURED / 6] - ms[MEASURED / 6]) / 2 / 1e3;
 }
 
-tdm_status tdm__scale_measure(const tdm_job *job, const tdm_graph *graph, const tdm_planned *planned,
-                              tdm_plan_scale_options *options) {
+/* The job as a run of one device, without what a run leaves behind or judges. */
+static tdm_job job_of(const tdm_job *job, const tdm_planned *planned, tdm_mode_kind mode) {
     tdm_job alone = *job;
-    measured m = {.count = 0};
-    tdm_run *run = NULL;
-    tdm_run_options run_options = TDM_RUN_OPTIONS_INIT;
-    run_options.on_event = on_event;
-    run_options.user = &m;
-    alone.parallel.mode = TDM_MODE_SINGLE;
+    alone.parallel.mode = mode;
+    alone.parallel.ddp.backend = TDM_BACKEND_AUTO;
     if (alone.parallel.device_ids.count > 1) alone.parallel.device_ids.count = 1;
     alone.parallel.threads_per_device = planned->plan->options.threads;
     alone.parallel.ddp.compress.type = TDM_COMPRESS_NONE;
@@ -63,13 +72,69 @@ tdm_status tdm__scale_measure(const tdm_job *job, const tdm_graph *graph, const 
     alone.checkpoint.keep_best = TDM_METRIC_NONE;
     alone.train.stop_after = TDM_INT_NULL;
     if (alone.schedule.type == TDM_SCHEDULE_PLATEAU) alone.schedule.type = TDM_SCHEDULE_CONSTANT;
-    TDM_TRY(tdm_run_open(&run, &alone, graph, &run_options));
+    return alone;
+}
+
+static tdm_status train(void *argument) {
+    device_run *own = argument;
+    tdm_run *run = NULL;
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    options.on_event = on_event;
+    options.user = &own->measured;
+    options.comm = own->comm;
+    TDM_TRY(tdm_run_open(&run, own->job, own->graph, &options));
     const tdm_status status = tdm_run_step(run, WARM_UP + MEASURED);
     tdm_run_close(run);
-    if (status != TDM_OK) return status;
-    options->forward = median_seconds(m.forward);
-    options->backward = median_seconds(m.backward);
-    options->update = median_seconds(m.rest);
-    options->jitter = deviation_seconds(m.step);
+    return status;
+}
+
+static tdm_status start(device_run *own, const tdm_host *host, int rank) {
+    TDM_TRY(tdm__worker_open(&own->worker, host, TDM_THREAD_REPLICA, rank, -1));
+    return tdm__worker_start(own->worker, train, own);
+}
+
+/* A rank that fails ends the wait of the others. */
+static tdm_status train_ranks(device_run *runs, int count, const tdm_host *host) {
+    tdm_status status = TDM_OK;
+    for (int r = 0; r < count && status == TDM_OK; r++) status = start(&runs[r], host, r);
+    if (status != TDM_OK) tdm_comm_abort(runs[0].comm, tdm_error_message());
+    for (int r = 0; r < count; r++) {
+        const tdm_status own = runs[r].worker != NULL ? tdm__worker_wait(runs[r].worker) : TDM_OK;
+        if (status == TDM_OK) status = own;
+        tdm__worker_close(runs[r].worker);
+    }
+    return status;
+}
+
+static void take_times(tdm_scale_times *out, measured *m) {
+    out->forward = median_seconds(m->forward);
+    out->backward = median_seconds(m->backward);
+    out->rest = median_seconds(m->rest);
+    out->jitter = deviation_seconds(m->step);
+}
+
+tdm_status tdm__scale_measure(const tdm_job *job, const tdm_graph *graph, const tdm_planned *planned,
+                              tdm_scale_times *out) {
+    const tdm_job alone = job_of(job, planned, TDM_MODE_SINGLE);
+    device_run run = {.job = &alone, .graph = graph};
+    TDM_TRY(train(&run));
+    take_times(out, &run.measured);
     return TDM_OK;
+}
+
+tdm_status tdm__scale_measure_ranks(const tdm_job *job, const tdm_graph *graph, const tdm_planned *planned, int count,
+                                    tdm_scale_times *out) {
+    const tdm_host *host = tdm_host_default();
+    const tdm_job rank = job_of(job, planned, TDM_MODE_DDP);
+    tdm_comm *comm[TDM_SCALE_MEASURED_MOST];
+    device_run *runs = NULL;
+    TDM_TRY(tdm_comm_open_threads(comm, count, host, TIMEOUT_MS));
+    tdm_status status = tdm__new(host, &runs, (size_t)count, sizeof(*runs), "ranks to measure");
+    for (int r = 0; r < count && status == TDM_OK; r++)
+        runs[r] = (device_run){.job = &rank, .graph = graph, .comm = comm[r]};
+    if (status == TDM_OK) status = train_ranks(runs, count, host);
+    if (status == TDM_OK) take_times(out, &runs[0].measured);
+    for (int r = 0; r < count; r++) tdm_comm_close(comm[r]);
+    tdm__delete(host, runs);
+    return status;
 }
