@@ -209,11 +209,12 @@ static void add_head(const scale *s, tdm_text *text) {
     if (s->cluster.cores > 0)
         tdm__text_printf(text, " with %d thread%s each, %.4g core%s", s->cluster.threads,
                          s->cluster.threads == 1 ? "" : "s", s->cluster.cores, s->cluster.cores == 1 ? "" : "s");
-    if (s->cluster.beside > 1 || s->cluster.sharing > 1)
-        tdm__text_printf(text, "; beside others computation takes up to %.2f, an update up to %.2f times as long",
-                         fmax(s->cluster.beside, 1), fmax(s->cluster.sharing, 1));
     if (s->cluster.loader > 0) tdm__text_printf(text, "; it reads at most %.6g samples/s", s->cluster.loader);
-    tdm__text_printf(text, "; all_reduce %s\n\n", algorithms[s->cluster.all_reduce]);
+    tdm__text_printf(text, "; all_reduce %s\n", algorithms[s->cluster.all_reduce]);
+    if (s->cluster.beside > 1 || s->cluster.sharing > 1)
+        tdm__text_printf(text, "  %-14s computation takes up to %.2f, an update up to %.2f times as long\n",
+                         "beside others", fmax(s->cluster.beside, 1), fmax(s->cluster.sharing, 1));
+    tdm__text_puts(text, "\n");
     tdm__text_printf(text, "%7s  %6s  %10s  %10s  %10s  %10s  %12s\n", "devices", "hosts", "step ms", "comm ms",
                      "exposed ms", "efficiency", "samples/s");
 }
