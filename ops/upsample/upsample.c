@@ -10,6 +10,7 @@
 #include "ops/ops.h"
 #include "ops/window.h"
 #include "runtime/base/field/field_rows.h"
+#include "runtime/base/memory.h"
 
 static const char *const mode_names[] = {"nearest", "bilinear", NULL};
 static const tdm_field fields[] = {
@@ -50,16 +51,51 @@ static tdm_status infer(tdm_infer *infer) {
     return TDM_OK;
 }
 
-/* The size is given, and the scale is that of both sizes: a scale that does not divide them is another one in ONNX. */
+/* Readers find the size of the output by the scale, in float or in double: floor(in * scale). */
+static float scale_of(const tdm_upsample_attrs *attrs, int64_t in, int64_t out) {
+    const float scale = isnan(attrs->scale) ? (float)out / (float)in : (float)attrs->scale;
+    if ((double)in * scale < (double)out) return nextafterf(scale, INFINITY);
+    return floorf((float)in * scale) > (float)out ? nextafterf(scale, 0.0f) : scale;
+}
+
+/* Does onnxruntime choose PyTorch's points? It divides by this scale, PyTorch multiplies by the other one. */
+static bool chooses_the_same(const tdm_upsample_axis *of, float scale) {
+    for (int64_t at = 0; at < of->out; at++) {
+        const int64_t point = (int64_t)floorf((float)at / scale);
+        if ((point < of->in - 1 ? point : of->in - 1) != tdm__upsample_nearest(of, at)) return false;
+    }
+    return true;
+}
+
+/* The points of both axes, one axis after the other. */
+static tdm_status gather(tdm_onnx *to, const tdm_onnx_layer *layer, const tdm_upsample_axis axis[2]) {
+    const char *x = layer->x[0];
+    for (int i = 0; i < 2; i++) {
+        int64_t *points;
+        TDM_TRY(tdm__new(to->host, &points, (size_t)axis[i].out, sizeof(*points), layer->layer));
+        for (int64_t at = 0; at < axis[i].out; at++) points[at] = tdm__upsample_nearest(&axis[i], at);
+        const char *y = i == 0 ? to->calls->value(to) : layer->y;
+        TDM_ONNX_NODE(to, "Gather", y, x, to->calls->indices(to, (int)axis[i].out, points));
+        to->calls->integer(to, "axis", 2 + i);
+        tdm__delete(to->host, points);
+        x = y;
+    }
+    return TDM_OK;
+}
+
 static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     const tdm_upsample_attrs *attrs = layer->attrs;
     const bool bilinear = attrs->mode == TDM_UPSAMPLE_BILINEAR;
-    float scales[4] = {1, 1, 1, 1};
-    for (int axis = 0; axis < 2; axis++) {
-        const int64_t in = layer->input[0].dim[1 + axis], out = layer->output.dim[1 + axis];
-        scales[2 + axis] = isnan(attrs->scale) ? (float)out / (float)in : (float)attrs->scale;
-    }
     const tdm_shape shape = {1, {4}};
+    tdm_upsample_axis axis[2];
+    float scales[4] = {1, 1, 1, 1};
+    bool same = true;
+    for (int i = 0; i < 2; i++) {
+        axis[i] = tdm__upsample_axis(attrs, layer->input[0].dim[1 + i], layer->output.dim[1 + i]);
+        scales[2 + i] = scale_of(attrs, axis[i].in, axis[i].out);
+        same = same && chooses_the_same(&axis[i], scales[2 + i]);
+    }
+    if (!bilinear && !same) return gather(to, layer, axis);
     TDM_ONNX_NODE(to, "Resize", layer->y, layer->x[0], "", to->calls->floats(to, &shape, scales));
     to->calls->word(to, "mode", bilinear ? "linear" : "nearest");
     to->calls->word(to, "coordinate_transformation_mode",
@@ -68,6 +104,12 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
                                            : "half_pixel");
     if (!bilinear) to->calls->word(to, "nearest_mode", "floor");
     return TDM_OK;
+}
+
+/* A scale of few digits in place of the floats next to it, of which scale_of may have taken another for each axis. */
+static void take_short(double scale[2]) {
+    const double brief = round(scale[0] * 1e5) / 1e5;
+    if (fabs(scale[0] - brief) < 2e-7 * brief && fabs(scale[1] - brief) < 2e-7 * brief) scale[0] = scale[1] = brief;
 }
 
 /* The scale, if it is one for both; else the size. `size`: that of the output. */
@@ -84,6 +126,7 @@ static bool find_size(tdm_onnx_reader *from, const tdm_onnx_node *node, const td
     const int at = from->calls->opset(from) < 11 ? 1 : 2;
     if (from->calls->numbers(from, tdm__onnx_input_of(node, at), 4, scale) != 4 || scale[0] != 1.0 || scale[1] != 1.0)
         return false;
+    take_short(scale + 2);
     bool whole = true, exact = true;
     for (int i = 0; i < 2; i++) {
         const double points = (double)in->dim[1 + i] * scale[2 + i], nearest = round(points);

@@ -32,9 +32,7 @@ typedef struct tdm_upsample_taps {
     float near, far;       /* weights of first and second */
 } tdm_upsample_taps;
 
-static inline tdm_upsample_axis tdm__upsample_axis_of(const tdm_kernel_desc *desc, int axis) {
-    const tdm_upsample_attrs *attrs = (const tdm_upsample_attrs *)desc->attrs;
-    const int64_t in = desc->x[0].dim[2 + axis], out = desc->y.dim[2 + axis];
+static inline tdm_upsample_axis tdm__upsample_axis(const tdm_upsample_attrs *attrs, int64_t in, int64_t out) {
     tdm_upsample_axis of = {.in = in,
                             .out = out,
                             .scale = isnan(attrs->scale) ? (float)in / (float)out : (float)(1.0 / attrs->scale),
@@ -42,6 +40,10 @@ static inline tdm_upsample_axis tdm__upsample_axis_of(const tdm_kernel_desc *des
                             .align_corners = attrs->align_corners};
     if (attrs->align_corners) of.scale = out > 1 ? (float)(in - 1) / (float)(out - 1) : 0.0f;
     return of;
+}
+
+static inline tdm_upsample_axis tdm__upsample_axis_of(const tdm_kernel_desc *desc, int axis) {
+    return tdm__upsample_axis((const tdm_upsample_attrs *)desc->attrs, desc->x[0].dim[2 + axis], desc->y.dim[2 + axis]);
 }
 
 TDM_HOST_DEVICE static inline int64_t tdm__upsample_nearest(const tdm_upsample_axis *of, int64_t at) {

@@ -54,7 +54,8 @@ static void check_round_trip(const onnx_model *of) {
 }
 
 TEST(what_is_written_is_read_with_the_same_bits) {
-    for (int i = 0; i < MODELS; i++) check_round_trip(&models[i]);
+    for (int i = 0; i < MODELS; i++)
+        if (!models[i].one_way) check_round_trip(&models[i]);
 }
 
 /* Of each op that is written. */
