@@ -19,16 +19,18 @@ void tdm__onnx_window(tdm_onnx *to, const tdm_window *window, const int64_t afte
 bool tdm__onnx_pool(tdm_onnx *to, const tdm_onnx_layer *layer, const char *op, const tdm_pool_attrs *attrs, int axes) {
     const tdm_window window = tdm__pool_window(attrs);
     int64_t after[2] = {0, 0};
-    bool reaches = false;
+    bool reaches = false, ceil = false;
     for (int i = 0; i < axes; i++) {
         const int axis = 2 - axes + i;
         const int64_t in = layer->input[0].dim[1 + i], out = layer->output.dim[1 + i];
         const int64_t end = (out - 1) * window.stride[axis] - window.padding[axis] + tdm__window_reach(&window, axis);
         after[axis] = end > in ? end - in : 0;
         reaches = reaches || after[axis] > window.padding[axis];
+        ceil = ceil || after[axis] >= window.kernel[axis];
     }
     TDM_ONNX_NODE(to, op, layer->y, layer->x[0]);
-    tdm__onnx_window(to, &window, after, axes);
+    tdm__onnx_window(to, &window, ceil ? window.padding : after, axes);
+    if (ceil) to->calls->integer(to, "ceil_mode", 1);
     return reaches;
 }
 

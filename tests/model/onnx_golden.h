@@ -9,5 +9,6 @@ static const struct {
     {"tokens", "11c1813c0fbfa0a8c24b616949cac703"},
     {"inputs", "584e3ac52fed580f4984f8263ccbcd46"},
     {"sizes", "91dcebd34660cdf7d8f82dbbe4411df6"},
+    {"windows", "7a2a2e3837d9d98f1342979fc1101932"},
     {"points", "3553754de4d5e477617b4520d3526ea8"},
 };

@@ -44,6 +44,9 @@ static const onnx_model models[] = {
      "[{upsample: {scale: 2.3, mode: bilinear}}, {avgpool2d: 2}, {upsample: {size: [14, 17], mode: bilinear, align_corners: true}}, "
      "{upsample: {size: [7, 6]}}, flatten, {linear: 3}]",
      140, 0, 0},
+    {"windows", "[2, 11, 8]",
+     "[{maxpool2d: {kernel: 2, stride: 3, padding: 1, dilation: 3, ceil_mode: true}}, flatten, {linear: 3}]", 176, 0,
+     0},
     {"points", "[2, 10, 7]", "[{upsample: {size: [14, 11]}}, {upsample: 1.4}, flatten, {linear: 3}]", 140, 0, 1},
 };
 enum { MODELS = sizeof models / sizeof models[0] };
