@@ -6,6 +6,7 @@
 #include "config/builtin.h"
 #include "config/config_private.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text/pattern.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/loss_use.h"
 
@@ -290,11 +291,25 @@ static void check_pattern(tdm_config *config, const tdm_texts *patterns, tdm_pos
               patterns->item[wrong]);
 }
 
+/* A run that trains does not open without a parameter for it. */
+static void check_frozen(tdm_config *config) {
+    const tdm_graph *graph = config->graph;
+    const tdm_job *job = &config->settings.job;
+    const bool trains = job->train.epochs != TDM_INT_NULL || job->train.steps != TDM_INT_NULL;
+    size_t frozen = 0;
+    for (size_t i = 0; i < graph->param_count; i++)
+        frozen += tdm__patterns_find(&job->freeze, graph->params[i].name) >= 0;
+    if (frozen == graph->param_count && trains && !config->predicts)
+        TDM_FAULT(config, CONFLICT, tdm__config_position(config, "model.freeze"), "model.freeze", "leave out a pattern",
+                  "model.freeze: every parameter is frozen, so there is nothing to train");
+}
+
 static void check_patterns(tdm_config *config) {
     const tdm_job *job = &config->settings.job;
     const tdm_param_groups *groups = &job->optimizer.groups;
     if (config->graph->param_count == 0) return;
     check_pattern(config, &job->freeze, tdm__config_position(config, "model.freeze"), "model.freeze");
+    check_frozen(config);
     for (int i = 0; i < groups->count; i++)
         check_pattern(config, &groups->item[i].params, config->section_at[tdm__section_find("optimizer.groups")],
                       TDM_WORDS(config, "optimizer.groups[%d].params", i));

@@ -126,7 +126,7 @@ static void good_value(const tdm_section *section, const tdm_field *row, char *o
     else if (row->kind == TDM_FIELD_PATHS)
         snprintf(out, bytes, "[/a, /b]");
     else if (row->kind == TDM_FIELD_TEXTS)
-        snprintf(out, bytes, "[\"*\"]");
+        snprintf(out, bytes, "[\"*.weight\"]");
     else if (row->kind == TDM_FIELD_MAP && (row->flags & TDM_FIELD_OF_PATHS) != 0)
         snprintf(out, bytes, "{\"x\": \"/a\"}");
     else if (row->kind == TDM_FIELD_MAP)
