@@ -8,6 +8,7 @@
 #include "config/print/starter_net.h"
 #include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
+#include "runtime/data/tables/blanks.h"
 #include "runtime/data/tables/look.h"
 
 /* Samples that training goes through, and the width of the network. */
@@ -41,7 +42,7 @@ static use use_of(const starter *s, int64_t i) {
 }
 
 static bool is_named(const tdm_column_seen *column) {
-    return column->name != NULL && column->name[strspn(column->name, " \t")] != '\0';
+    return column->name != NULL && !tdm__is_blank(column->name);
 }
 
 /* A column, as the keys of data.train name it. */
@@ -118,6 +119,23 @@ static tdm_status check_numbers(const starter *s, int64_t i) {
              s->path, (long long)column->infinite_line, name_of(s, i, name), column->infinite_cell);
 }
 
+/* Of a column whose words count. */
+static tdm_status check_words(const starter *s, int64_t i) {
+    const tdm_column_seen *column = &s->seen->column[i];
+    char name[80];
+    if (column->broken_line > 0)
+        TDM_FAIL(TDM_E_DATA,
+                 "csv '%s', line %lld, column %s: the text is not UTF-8; convert the file, as with `iconv -f latin1 -t "
+                 "utf-8`",
+                 s->path, (long long)column->broken_line, name_of(s, i, name));
+    if (column->blanks_line > 0)
+        TDM_FAIL(TDM_E_DATA,
+                 "csv '%s', line %lld, column %s: '%s' is the text of an earlier line, but for blanks; write them in "
+                 "one way",
+                 s->path, (long long)column->blanks_line, name_of(s, i, name), column->blanks_cell);
+    return TDM_OK;
+}
+
 static tdm_status check_cells(const starter *s) {
     char name[80];
     for (int64_t i = 0; i < s->seen->columns; i++) {
@@ -127,11 +145,7 @@ static tdm_status check_cells(const starter *s) {
         if (how != USE_IGNORED && column->name != NULL && !is_named(column))
             TDM_FAIL(TDM_E_DATA, "csv '%s', column %lld of the first row: the column has no name; write one", s->path,
                      (long long)i + 1);
-        if (column->broken_line > 0 && (how == USE_CATEGORY || how == USE_TARGET))
-            TDM_FAIL(TDM_E_DATA,
-                     "csv '%s', line %lld, column %s: the text is not UTF-8; convert the file, as with `iconv "
-                     "-f latin1 -t utf-8`",
-                     s->path, (long long)column->broken_line, name_of(s, i, name));
+        if (how == USE_CATEGORY || (how == USE_TARGET && !column->is_number)) TDM_TRY(check_words(s, i));
         if (how == USE_TARGET && column->words > 0 && 2 * column->words < s->seen->rows - column->gaps &&
             column->different > CLASSES_MOST)
             TDM_FAIL(

@@ -151,6 +151,10 @@ sed '1!s/$/,5/; s/,\([0-9]*\),\(m[^,]*\),/;\1;\2;/; 1s/,/;/g' ages.csv >german.c
 strange german "line 2, column 'price': '3,5' has a decimal comma"
 sed 's/,m[0-9]*,/,K\xf6ln,/' ages.csv >latin1.csv
 strange latin1 "line 2, column 'mark': the text is not UTF-8; convert the file, as with \`iconv -f latin1 -t utf-8\`"
+awk -F, -v OFS=, 'NR > 1 { $3 = NR == 6 ? "\"north \"" : NR % 2 ? "south" : "north" } 1' ages.csv >blanks.csv
+strange blanks "line 6, column 'mark': 'north ' is the text of an earlier line, but for blanks; write them in one way"
+cut -d, -f1,2,4,3 ages.csv | awk -F, -v OFS=, 'NR > 1 { $4 = NR == 9 ? "\" yes\"" : NR % 2 ? "yes" : "no" } { print $1, $2, $4 }' >label.csv
+strange label "line 9, column 'price': ' yes' is the text of an earlier line, but for blanks"
 sed '1s/mark/gr\xf6sse/' ages.csv >latin1-name.csv
 strange latin1-name "line 1, column 3: the name of the column is not UTF-8"
 sed '7s/,[0-9]*$/,about 20/' ages.csv >about.csv

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
+#include "runtime/data/tables/blanks.h"
 #include "runtime/data/tables/build.h"
 
 /* How many bytes of a blank there are at `text`. */

@@ -57,10 +57,6 @@ typedef struct tdm_table_build {
 enum { TDM_COLUMN_TEXT = 80 };
 const char *tdm__column_print(char out[TDM_COLUMN_TEXT], const tdm_table_build *b, int64_t column);
 
-/* Moves to the first byte that is no blank, and returns how many there are up to the last. */
-size_t tdm__blanks_trim(const char **text);
-/* Orders texts, blanks around them apart. */
-int tdm__blanks_compare(const char *a, const char *b);
 /* Fails if two of the different values of a column differ only so. at[row * stride]: a row's value in `texts`. */
 tdm_status tdm__table_check_blanks(tdm_table_build *b, int64_t column, const tdm_classes *values, const size_t *at,
                                    int64_t stride);

@@ -8,6 +8,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
+#include "runtime/data/tables/blanks.h"
 #include "runtime/data/tables/build.h"
 
 enum { COLUMNS_MOST = 1000, SLOTS = 4096 }; /* SLOTS: of a set of hashes, a power of 2 above TDM_SEEN_MOST */
@@ -15,18 +16,30 @@ enum { COLUMNS_MOST = 1000, SLOTS = 4096 }; /* SLOTS: of a set of hashes, a powe
 typedef struct looking {
     tdm_table_build build;
     tdm_table_seen *seen;
-    uint64_t *hashes; /* [columns][SLOTS]; 0: free */
+    uint64_t *hashes, *trimmed; /* [columns][SLOTS]; 0: free */
 } looking;
+
+/* Is the text new in the set of the current column? */
+static bool add_text(const looking *l, uint64_t *sets, const char *text, size_t length) {
+    uint64_t *slots = sets + l->build.csv.column * SLOTS, hash = tdm__hash64(text, length, 1);
+    if (hash == 0) hash = 1;
+    size_t at = hash % SLOTS;
+    while (slots[at] != 0 && slots[at] != hash) at = (at + 1) % SLOTS;
+    if (slots[at] == hash) return false;
+    slots[at] = hash;
+    return true;
+}
 
 static void count_text(looking *l, int64_t *different) {
     const tdm_csv *csv = &l->build.csv;
-    uint64_t *slots = l->hashes + csv->column * SLOTS, hash = tdm__hash64(csv->cell, csv->length, 1);
-    if (hash == 0) hash = 1;
-    if (*different > TDM_SEEN_MOST) return;
-    size_t at = hash % SLOTS;
-    while (slots[at] != 0 && slots[at] != hash) at = (at + 1) % SLOTS;
-    *different += slots[at] == 0;
-    slots[at] = hash;
+    tdm_column_seen *column = &l->seen->column[csv->column];
+    const char *text = csv->cell;
+    if (*different > TDM_SEEN_MOST || !add_text(l, l->hashes, text, csv->length)) return;
+    *different += 1;
+    const size_t length = tdm__blanks_trim(&text);
+    if (add_text(l, l->trimmed, text, length) || column->blanks_line > 0) return;
+    column->blanks_line = csv->line;
+    snprintf(column->blanks_cell, sizeof(column->blanks_cell), "%.63s", csv->cell);
 }
 
 static void look_at_number(tdm_column_seen *column, double number, bool is_first) {
@@ -108,7 +121,7 @@ static tdm_status check_names(const tdm_table_build *b) {
         const char *name = b->column[i].name;
         for (int64_t k = 0; k < i; k++) {
             if (tdm__blanks_compare(b->column[k].name, name) != 0) continue;
-            if (name[strspn(name, " \t")] == '\0')
+            if (tdm__is_blank(name))
                 TDM_FAIL_TABLE(b,
                                "columns %lld and %lld, counted from 0, have no name; write one for each in line %lld",
                                (long long)k, (long long)i, (long long)b->first_line);
@@ -128,6 +141,7 @@ static tdm_status look_at(looking *l, tdm_table_seen *out) {
     out->columns = b->columns;
     TDM_TRY(tdm__zone_new(&out->zone, &out->column, (size_t)b->columns, sizeof(*out->column)));
     TDM_TRY(tdm__zone_new(&b->zone, &l->hashes, (size_t)b->columns * SLOTS, sizeof(*l->hashes)));
+    TDM_TRY(tdm__zone_new(&b->zone, &l->trimmed, (size_t)b->columns * SLOTS, sizeof(*l->trimmed)));
     for (int64_t i = 0; i < b->columns; i++) {
         out->column[i] = (tdm_column_seen){.is_number = true, .is_whole = true, .rises = true};
         TDM_TRY(tdm__zone_text(&out->zone, &out->column[i].name, b->column[i].name));

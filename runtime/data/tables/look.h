@@ -16,7 +16,10 @@ typedef struct tdm_column_seen {
     /* Of these: what stands for an infinite number or for none, and numbers with a decimal comma. */
     int64_t infinite, infinite_line, commas, comma_line;
     char infinite_cell[16], comma_cell[32]; /* the first of each */
-    int64_t broken_line;                    /* the first cell that is not UTF-8; 0: there is none */
+    /* The first text that an earlier one is, but for blanks around it; line 0: there is none. */
+    int64_t blanks_line;
+    char blanks_cell[64];
+    int64_t broken_line; /* the first cell that is not UTF-8; 0: there is none */
 } tdm_column_seen;
 
 enum { TDM_SEEN_MOST = 2000 };

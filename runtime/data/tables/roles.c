@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
+#include "runtime/data/tables/blanks.h"
 #include "runtime/data/tables/build.h"
 
 enum { COLUMNS_MAX = 1 << 16 };
@@ -143,7 +144,7 @@ static int order(const void *a, const void *b) {
 
 static tdm_status check_name(const tdm_table_build *b, int64_t column) {
     const char *name = b->column[column].name;
-    if (tdm__blanks_trim(&name) > 0) return TDM_OK;
+    if (!tdm__is_blank(name)) return TDM_OK;
     TDM_FAIL_TABLE(b, "line %lld, column %lld: the column has no name; write one, or `ignore: [\"%lld\"]`",
                    (long long)b->first_line, (long long)column + 1, (long long)column);
 }
