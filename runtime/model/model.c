@@ -2,12 +2,12 @@
 #include "runtime/model/model.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "runtime/base/call/sized.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/call/limit.h"
 #include "runtime/base/status.h"
+#include "runtime/base/system/file.h"
 #include "runtime/base/text/network.h"
 #include "runtime/graph/graph.h"
 
@@ -69,10 +69,10 @@ static tdm_status fail_closed(tdm_model *model) {
     return tdm__error_restore(&error, NULL);
 }
 
-/* A run or a checkpoint, which tandem takes in many places. */
-static tdm_status refuse_folder(const char *path) {
-    struct stat info;
-    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return TDM_OK;
+/* A run or a checkpoint, which tandem takes in many places, is a folder. */
+static tdm_status open_map(tdm_map *map, const char *path) {
+    const tdm_status status = tdm__map_open(map, path, TDM_E_CHECKPOINT);
+    if (status == TDM_OK || !tdm__file_is_folder(NULL, path)) return status;
     TDM_FAIL(TDM_E_CHECKPOINT, "%s: a model is one file, found a folder; tdm_model_export makes one of a run", path);
 }
 
@@ -80,9 +80,8 @@ tdm_status tdm_model_open(tdm_model **out, const char *path, const tdm_model_opt
     tdm_model *model;
     if (out == NULL || path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_model_open: out or path is NULL");
     *out = NULL;
-    TDM_TRY(refuse_folder(path));
     TDM_TRY(new_model(&model, path, options));
-    tdm_status status = tdm__map_open(&model->map, path, TDM_E_CHECKPOINT);
+    tdm_status status = open_map(&model->map, path);
     if (status == TDM_OK && !tdm__limit_book(model->host, model->map.count))
         status = tdm__out_of_memory(model->host, path, model->map.count);
     if (status == TDM_OK) status = tdm__network_refuse(path, TDM_E_CHECKPOINT, "a model of tandem");
