@@ -76,6 +76,7 @@ typedef struct tdm_data_wanted {
     const tdm_data_index *index;         /* borrowed */
     int index_count;
     bool evaluates; /* data.eval: the samples that `holdout` keeps back; transforms draw nothing */
+    bool is_told;   /* another dataset of the same files has warned of what is left out of them */
     tdm_data_inputs inputs;
 } tdm_data_wanted;
 

@@ -3,6 +3,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text/text.h"
 #include "runtime/data/transforms/mixing.h"
 #include "runtime/data/transform.h"
 #include "runtime/data/transforms/transforms.h"
@@ -101,6 +102,10 @@ static tdm_status open_one(tdm_run *run, tdm_dataset **out, const tdm_source *so
                           : tdm__dataset_open(out, run->host, spec, wanted);
 }
 
+static bool are_same(const char *a, const char *b) {
+    return a == NULL || b == NULL ? a == b : tdm__text_same(a, b);
+}
+
 /* A run that only predicts gets its samples from its program. */
 static bool has_no_data(const tdm_run *run) {
     return run->options.predicts && run->options.train == NULL && run->job->data.train.format == TDM_DATA_NONE;
@@ -134,6 +139,8 @@ tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     eval.class_names = &run->classes;
     eval.features = run->features;
     eval.evaluates = true;
+    eval.is_told = run->options.train == NULL && are_same(data->train.path, data->eval.path) &&
+                   are_same(data->train.file, data->eval.file);
     if (run->options.eval != NULL || data->eval.format != TDM_DATA_NONE)
         TDM_TRY(open_one(run, &run->eval, run->options.eval, &data->eval, &eval));
     return note_data(run);

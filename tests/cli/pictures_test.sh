@@ -121,6 +121,10 @@ echo x >digits/one/notes.txt && mkfifo digits/one/pipe.png && cp "$(ls digits/on
 code 0 "$tandem" data check job.yaml
 same "$(grep -cE "digits: '(notes.txt|pipe.png)' and 1 more are left out: only regular .jpg, .jpeg and .png files are read" "$err")" 2 "warnings of other files"
 has "$err" "digits: 'beside.png' is left out: only pictures in the folder of a class are read"
+for verb in "train job.yaml --run-dir told" "burnin job.yaml --iterations 2 parallel.device_ids=[0]"; do # both parts of it
+    code 0 "$tandem" $verb data.train.on_bad_sample=skip data.eval.on_bad_sample=skip
+    same "$(grep -c "only regular .jpg, .jpeg and .png files are read" "$err")" 1 "warnings of other files"
+done
 rm digits/one/notes.txt digits/one/pipe.png digits/beside.png
 # A picture that can be read, but not be resized.
 cp "$here/../image/files/tall.png" digits/four/

@@ -183,7 +183,7 @@ static tdm_status open_all(picture_dataset *own, const tdm_data_spec *spec, cons
         TDM_TRY(tdm__dataset_take(&own->base, &own->base.bad, 1, sizeof(*own->base.bad), "pictures left out"));
     TDM_TRY(take_labels(own, spec, wanted, source));
     TDM_TRY(take_size(own, spec, wanted, source));
-    warn_of_others(own, source);
+    if (!wanted->is_told) warn_of_others(own, source);
     return tdm__dataset_take_part(&own->base, spec, wanted, source);
 }
 
