@@ -231,6 +231,12 @@ TEST(float_targets) {
     REQUIRE_OK(tdm__dataset_read(dataset, 0, x, target)); /* integers are targets, too */
     CHECK(target[0] == 3.0f);
     tdm__dataset_close(dataset);
+    const unsigned char bytes[] = {3, 0, 200, 1};
+    write_file(y_path, file, build_array("|u1", "4,", bytes, sizeof(bytes)));
+    REQUIRE_OK(tdm__dataset_open(&dataset, tdm_host_default(), &spec, &wanted));
+    REQUIRE_OK(tdm__dataset_read(dataset, 2, x, target));
+    CHECK(target[0] == 200.0f);
+    tdm__dataset_close(dataset);
 }
 
 TEST(every_length) {

@@ -48,7 +48,7 @@ tdm_status tdm__table_read(const tdm_sample_reader *reader, int64_t index, void 
     if (dataset->target_kind == TDM_TARGET_CLASS) {
         memcpy(target, &table->labels[index], sizeof(table->labels[index]));
     } else {
-        copy_cells(&table->values, index, target);
+        copy_floats(&table->values, index, false, target);
     }
     return TDM_OK;
 }
