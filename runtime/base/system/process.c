@@ -53,3 +53,13 @@ size_t tdm__process_resident(void) {
     const char *second = length > 0 ? strchr(text, ' ') : NULL;
     return second != NULL ? (size_t)strtoull(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
 }
+
+const char *tdm__machine_print(char out[TDM_MACHINE_TEXT]) {
+    char boot[64], name[72] = "";
+    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = fd >= 0 ? read(fd, boot, sizeof(boot)) : 0;
+    if (fd >= 0) close(fd);
+    (void)gethostname(name, sizeof(name) - 1);
+    snprintf(out, TDM_MACHINE_TEXT, "%.*s %s", (int)(bytes > 0 ? bytes : 0), boot, name);
+    return out;
+}

@@ -1,7 +1,6 @@
 /* Opening: where ranks meet, the meeting, the transport, and the thread that watches. */
 #include "runtime/comm/hosts/hosts_open.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
+#include "runtime/base/system/process.h"
 #include "runtime/comm/hosts/hosts.h"
 #include "runtime/comm/hosts/levels.h"
 #include "runtime/comm/meeting/address.h"
@@ -39,14 +39,11 @@ static tdm_status check(const tdm_launch_facts *facts, const tdm_hosts_options *
     return TDM_OK;
 }
 
-/* Ranks that have the same boot of a machine, its name and the user in common can meet in shared memory. */
-static uint64_t hash_of_host(const char *name) {
-    char boot[64] = "", text[256];
-    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    const ssize_t bytes = fd >= 0 ? read(fd, boot, sizeof(boot) - 1) : 0;
-    if (fd >= 0) close(fd);
-    snprintf(text, sizeof(text), "%.*s %s %u", (int)(bytes > 0 ? bytes : 0), boot, name, (unsigned)geteuid());
-    return tdm__hash64(text, strlen(text), 0);
+/* Ranks of one machine and one user can meet in shared memory. */
+static uint64_t hash_of_host(void) {
+    char machine[TDM_MACHINE_TEXT];
+    tdm__machine_print(machine);
+    return tdm__hash64(machine, strlen(machine), geteuid());
 }
 
 static tdm_status describe_self(tdm_peer *self, const tdm_launch_facts *facts) {
@@ -58,7 +55,7 @@ static tdm_status describe_self(tdm_peer *self, const tdm_launch_facts *facts) {
     if (gethostname(self->name, sizeof(self->name)) != 0) snprintf(self->name, sizeof(self->name), "?");
     self->name[sizeof(self->name) - 1] = '\0';
     self->pid = (int32_t)getpid();
-    self->host = hash_of_host(self->name);
+    self->host = hash_of_host();
     return TDM_OK;
 }
 
