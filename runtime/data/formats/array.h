@@ -3,7 +3,7 @@
 #ifndef TDM_DATA_FORMATS_ARRAY_H
 #define TDM_DATA_FORMATS_ARRAY_H
 
-#include "runtime/data/formats/cells.h"
+#include "runtime/data/read/cells.h"
 #include "runtime/data/read/reader.h"
 #include "runtime/data/read/table.h"
 

@@ -1,5 +1,5 @@
 /* Numbers of data files, see cells.h. */
-#include "runtime/data/formats/cells.h"
+#include "runtime/data/read/cells.h"
 
 #include <stdio.h>
 #include <string.h>

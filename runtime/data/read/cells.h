@@ -1,6 +1,6 @@
 /* One number of a data file, in any of the types that NumPy writes: b1, i1 to i8, u1 to u8, f2, f4, f8. */
-#ifndef TDM_DATA_FORMATS_CELLS_H
-#define TDM_DATA_FORMATS_CELLS_H
+#ifndef TDM_DATA_CELLS_H
+#define TDM_DATA_CELLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
