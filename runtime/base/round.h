@@ -9,6 +9,10 @@ static inline size_t tdm__round_up(size_t size, size_t unit) {
     return (size + unit - 1) / unit * unit;
 }
 
+static inline size_t tdm__smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
 static inline size_t tdm__larger(size_t a, size_t b) {
     return a > b ? a : b;
 }

@@ -115,7 +115,8 @@ typedef struct tdm_dataset_ops {
     /* Was the sample left out (on_bad_sample: skip) when it was read? NULL: none is. */
     bool (*is_left_out)(const tdm_dataset *dataset, int64_t index);
     /* Adds what tells the dataset from another one at little cost: the samples themselves if they are in memory, of
-     * files that are not read yet their names, labels and sizes. NULL: only samples that are read can tell. */
+     * files that are not read yet their names, labels and sizes. Not what is in `row_files`. NULL: only samples that
+     * are read can tell. */
     void (*add_content)(const tdm_dataset *dataset, tdm_hasher *hasher);
     void (*close)(tdm_dataset *dataset); /* NULL: nothing but its blocks is to be released */
 } tdm_dataset_ops;
@@ -146,7 +147,9 @@ struct tdm_dataset {
     struct tdm_bad_samples *bad;    /* those left out so far, see pictures/bad_samples.h; NULL: none can be */
     /* `range` and `holdout`: index i of this view is sample rows[i] of the file; rows NULL: sample first + i. */
     int64_t first;
+    int64_t range_count; /* of the range, which begins at `first` and of which `holdout` takes a part */
     const int64_t *rows;
+    struct tdm_row_file *row_files; /* rows that stay on the disk (read/row_file.h); NULL: none do */
     /* Size of x of all samples, if a device may keep them all. 0: it may not, because samples may change or take too
      * long to make. */
     size_t resident_bytes;
@@ -155,7 +158,7 @@ struct tdm_dataset {
 };
 
 /* Opens `spec` and checks it against `wanted`: the size of every file, the shape of samples, the range of every label.
- * TDM_E_DATA names the file, what was expected and what was found. */
+ * TDM_E_DATA names the file, what was expected and what was found. The paths of `spec` are borrowed by the dataset. */
 tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
                              const tdm_data_wanted *wanted);
 /* Samples of the embedder's own. The struct is copied. */
@@ -185,8 +188,14 @@ size_t tdm__dataset_target_bytes(const tdm_dataset *dataset);
 /* Hashes some samples, evenly spread from the first to the last. Not for an embedder's source, which may draw new
  * samples each time. */
 tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]);
-/* Hashes what `add_content` adds, and the names of classes and columns. "": the format has none. */
-tdm_status tdm__dataset_hash_content(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]);
+/* Hashes what `add_content` adds, the names of classes and columns, and `of_files`, the sum over all parts of what
+ * tdm__dataset_add_files adds. "": the format has none. */
+tdm_status tdm__dataset_hash_content(const tdm_dataset *dataset, uint64_t of_files, char out[TDM_HASH_TEXT]);
+/* Names the files of which samples stay on the disk, as this machine sees them: equal in processes that read the same
+ * bytes. 0: there are none. */
+uint64_t tdm__dataset_files(const tdm_dataset *dataset);
+/* Reads part `part` of `parts` of what the job uses of these files, and adds a hash of it to *sum. */
+tdm_status tdm__dataset_add_files(const tdm_dataset *dataset, int part, int parts, uint64_t *sum);
 /* Are the samples read by a function of the program, which may take its time, or notice? */
 bool tdm__dataset_is_function(const tdm_dataset *dataset);
 /* Reads samples first to first + count - 1 into consecutive memory: x as untransformed bytes or as transformed floats.

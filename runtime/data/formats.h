@@ -5,8 +5,10 @@
 #include "runtime/data/data.h"
 #include "runtime/data/transforms/transforms.h"
 
-/* Files are read whole into host memory. Larger ones are refused. */
+/* Files that are read whole into host memory are at most as large. */
 #define TDM_DATA_MAX_BYTES ((size_t)4 << 30)
+/* Plain files of an array that are larger stay on the disk, and rows are read from there when they are wanted. */
+#define TDM_DATA_HELD_BYTES ((size_t)256 << 20)
 
 /* Little-endian formats are copied without conversion. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tandem runs on little-endian machines");

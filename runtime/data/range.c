@@ -49,6 +49,7 @@ static tdm_status hold_out(tdm_dataset *dataset, const tdm_data_spec *spec, cons
 tdm_status tdm__dataset_take_part(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                                   const char *source) {
     TDM_TRY(take_range(dataset, spec, source));
+    dataset->range_count = dataset->count;
     if (spec->holdout == 0.0) return TDM_OK;
     if (!(spec->holdout > 0.0 && spec->holdout < 1.0))
         TDM_FAIL_AT(&spec->origin, TDM_E_CONFIG, "data holdout must be above 0 and below 1, got %g", spec->holdout);

@@ -5,6 +5,7 @@
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/pictures/picture_file.h"
+#include "runtime/data/read/row_file.h"
 #include "runtime/data/tables/features.h"
 #include "runtime/data/transform.h"
 
@@ -152,14 +153,24 @@ static tdm_status add_names(const tdm_dataset *dataset, tdm_hasher *hasher) {
     return TDM_OK;
 }
 
-tdm_status tdm__dataset_hash_content(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]) {
+tdm_status tdm__dataset_hash_content(const tdm_dataset *dataset, uint64_t of_files, char out[TDM_HASH_TEXT]) {
     tdm_hasher *hasher;
     out[0] = '\0';
     if (dataset->ops->add_content == NULL) return TDM_OK;
     TDM_TRY(tdm__hash_open(&hasher, dataset->host));
     const tdm_status status = add_names(dataset, hasher);
     dataset->ops->add_content(dataset, hasher);
+    if (dataset->row_files != NULL) tdm__hash_add(hasher, &of_files, sizeof(of_files));
     tdm__hash_print(out, tdm__hash_value(hasher));
     tdm__hash_close(hasher);
     return status;
+}
+
+uint64_t tdm__dataset_files(const tdm_dataset *dataset) {
+    return tdm__row_files_hash(dataset->row_files, dataset->first, dataset->range_count);
+}
+
+tdm_status tdm__dataset_add_files(const tdm_dataset *dataset, int part, int parts, uint64_t *sum) {
+    return tdm__row_files_add(dataset->row_files, dataset->host, dataset->first, dataset->range_count, part, parts,
+                              sum);
 }

@@ -8,7 +8,34 @@
 #include "runtime/train/lines.h"
 #include "runtime/train/run.h"
 
-static tdm_status add_data(const char *key, const tdm_dataset *dataset, bool is_source, tdm_text *text) {
+/* ---- samples on the disk: who has the same files shares the work of hashing them ---- */
+
+static tdm_status gather_one(const tdm_run *run, uint64_t own, uint64_t all[TDM_REPLICAS_MAX]) {
+    return tdm_comm_all_gather(run->comm, (tdm_span){&own, 1, TDM_DTYPE_I64},
+                               (tdm_span){all, (size_t)run->world, TDM_DTYPE_I64});
+}
+
+/* *sum: of the blocks of these files. All ranks call it, also those that have no dataset. */
+static tdm_status hash_files(const tdm_run *run, const tdm_dataset *dataset, uint64_t *sum) {
+    const uint64_t own = dataset != NULL ? tdm__dataset_files(dataset) : 0;
+    uint64_t files[TDM_REPLICAS_MAX], sums[TDM_REPLICAS_MAX], share = 0;
+    int part = 0, parts = 0;
+    TDM_TRY(gather_one(run, own, files));
+    for (int r = 0; r < run->world; r++) {
+        if (r == run->rank) part = parts;
+        parts += files[r] == own;
+    }
+    if (own != 0) TDM_TRY(tdm__dataset_add_files(dataset, part, parts, &share));
+    TDM_TRY(gather_one(run, share, sums));
+    *sum = 0;
+    for (int r = 0; r < run->world; r++) *sum += files[r] == own ? sums[r] : 0;
+    return TDM_OK;
+}
+
+/* ---- this rank's lines ---- */
+
+static tdm_status add_data(const char *key, const tdm_dataset *dataset, bool is_source, uint64_t of_files,
+                           tdm_text *text) {
     char hash[TDM_HASH_TEXT], content[TDM_HASH_TEXT], found[TDM_DATA_FOUND];
     const bool is_read_later = dataset != NULL && dataset->ops->picture != NULL;
     if (dataset == NULL) return TDM_OK;
@@ -16,7 +43,7 @@ static tdm_status add_data(const char *key, const tdm_dataset *dataset, bool is_
     tdm__text_printf(text, "%s (samples found): %s\n", key, found);
     if (dataset->identity[0] != '\0') tdm__text_printf(text, "%s (their identity): %s\n", key, dataset->identity);
     if (is_source) return TDM_OK;
-    TDM_TRY(tdm__dataset_hash_content(dataset, content));
+    TDM_TRY(tdm__dataset_hash_content(dataset, of_files, content));
     if (content[0] != '\0')
         tdm__text_printf(text, "%s (%s): %s\n", key,
                          is_read_later ? "names, labels and sizes of its files" : "all samples' bytes", content);
@@ -28,13 +55,16 @@ static tdm_status add_data(const char *key, const tdm_dataset *dataset, bool is_
 
 static tdm_status own_lines(const tdm_run *run, tdm_text *text) {
     char build[TDM_BUILD_ID_TEXT];
+    uint64_t train, eval; /* of files */
     TDM_TRY(tdm__lines_of(run->job, run->graph, TDM_FIELD_LOCAL, text));
     tdm__text_printf(text, "the build: tandem %s, %s\n", TDM_VERSION, tdm__build_id(build));
     tdm__own_lines(run, text);
     tdm__text_printf(text, "kernels: %s, %s\n", run->compute.device->name,
                      run->compute.report.usable ? run->compute.report.text : "reference");
-    TDM_TRY(add_data("data.train", run->train, run->options.train != NULL, text));
-    TDM_TRY(add_data("data.eval", run->eval, run->options.eval != NULL, text));
+    TDM_TRY(hash_files(run, run->train, &train));
+    TDM_TRY(hash_files(run, run->eval, &eval));
+    TDM_TRY(add_data("data.train", run->train, run->options.train != NULL, train, text));
+    TDM_TRY(add_data("data.eval", run->eval, run->options.eval != NULL, eval, text));
     if (text->failed) TDM_FAIL(TDM_E_MEMORY, "out of memory while comparing the ranks' configurations");
     return TDM_OK;
 }

@@ -14,7 +14,9 @@ static content content_of(const tdm_data_spec *spec, const tdm_data_wanted *want
     tdm_dataset *dataset = NULL;
     content c = {"not opened"};
     CHECK_OK(tdm__dataset_open(&dataset, tdm_host_default(), spec, wanted));
-    if (dataset != NULL) CHECK_OK(tdm__dataset_hash_content(dataset, c.text));
+    uint64_t of_files = 0;
+    if (dataset != NULL) CHECK_OK(tdm__dataset_add_files(dataset, 0, 1, &of_files));
+    if (dataset != NULL) CHECK_OK(tdm__dataset_hash_content(dataset, of_files, c.text));
     tdm__dataset_close(dataset);
     return c;
 }

@@ -41,8 +41,13 @@ static tdm_status check_type(const tdm_reader *reader, const side *s, const tdm_
     return TDM_OK;
 }
 
+/* Labels are all checked at open, so they are in memory. */
+static bool stays(const tdm_reader *reader, const side *s) {
+    return !s->as_integers && reader->inflater == NULL && reader->file_bytes > TDM_DATA_HELD_BYTES;
+}
+
 /* Counts the elements, and checks the size of the file. */
-static tdm_status check_size(const tdm_reader *reader, tdm_array *array) {
+static tdm_status check_size(const tdm_reader *reader, const side *s, tdm_array *array) {
     char shape[96];
     size_t header = reader->given, total;
     bool fits = true;
@@ -54,7 +59,7 @@ static tdm_status check_size(const tdm_reader *reader, tdm_array *array) {
     fits = fits && tdm__mul_fits(array->elements, array->type.bytes, &total) && tdm__add_fits(total, header, &total);
     if (!fits) TDM_FAIL_READ(reader, "the dimensions in the header overflow");
     snprintf(shape, sizeof(shape), "header %zu + %zu numbers of %zu", header, array->elements, array->type.bytes);
-    return tdm__reader_expect(reader, total, shape);
+    return tdm__reader_expect(reader, total, stays(reader, s) ? SIZE_MAX : TDM_DATA_MAX_BYTES, shape);
 }
 
 /* Bytes, little-endian floats and doubles stay as the file has them: a table reads these. */
@@ -85,40 +90,49 @@ static tdm_status read_elements(tdm_dataset *dataset, tdm_reader *reader, const 
     return tdm__reader_take(reader, *block, array->elements * array->type.bytes);
 }
 
+static tdm_column column_of(const tdm_array *array, const void *block, const tdm_row_file *file) {
+    const size_t width = array->elements / array->dim[0];
+    const bool is_bytes = array->type.kind == 'u' && array->type.bytes == 1;
+    return (tdm_column){.first = block,
+                        .stride = width * array->type.bytes,
+                        .width = width,
+                        .file = file,
+                        .cell = is_bytes                                              ? TDM_CELL_U8
+                                : file == NULL && array->type.bytes == sizeof(double) ? TDM_CELL_F64
+                                                                                      : TDM_CELL_F32};
+}
+
+/* *column: its numbers, in memory or in the file. */
 static tdm_status read_file(tdm_dataset *dataset, const tdm_array_format *format, const side *s, tdm_array *array,
-                            void **block) {
+                            tdm_column *column) {
+    const tdm_row_file *file = NULL;
+    void *block = NULL;
     tdm_status status = TDM_OK;
     tdm_reader reader;
     *array = (tdm_array){.ndim = 0};
     TDM_TRY(tdm__error_at(tdm__reader_open(&reader, dataset->host, s->name, s->path, format->may_be_gzip), s->at));
     TDM_TRY_DONE(format->read_header(&reader, array));
     TDM_TRY_DONE(check_type(&reader, s, array));
-    TDM_TRY_DONE(check_size(&reader, array));
-    TDM_TRY_DONE(read_elements(dataset, &reader, s, array, block));
-    TDM_TRY_DONE(tdm__reader_end(&reader));
+    TDM_TRY_DONE(check_size(&reader, s, array));
+    if (stays(&reader, s)) {
+        const size_t row_bytes = array->elements / array->dim[0] * array->type.bytes;
+        TDM_TRY_DONE(tdm__row_file_open(&file, dataset, &reader, &array->type, row_bytes));
+    } else {
+        TDM_TRY_DONE(read_elements(dataset, &reader, s, array, &block));
+        TDM_TRY_DONE(tdm__reader_end(&reader));
+    }
+    *column = column_of(array, block, file);
 done:
     tdm__reader_close(&reader);
     return tdm__error_at(status, s->at);
-}
-
-static tdm_column column_of(const tdm_array *array, const void *block) {
-    size_t width = array->elements / array->dim[0];
-    return (tdm_column){.first = block,
-                        .stride = width * array->type.bytes,
-                        .width = width,
-                        .cell = array->type.kind == 'u'              ? TDM_CELL_U8
-                                : array->type.bytes == sizeof(float) ? TDM_CELL_F32
-                                                                     : TDM_CELL_F64};
 }
 
 /* *shape: of a sample. */
 static tdm_status read_samples(tdm_table *table, const tdm_array_format *format, const side *s, tdm_column *column,
                                int64_t *count, tdm_shape *shape) {
     tdm_array array;
-    void *block;
     *shape = (tdm_shape){0};
-    TDM_TRY(read_file(&table->base, format, s, &array, &block));
-    *column = column_of(&array, block);
+    TDM_TRY(read_file(&table->base, format, s, &array, column));
     *count = (int64_t)array.dim[0];
     if (array.ndim == 1 || (format->is_images && array.ndim == 3)) shape->dim[shape->ndim++] = 1;
     for (int i = 1; i < array.ndim; i++) shape->dim[shape->ndim++] = (int64_t)array.dim[i];
@@ -209,9 +223,8 @@ static tdm_status take_labels(tdm_table *table, const side *s, const tdm_array *
     return TDM_OK;
 }
 
-static tdm_status take_values(tdm_table *table, const side *s, const tdm_array *array, const void *block,
-                              int64_t wanted) {
-    table->values = column_of(array, block);
+static tdm_status take_values(tdm_table *table, const side *s, const tdm_column *column, int64_t wanted) {
+    table->values = *column;
     if (wanted > 0 && table->values.width != (size_t)wanted)
         TDM_FAIL_AT(s->at, TDM_E_DATA, "%s '%s': the model has %lld outputs per sample, found %zu targets", s->name,
                     s->path, (long long)wanted, table->values.width);
@@ -235,13 +248,13 @@ static tdm_status take_no_targets(tdm_table *table, const tdm_data_wanted *wante
 static tdm_status read_targets(tdm_table *table, const tdm_array_format *format, const side *s, const char *x,
                                const tdm_data_wanted *wanted) {
     tdm_array array;
-    void *block;
-    TDM_TRY(read_file(&table->base, format, s, &array, &block));
+    tdm_column column;
+    TDM_TRY(read_file(&table->base, format, s, &array, &column));
     if (array.dim[0] != (size_t)table->base.count)
         TDM_FAIL_AT(s->at, TDM_E_DATA, "%s '%s' holds %lld samples, %s '%s' holds %zu; they must be equal",
                     format->x_name, x, (long long)table->base.count, s->name, s->path, array.dim[0]);
-    return s->as_integers ? take_labels(table, s, &array, block)
-                          : take_values(table, s, &array, block, wanted->target_width);
+    return s->as_integers ? take_labels(table, s, &array, column.first)
+                          : take_values(table, s, &column, wanted->target_width);
 }
 
 tdm_status tdm__arrays_open(tdm_dataset *dataset, const tdm_array_format *format, const char *x, const char *y,

@@ -130,7 +130,8 @@ static tdm_status take_targets(tdm_table_build *b, const tdm_data_wanted *wanted
     if (wanted->target_width > 1)
         TDM_FAIL_TABLE(b, "the model has %lld outputs per sample, and a table has one target",
                        (long long)wanted->target_width);
-    table->values = (tdm_column){(const unsigned char *)b->value, sizeof(float), 1, TDM_CELL_F32};
+    table->values = (tdm_column){
+        .first = (const unsigned char *)b->value, .stride = sizeof(float), .width = 1, .cell = TDM_CELL_F32};
     base->target_width = 1;
     return tdm__table_take_two(b);
 }
@@ -157,7 +158,8 @@ static tdm_status build(tdm_table_build *b, const tdm_data_wanted *wanted) {
     TDM_TRY(read_rows(b));
     TDM_TRY(check_labels(b));
     const size_t width = (size_t)shape.dim[0];
-    table->x = (tdm_column){(const unsigned char *)b->x, width * sizeof(float), width, TDM_CELL_F32};
+    table->x = (tdm_column){
+        .first = (const unsigned char *)b->x, .stride = width * sizeof(float), .width = width, .cell = TDM_CELL_F32};
     base->count = b->rows;
     return take_targets(b, wanted);
 }

@@ -41,4 +41,5 @@ const tdm_dataset_ops tdm__idx_data = {.name = "idx",
                                        .only_labels = true,
                                        .open = idx_open,
                                        .read = tdm__table_read,
-                                       .add_content = tdm__table_add_content};
+                                       .add_content = tdm__table_add_content,
+                                       .close = tdm__table_close};

@@ -199,4 +199,5 @@ const tdm_dataset_ops tdm__npy_data = {.name = "npy",
                                        .bytes = sizeof(tdm_table),
                                        .open = npy_open,
                                        .read = tdm__table_read,
-                                       .add_content = tdm__table_add_content};
+                                       .add_content = tdm__table_add_content,
+                                       .close = tdm__table_close};

@@ -24,7 +24,7 @@ tdm_status tdm__csv_load(const tdm_host *host, const char *what, const char *pat
         TDM_TRY_DONE(tdm__grow(host, text, &capacity, wanted > 0 ? wanted : 1, 1, what));
         TDM_TRY_DONE(tdm__reader_take_some(&reader, *text + *count, capacity - *count, &got));
         *count += got;
-        if (reader.inflater != NULL) TDM_TRY_DONE(tdm__reader_expect(&reader, *count, "text"));
+        if (reader.inflater != NULL) TDM_TRY_DONE(tdm__reader_expect(&reader, *count, TDM_DATA_MAX_BYTES, "text"));
         ended = reader.inflater == NULL || *count < capacity;
     }
 done:

@@ -86,12 +86,12 @@ void tdm__reader_close(tdm_reader *reader) {
     reader->fd = -1;
 }
 
-tdm_status tdm__reader_expect(const tdm_reader *reader, size_t expected, const char *shape) {
+tdm_status tdm__reader_expect(const tdm_reader *reader, size_t expected, size_t most, const char *shape) {
     if (reader->inflater == NULL && expected != reader->file_bytes)
         TDM_FAIL_READ(reader, "expected %zu bytes (%s), found %zu", expected, shape, reader->file_bytes);
-    if (expected > TDM_DATA_MAX_BYTES)
+    if (expected > most)
         TDM_FAIL_READ(reader, "holds %zu bytes (%s), at most %zu are allowed; use fewer samples", expected, shape,
-                      TDM_DATA_MAX_BYTES);
+                      most);
     if (reader->inflater != NULL && expected > RATIO_FREE && expected / RATIO_MAX > reader->file_bytes)
         TDM_FAIL_READ(reader, "expected %zu bytes (%s) from %zu compressed ones; more than %d to 1 is refused",
                       expected, shape, reader->file_bytes, RATIO_MAX);

@@ -27,8 +27,8 @@ tdm_status tdm__reader_open(tdm_reader *reader, const tdm_host *host, const char
                             bool may_be_gzip);
 void tdm__reader_close(tdm_reader *reader);
 /* Checks that the content can have `expected` bytes, header included. TDM_E_DATA if the file cannot hold them or they
- * exceed the limit. Call it before allocating that much. `shape`, for the message, explains the number. */
-tdm_status tdm__reader_expect(const tdm_reader *reader, size_t expected, const char *shape);
+ * are more than `most`. Call it before allocating that much. `shape`, for the message, explains the number. */
+tdm_status tdm__reader_expect(const tdm_reader *reader, size_t expected, size_t most, const char *shape);
 /* Reads exactly `count` bytes, or fails with TDM_E_DATA. */
 tdm_status tdm__reader_take(tdm_reader *reader, void *out, size_t count);
 /* Reads up to `count` bytes. *got is less only at the end of the content. */
