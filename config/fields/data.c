@@ -38,7 +38,9 @@ const tdm_field tdm__spec_rows[] = {
     {FIELD(PATH, tdm_data_spec, labels, "null"), .types = BIT(TDM_DATA_IDX), FLAGS(NEEDED | NULLABLE | LOCAL),
      HELP("idx: file of the labels; may be .gz", "idx：标签文件，可为 .gz")},
     {FIELD(PATH, tdm_data_spec, x, "null"), .types = BIT(TDM_DATA_NPY), FLAGS(NULLABLE | LOCAL),
-     HELP("npy: file of the inputs; the first dimension is the sample", "npy：输入文件，第一维为样本")},
+     HELP(
+         "npy: file of the inputs; the first dimension is the sample; above 256 MiB it stays on the disk, and rows are read when they are needed",
+         "npy：输入文件，第一维为样本；大于 256 MiB 时留在磁盘上，用到时才读取相应的行")},
     {FIELD(MAP, tdm_data_spec, inputs, "null"), .types = BIT(TDM_DATA_NPY), ITEMS(0, TDM_LIST_MAX),
      FLAGS(NULLABLE | LOCAL | OF_PATHS),
      HELP("npy: instead of x, a file for each of model.inputs, by its name: {image: image.npy, facts: facts.npy}",
