@@ -29,8 +29,9 @@ tdm_status tdm__scale_take_cluster(tdm_cluster *out, const tdm_cluster *given, i
 
 /* ---- devices that are known by name ---- */
 
-/* Seconds in which a processor sends and receives a byte through sockets, and adds it (measured: docs/scale.md). */
-#define TDM_SCALE_SOCKET_COST 2.0e-9
+/* Seconds in which a processor sends and receives a byte through sockets, and adds it: between the two machines that were
+ * measured, 0.5 and 2 ns (docs/scale.md). */
+#define TDM_SCALE_SOCKET_COST 1.0e-9
 
 /* A row of devices.def. */
 typedef struct tdm_scale_device {
