@@ -222,6 +222,7 @@ TEST(ranks_that_do_not_fit_together) {
          TDM_E_DEVICE,
          "nccl: rank 0 and rank 1 are both on cuda:0, and NCCL 2.30.7 allows one rank per GPU; give each rank its own GPU, "
          "or set parallel.ddp.backend: shm (or try NCCL_MULTI_RANK_GPU_ENABLE=1"},
+        {{"NCCL_HOSTID=a", "NCCL_HOSTID=a"}, {0, 0}, TDM_E_DEVICE, "nccl: rank 0 and rank 1 are both on cuda:0"},
         {{NULL, "NCCL_MULTI_RANK_GPU_ENABLE=1"}, {1, 1}, TDM_E_DEVICE, "nccl: rank 0 and rank 1 are both on cuda:1"},
         {{NULL, "FAKE_NCCL_VERSION=22703"},
          {0, 1},
@@ -252,6 +253,21 @@ TEST(one_gpu_under_two_names) {
     run(2, twins_rank, NULL);
 }
 
+/* Each host counts its GPUs from 0. */
+static void rank_of_another_host(rank_context *c) {
+    gpu_rank g;
+    setenv("NCCL_HOSTID", c->rank < 2 ? "a" : "b", 1);
+    REQUIRE_OK(gpu_open(&g, c, c->rank % 2, TIMEOUT_MS));
+    gpu_put(&g, (float)(1 << c->rank));
+    CHECK_OK(gpu_reduce_and_wait(&g));
+    gpu_check(&g, 15);
+    gpu_close(&g);
+}
+
+TEST(two_hosts_with_two_gpus_each) {
+    run(4, rank_of_another_host, NULL);
+}
+
 static void sharing_rank(rank_context *c) {
     gpu_rank g;
     setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
@@ -275,5 +291,6 @@ TEST_MAIN({
     RUN(a_peer_without_a_sign_of_life);
     RUN(ranks_that_do_not_fit_together);
     RUN(one_gpu_under_two_names);
+    RUN(two_hosts_with_two_gpus_each);
     RUN(ranks_that_share_a_gpu);
 })

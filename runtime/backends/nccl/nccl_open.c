@@ -1,5 +1,6 @@
 /* How communicators begin and end. Before any call of NCCL the ranks agree, over the control plane, on NCCL's version
  * and on who uses which GPU: inside NCCL a disagreement would hang. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,9 +12,10 @@ enum { REFUSAL = 400 };
 /* What a rank reports to the others; all ranks judge the same table. */
 typedef struct nccl_facts {
     int32_t version, index; /* version of NCCL; index of the device */
-    uint64_t visible;       /* hash of CUDA_VISIBLE_DEVICES: the index is relative to it */
-    int32_t shares;         /* this rank allows several ranks on one GPU */
-    int32_t status;         /* TDM_OK, or why this rank cannot take part */
+    uint64_t host,
+        visible;    /* hashes: of what tells hosts apart; of CUDA_VISIBLE_DEVICES, to which the index is relative */
+    int32_t shares; /* this rank allows several ranks on one GPU */
+    int32_t status; /* TDM_OK, or why this rank cannot take part */
     char refusal[REFUSAL];
 } nccl_facts;
 
@@ -31,6 +33,21 @@ static uint64_t hash_text(const char *text) {
     uint64_t hash = 14695981039346656037u;
     for (; text != NULL && *text != '\0'; text++) hash = (hash ^ (unsigned char)*text) * 1099511628211u;
     return hash;
+}
+
+/* NCCL's own rule: NCCL_HOSTID, or else the name of the host and the boot of its kernel. Names alone may be equal, and
+ * containers of one machine have its boot in common. */
+static uint64_t hash_of_host(void) {
+    char text[256] = "";
+    const char *id = tdm__module_variable("NCCL_HOSTID");
+    if (id != NULL) return hash_text(id);
+    if (gethostname(text, sizeof(text) / 2) != 0) text[0] = '\0';
+    const size_t used = strnlen(text, sizeof(text) / 2);
+    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = fd >= 0 ? read(fd, text + used, sizeof(text) - 1 - used) : 0;
+    if (fd >= 0) close(fd);
+    text[used + (size_t)(bytes > 0 ? bytes : 0)] = '\0';
+    return hash_text(text);
 }
 
 static bool is_one(const char *variable) {
@@ -51,6 +68,7 @@ static const tdm_nccl_library *gather_facts(nccl_facts *own, const tdm_device *d
     memset(own, 0, sizeof(*own));
     const tdm_nccl_library *nccl = tdm__nccl_library(own->refusal, sizeof(own->refusal));
     own->index = device->index;
+    own->host = hash_of_host();
     own->visible = hash_text(tdm__module_variable("CUDA_VISIBLE_DEVICES"));
     own->shares = is_one("NCCL_MULTI_RANK_GPU_ENABLE");
     if (nccl == NULL) {
@@ -65,7 +83,7 @@ static const tdm_nccl_library *gather_facts(nccl_facts *own, const tdm_device *d
 static tdm_status judge_devices(const nccl_facts *all, int world, const char *version) {
     for (int r = 1; r < world; r++) {
         for (int s = 0; s < r; s++) {
-            bool same = all[r].index == all[s].index && all[r].visible == all[s].visible;
+            bool same = all[r].host == all[s].host && all[r].index == all[s].index && all[r].visible == all[s].visible;
             if (!same || (all[0].version >= TDM_NCCL_VERSION_MANY_RANKS && all[r].shares && all[s].shares)) continue;
             TDM_MODULE_FAIL(
                 TDM_E_DEVICE,

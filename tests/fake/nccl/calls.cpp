@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <set>
@@ -147,12 +148,21 @@ bool all_here(const member &m) {
     return true;
 }
 
+/* As NCCL has it, without the boot of the kernel: what plays hosts here runs on one. */
+uint64_t host() {
+    char name[256] = "";
+    const char *id = getenv("NCCL_HOSTID");
+    if (id == nullptr) gethostname(name, sizeof(name) - 1);
+    return std::hash<std::string>{}(id != nullptr ? id : name);
+}
+
 ncclResult_t check_devices(ncclComm_t comm) {
     const member &m = *comm->who;
     const char *many = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
     if (all().knobs.version >= 23003 && many != nullptr && strcmp(many, "1") == 0) return ncclSuccess;
     for (int r = 0; r < m.world; r++) {
-        if (r == m.rank || (*m.at)->rank[r].device.load() != comm->device) continue;
+        const seat &other = (*m.at)->rank[r];
+        if (r == m.rank || other.device.load() != comm->device || other.host.load() != host()) continue;
         return refuse(comm, ncclInvalidUsage,
                       "Duplicate GPU detected : rank " + std::to_string(m.rank) + " and rank " + std::to_string(r) +
                           " both on CUDA device " + std::to_string(1000 * (comm->device + 1)));
@@ -178,6 +188,7 @@ ncclResult_t make(ncclComm_t *out, const std::string &name, int world, int rank,
     comm->blocking = blocking;
     if (cudaGetDevice(&comm->device) != cudaSuccess) comm->device = -1;
     (*at)->rank[rank].device.store(comm->device);
+    (*at)->rank[rank].host.store(host());
     if ((*at)->rank[rank].come.exchange(1) != 0) die("rank %d of %s has come already", rank, name.c_str());
     {
         const std::lock_guard<std::mutex> guard(all().lock);

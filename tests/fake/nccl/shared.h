@@ -17,6 +17,7 @@ enum { max_ranks = 16, piece_bytes = 256 * 1024, message_bytes = 32 * 1024 };
 struct seat {
     std::atomic<uint64_t> here; /* the last round this rank has put a piece down for */
     std::atomic<int> come, device, finalized;
+    std::atomic<uint64_t> host;   /* hash of what tells its host from others */
     std::atomic<uint64_t> splits; /* the last ncclCommSplit it called */
     int color[2], key[2];
     bool captured[2]; /* the piece comes from a graph */
