@@ -19,7 +19,7 @@ enum { IS_BETWEEN_HOSTS = false };
 #endif
 
 /* Each job takes a start of mpirun: fewer of those that differ only in numbers, or that end by the deadline. */
-#ifdef MPIRUN
+#ifdef MPIRUN_WORDS
 enum { JOBS_ARE_DEAR = true };
 #else
 enum { JOBS_ARE_DEAR = false };

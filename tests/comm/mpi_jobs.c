@@ -53,7 +53,7 @@ static void be_rank(int world, int64_t timeout_ms, rank_fn fn, void *user, int v
     shared->pids[facts.rank] = getpid();
     options.backend = "mpi";
     options.timeout_ms = timeout_ms;
-    CHECK(facts.source == TDM_LAUNCH_OPENMPI && facts.world == world);
+    CHECK((facts.source == TDM_LAUNCH_OPENMPI || facts.source == TDM_LAUNCH_PMI) && facts.world == world);
     CHECK_OK(tdm_comm_open_hosts(&context.comm, &facts, &options));
     if (context.comm != NULL) fn(&context);
     tdm_comm_close(context.comm);
@@ -75,14 +75,16 @@ static void read_words(char *to, size_t bytes, char **words, int most) {
 }
 
 static void be_mpirun(int world, int job, const char *path) {
-    char number[16], text[1024] = "", *words[8] = {"mpirun", "--oversubscribe", "--enable-recovery", "-np", number};
-    read_words(text, sizeof(text), &words[5], 2);
+    char number[16], text[1024] = "", *words[8] = {MPIRUN_WORDS, "-np", number};
+    int count = 0;
+    while (words[count] != NULL) count++;
+    read_words(text, sizeof(text), &words[count], 2);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     snprintf(number, sizeof(number), "%d", job);
     setenv(JOB, number, 1);
     setenv(STAGE, path, 1);
     snprintf(number, sizeof(number), "%d", world);
-    execv(MPIRUN, words);
+    execv(words[0], words);
     _exit(127);
 }
 

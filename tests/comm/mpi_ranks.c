@@ -9,7 +9,7 @@ static void open_all(int64_t timeout_ms) {
     tdm_launch_facts facts = TDM_LAUNCH_FACTS_INIT;
     tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
     REQUIRE_OK(tdm_launch_from_env(&facts));
-    REQUIRE(facts.source == TDM_LAUNCH_OPENMPI && facts.world >= 9);
+    REQUIRE((facts.source == TDM_LAUNCH_OPENMPI || facts.source == TDM_LAUNCH_PMI) && facts.world >= 9);
     options.backend = "mpi";
     options.timeout_ms = timeout_ms;
     REQUIRE_OK(tdm_comm_open_hosts(&all, &facts, &options));

@@ -15,7 +15,9 @@ static int probe(char *text, size_t bytes) {
         snprintf(text, bytes, "MPI does not say which version it is");
         return 0;
     }
-    snprintf(text, bytes, "%.*s", (int)strcspn(version, ",\n"), version);
+    version[strcspn(version, ",\n")] = '\0';
+    for (char *tab = version; (tab = strchr(tab, '\t')) != NULL;) *tab = ' '; /* MPICH's */
+    snprintf(text, bytes, "%s", version);
     return 1;
 }
 
