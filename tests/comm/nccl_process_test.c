@@ -240,17 +240,21 @@ TEST(ranks_that_do_not_fit_together) {
 /* The same GPU under two names: only NCCL sees it. */
 static void twins_rank(rank_context *c) {
     gpu_rank g;
+    const bool is_old = *(bool *)c->user;
+    if (is_old) setenv("FAKE_NCCL_VERSION", "22703", 1);
     setenv("CUDA_VISIBLE_DEVICES", c->rank == 0 ? "0,1" : "0", 1);
     tdm_status status = gpu_open(&g, c, 0, TIMEOUT_MS); /* who has not found it first is told */
     CHECK(status == TDM_E_DEVICE || status == TDM_E_COMM);
     CHECK_HAS(tdm_error_message(),
-              "NCCL allows one rank per GPU, and another rank uses cuda:0, too (Duplicate GPU detected");
+              is_old ? "NCCL allows one rank per GPU, and another rank uses cuda:0, too (Duplicate GPU detected"
+                     : "another rank uses cuda:0, too (Multiple Ranks are using the same GPU/Partition");
     CHECK_HAS(tdm_error_message(), "give each rank its own GPU, or set parallel.ddp.backend: shm");
     gpu_close(&g);
 }
 
 TEST(one_gpu_under_two_names) {
-    run(2, twins_rank, NULL);
+    run(2, twins_rank, &(bool){false});
+    run(2, twins_rank, &(bool){true});
 }
 
 /* Each host counts its GPUs from 0. */

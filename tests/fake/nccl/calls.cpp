@@ -163,6 +163,9 @@ ncclResult_t check_devices(ncclComm_t comm) {
     for (int r = 0; r < m.world; r++) {
         const seat &other = (*m.at)->rank[r];
         if (r == m.rank || other.device.load() != comm->device || other.host.load() != host()) continue;
+        if (all().knobs.version >= 23003)
+            return refuse(comm, ncclInvalidUsage, "Multiple Ranks are using the same GPU/Partition. Set "
+                                                  "NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this configuration.");
         return refuse(comm, ncclInvalidUsage,
                       "Duplicate GPU detected : rank " + std::to_string(m.rank) + " and rank " + std::to_string(r) +
                           " both on CUDA device " + std::to_string(1000 * (comm->device + 1)));
