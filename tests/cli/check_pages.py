@@ -14,7 +14,8 @@ THEIRS = {"broadcast_object_list", "all_gather_object", "gather_object", "scatte
           "register_comm_hook", "set_epoch", "all_gather_into_tensor", "all_to_all_single", "reduce_scatter_tensor",
           "all_gather_into_tensor_coalesced", "reduce_scatter_tensor_coalesced", "divide_by_initial_world_size",
           "throw_on_early_termination", "demo_basic", "initial_accumulator_value", "MPI_Allreduce", "ONEDNN_MAX_CPU_ISA",
-          "known_hosts", "all_reduce_multigpu", "batch_isend_irecv", "input_split_sizes", "output_split_sizes"}
+          "known_hosts", "all_reduce_multigpu", "batch_isend_irecv", "input_split_sizes", "output_split_sizes",
+          "NCCL_SOCKET_IFNAME"}
 ROOMS = ("runtime", "modes", "ops", "config", "tools", "tests", "samples")
 SOURCE = re.compile(r"\.(c|h|cu|cpp|def|inc|sh|py|cmake|yaml)$")
 
