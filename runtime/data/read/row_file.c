@@ -52,8 +52,8 @@ void tdm__row_files_close(tdm_row_file *files) {
 
 /* ---- reading ---- */
 
-/* Reads `bytes` bytes from `offset` behind the start of row 0 on. The system notes that a file is written to before the
- * new bytes can be read, so what was read is old if the time is. */
+/* Reads `bytes` bytes from `offset` behind the start of row 0 on. The system notes the time of a write before its bytes
+ * can be read, so bytes are those of the open if the time still is. */
 static tdm_status read_at(const tdm_row_file *file, size_t offset, size_t bytes, void *out) {
     tdm_row_file_state now;
     const tdm_status status = tdm__file_read(file->fd, file->path, out, bytes, file->first + offset, TDM_E_DATA);
