@@ -189,13 +189,8 @@ size_t tdm__dataset_target_bytes(const tdm_dataset *dataset);
  * samples each time. */
 tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]);
 /* Hashes what `add_content` adds, the names of classes and columns, and `of_files`, the sum over all parts of what
- * tdm__dataset_add_files adds. "": the format has none. */
+ * tdm__row_files_add adds. "": the format has none. */
 tdm_status tdm__dataset_hash_content(const tdm_dataset *dataset, uint64_t of_files, char out[TDM_HASH_TEXT]);
-/* Names the files of which samples stay on the disk, as this machine sees them: equal in processes that read the same
- * bytes. 0: there are none. */
-uint64_t tdm__dataset_files(const tdm_dataset *dataset);
-/* Reads part `part` of `parts` of what the job uses of these files, and adds a hash of it to *sum. */
-tdm_status tdm__dataset_add_files(const tdm_dataset *dataset, int part, int parts, uint64_t *sum);
 /* Are the samples read by a function of the program, which may take its time, or notice? */
 bool tdm__dataset_is_function(const tdm_dataset *dataset);
 /* Reads samples first to first + count - 1 into consecutive memory: x as untransformed bytes or as transformed floats.

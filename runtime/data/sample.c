@@ -5,7 +5,6 @@
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/pictures/picture_file.h"
-#include "runtime/data/read/row_file.h"
 #include "runtime/data/tables/features.h"
 #include "runtime/data/transform.h"
 
@@ -164,13 +163,4 @@ tdm_status tdm__dataset_hash_content(const tdm_dataset *dataset, uint64_t of_fil
     tdm__hash_print(out, tdm__hash_value(hasher));
     tdm__hash_close(hasher);
     return status;
-}
-
-uint64_t tdm__dataset_files(const tdm_dataset *dataset) {
-    return tdm__row_files_hash(dataset->row_files, dataset->first, dataset->range_count);
-}
-
-tdm_status tdm__dataset_add_files(const tdm_dataset *dataset, int part, int parts, uint64_t *sum) {
-    return tdm__row_files_add(dataset->row_files, dataset->host, dataset->first, dataset->range_count, part, parts,
-                              sum);
 }

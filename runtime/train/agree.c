@@ -5,6 +5,7 @@
 #include "runtime/base/system/build_id.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
+#include "runtime/data/read/row_file.h"
 #include "runtime/train/lines.h"
 #include "runtime/train/run.h"
 
@@ -17,7 +18,7 @@ static tdm_status gather_one(const tdm_run *run, uint64_t own, uint64_t all[TDM_
 
 /* *sum: of the blocks of these files. All ranks call it, also those that have no dataset. */
 static tdm_status hash_files(const tdm_run *run, const tdm_dataset *dataset, uint64_t *sum) {
-    const uint64_t own = dataset != NULL ? tdm__dataset_files(dataset) : 0;
+    const uint64_t own = dataset != NULL ? tdm__row_files_hash(dataset) : 0;
     uint64_t files[TDM_REPLICAS_MAX], sums[TDM_REPLICAS_MAX], share = 0;
     int part = 0, parts = 0;
     TDM_TRY(gather_one(run, own, files));
@@ -25,7 +26,7 @@ static tdm_status hash_files(const tdm_run *run, const tdm_dataset *dataset, uin
         if (r == run->rank) part = parts;
         parts += files[r] == own;
     }
-    if (own != 0) TDM_TRY(tdm__dataset_add_files(dataset, part, parts, &share));
+    if (own != 0) TDM_TRY(tdm__row_files_add(dataset, part, parts, &share));
     TDM_TRY(gather_one(run, share, sums));
     *sum = 0;
     for (int r = 0; r < run->world; r++) *sum += files[r] == own ? sums[r] : 0;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/data/read/row_file.h"
 #include "runtime/image/codec.h"
 #include "tests/data/support.h"
 
@@ -15,7 +16,7 @@ static content content_of(const tdm_data_spec *spec, const tdm_data_wanted *want
     content c = {"not opened"};
     CHECK_OK(tdm__dataset_open(&dataset, tdm_host_default(), spec, wanted));
     uint64_t of_files = 0;
-    if (dataset != NULL) CHECK_OK(tdm__dataset_add_files(dataset, 0, 1, &of_files));
+    if (dataset != NULL) CHECK_OK(tdm__row_files_add(dataset, 0, 1, &of_files));
     if (dataset != NULL) CHECK_OK(tdm__dataset_hash_content(dataset, of_files, c.text));
     tdm__dataset_close(dataset);
     return c;

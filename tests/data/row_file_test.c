@@ -314,7 +314,7 @@ TEST(numbers_that_are_looked_up) {
 
 static uint64_t sum_of(const tdm_dataset *dataset, int parts) {
     uint64_t sum = 0;
-    for (int i = 0; i < parts; i++) CHECK_OK(tdm__dataset_add_files(dataset, i, parts, &sum));
+    for (int i = 0; i < parts; i++) CHECK_OK(tdm__row_files_add(dataset, i, parts, &sum));
     return sum;
 }
 
@@ -376,7 +376,7 @@ TEST(a_part_reads_its_share) {
     for (int part = 0; part < 4; part++) {
         uint64_t sum = 0;
         before = bytes_read();
-        CHECK_OK(tdm__dataset_add_files(dataset, part, 4, &sum));
+        CHECK_OK(tdm__row_files_add(dataset, part, 4, &sum));
         const size_t share = bytes_read() - before;
         CHECK(share >= TDM_DATA_HELD_BYTES / 4 && share <= TDM_DATA_HELD_BYTES / 4 + MEBI + MORE);
     }
@@ -389,19 +389,19 @@ TEST(who_has_the_same_file) {
     make_old(large_path);
     tdm_dataset *dataset = open_rows(large_path), *again = open_rows(large_path), *small = open_rows(small_path);
     tdm_dataset *other_range = open_part(large_path, 1, ROWS);
-    const uint64_t files = tdm__dataset_files(dataset);
-    CHECK(files != 0 && files == tdm__dataset_files(again));
-    CHECK(files != tdm__dataset_files(other_range));
-    CHECK(tdm__dataset_files(small) == 0);
+    const uint64_t files = tdm__row_files_hash(dataset);
+    CHECK(files != 0 && files == tdm__row_files_hash(again));
+    CHECK(files != tdm__row_files_hash(other_range));
+    CHECK(tdm__row_files_hash(small) == 0);
     put(large_path, HEADER, "\1");
     tdm_dataset *changed = open_rows(large_path);
-    CHECK(files != tdm__dataset_files(changed));
+    CHECK(files != tdm__row_files_hash(changed));
     char copy[256];
     strcpy(copy, scratch_path("copy.npy"));
     write_array(copy, "<f4", rows_that_stay(4), "", 0);
     make_old(copy);
     tdm_dataset *other = open_rows(copy);
-    CHECK(files != tdm__dataset_files(other));
+    CHECK(files != tdm__row_files_hash(other));
     tdm_dataset *const all[] = {dataset, again, small, other_range, changed, other};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) tdm__dataset_close(all[i]);
 }

@@ -42,4 +42,4 @@ const tdm_dataset_ops tdm__idx_data = {.name = "idx",
                                        .open = idx_open,
                                        .read = tdm__table_read,
                                        .add_content = tdm__table_add_content,
-                                       .close = tdm__table_close};
+                                       .close = tdm__row_files_close};

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/call/extra.h"
 #include "runtime/base/round.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/file.h"
@@ -46,8 +47,8 @@ tdm_status tdm__row_file_open(const tdm_row_file **out, tdm_dataset *dataset, td
     return TDM_OK;
 }
 
-void tdm__row_files_close(tdm_row_file *files) {
-    for (; files != NULL; files = files->next) close(files->fd);
+void tdm__row_files_close(tdm_dataset *dataset) {
+    for (const tdm_row_file *file = dataset->row_files; file != NULL; file = file->next) close(file->fd);
 }
 
 /* ---- reading ---- */
@@ -83,13 +84,13 @@ tdm_status tdm__row_file_read(const tdm_row_file *file, int64_t row, bool as_flo
 
 /* ---- comparing ---- */
 
-uint64_t tdm__row_files_hash(const tdm_row_file *files, int64_t first, int64_t count) {
-    char machine[TDM_MACHINE_TEXT];
-    const int64_t range[] = {first, count};
-    if (files == NULL) return 0;
-    tdm__machine_print(machine);
+uint64_t tdm__row_files_hash(const tdm_dataset *dataset) {
+    char machine[TDM_MACHINE_TEXT] = "";
+    const int64_t range[] = {dataset->first, dataset->range_count};
+    if (dataset->row_files == NULL) return 0;
+    if (TDM_WITH_RANKS) tdm__machine_print(machine); /* else all ranks are threads of this process */
     uint64_t hash = tdm__hash64(machine, strlen(machine), tdm__hash64(range, sizeof(range), 0));
-    for (const tdm_row_file *file = files; file != NULL; file = file->next)
+    for (const tdm_row_file *file = dataset->row_files; file != NULL; file = file->next)
         hash = tdm__hash64(&file->opened, sizeof(file->opened), hash);
     return hash;
 }
@@ -105,16 +106,16 @@ static tdm_status add_blocks(const tdm_row_file *file, uint64_t seed, size_t at,
     return TDM_OK;
 }
 
-tdm_status tdm__row_files_add(const tdm_row_file *files, const tdm_host *host, int64_t first, int64_t count, int part,
-                              int parts, uint64_t *sum) {
+tdm_status tdm__row_files_add(const tdm_dataset *dataset, int part, int parts, uint64_t *sum) {
+    const size_t first = (size_t)dataset->first, rows = (size_t)dataset->range_count;
     void *buffer;
     uint64_t seed = 0;
     tdm_status status = TDM_OK;
-    if (files == NULL) return TDM_OK;
-    TDM_TRY(tdm__new(host, &buffer, BLOCK_BYTES, 1, "comparing data"));
-    for (const tdm_row_file *file = files; file != NULL && status == TDM_OK; file = file->next, seed += SEEDS)
-        status = add_blocks(file, seed, (size_t)first * file->row_bytes, (size_t)count * file->row_bytes, part, parts,
-                            buffer, sum);
-    tdm__delete(host, buffer);
+    TDM_TRY(tdm__new(dataset->host, &buffer, BLOCK_BYTES, 1, "comparing data"));
+    for (const tdm_row_file *file = dataset->row_files; file != NULL && status == TDM_OK; file = file->next) {
+        status = add_blocks(file, seed, first * file->row_bytes, rows * file->row_bytes, part, parts, buffer, sum);
+        seed += SEEDS;
+    }
+    tdm__delete(dataset->host, buffer);
     return status;
 }

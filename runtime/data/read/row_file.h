@@ -25,14 +25,15 @@ typedef struct tdm_row_file {
  * descriptor. */
 tdm_status tdm__row_file_open(const tdm_row_file **out, tdm_dataset *dataset, tdm_reader *reader,
                               const tdm_cell_type *type, size_t row_bytes);
-void tdm__row_files_close(tdm_row_file *files); /* NULL is fine; their memory is the dataset's */
+void tdm__row_files_close(tdm_dataset *dataset);
 
 /* Reads row `row`, as floats or as bytes, which it then has. TDM_E_DATA names the file and the sample. */
 tdm_status tdm__row_file_read(const tdm_row_file *file, int64_t row, bool as_floats, void *out);
 
-/* See tdm__dataset_files and tdm__dataset_add_files: of rows [first, first + count). */
-uint64_t tdm__row_files_hash(const tdm_row_file *files, int64_t first, int64_t count);
-tdm_status tdm__row_files_add(const tdm_row_file *files, const tdm_host *host, int64_t first, int64_t count, int part,
-                              int parts, uint64_t *sum);
+/* Names the files of a dataset as this machine sees them, and the range of rows that the job uses: equal in processes
+ * that read the same bytes. 0: the dataset has none. */
+uint64_t tdm__row_files_hash(const tdm_dataset *dataset);
+/* Reads part `part` of `parts` of that range, and adds a hash of it to *sum. */
+tdm_status tdm__row_files_add(const tdm_dataset *dataset, int part, int parts, uint64_t *sum);
 
 #endif

@@ -183,7 +183,3 @@ tdm_status tdm__table_finish(tdm_table *table, const tdm_data_spec *spec, const 
     tdm__dataset_set_resident(&table->base, SIZE_MAX);
     return TDM_OK;
 }
-
-void tdm__table_close(tdm_dataset *dataset) {
-    tdm__row_files_close(dataset->row_files);
-}

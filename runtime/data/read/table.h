@@ -42,6 +42,5 @@ tdm_status tdm__table_check_indices(tdm_table *table, const tdm_data_spec *spec,
                                     const char *source);
 tdm_status tdm__table_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target);
 void tdm__table_add_content(const tdm_dataset *dataset, tdm_hasher *hasher); /* all cells of its view in memory */
-void tdm__table_close(tdm_dataset *dataset);
 
 #endif
