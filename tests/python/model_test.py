@@ -2,6 +2,7 @@
 import subprocess
 import sys
 import threading
+import types
 import unittest
 
 from support import ROOT, WORK, X, Y, Case, np, python, run, tandem
@@ -124,6 +125,12 @@ class Models(Case):
         self.refuses(tandem.DataError, "column 'size': expected a number, found 'big'", model.samples, [["big", "Rome"]])
         self.refuses(tandem.DataError, "the number is missing", model.samples, [{"size": None, "city": "Rome"}])
         self.refuses(tandem.DataError, "'Oslo' is not in the data trained on", model.samples, [[50, "Oslo"]])
+        series = types.MappingProxyType({"city": b"Rome", "size": 47})  # by its names, as a Series of pandas
+        np.testing.assert_array_equal(model.samples([series]), model.samples([[47, "Rome"]]))
+        self.refuses(tandem.UsageError, "rows must be a list of rows, got dict", model.samples, {"size": [1], "city": [2]})
+        self.refuses(tandem.UsageError, "rows must be a list of rows, got str", model.samples, "ab")
+        self.refuses(tandem.UsageError, "rows[0] must be a dict or a list of cells, got str", model.samples, ["ab"])
+        self.refuses(tandem.UsageError, "no names of columns", self.model.samples, [{"size": 1}])
         self.assertEqual((self.model.columns, self.model.target.stdev), ([], 1))
         self.refuses(tandem.UsageError, "was not trained on a table", self.model.samples, [[1, 2]])
 

@@ -158,6 +158,9 @@ class Model:
         and x of `Run(..., train=(x, y))`. Each row is a dict by `columns`, or a list in their order; a cell is what the
         table would have: a number, a category, or None, a gap. Numbers are standardized, categories become their
         numbers and gaps are filled as in the data trained on. See `target` for outputs that are numbers."""
+        if isinstance(rows, (str, bytes)) or hasattr(rows, "keys") or not hasattr(rows, "__iter__"):
+            raise errors.UsageError(f"rows must be a list of rows, got {type(rows).__name__}; of a data frame it is "
+                                    ".to_dict('records')")
         handle, rows = self._open(), list(rows)
         x = np.empty((len(rows), self._width), np.float32)
         for index, row in enumerate(rows):
@@ -166,15 +169,18 @@ class Model:
         return x
 
     def _cells(self, row: Any, what: str) -> list:
-        if isinstance(row, dict):
+        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
+            raise errors.UsageError(f"{what} must be a dict or a list of cells, got {type(row).__name__}")
+        if hasattr(row, "keys"):  # a dict, or what pandas calls a Series
             absent = [name for name in self.columns if name not in row]
-            if absent or not self.columns:  # a table without names has none
+            if absent or not self.columns:  # a table without names has none, nor has what is no table
                 raise errors.UsageError(f"{what} has no {absent[0]!r}; None is a gap" if absent else
-                                        f"{what} is a dict, and the columns have no names; give a list in their order")
+                                        f"{what} is a dict, and the model knows no names of columns; if it was trained "
+                                        "on a table, give a list in the order of its columns")
             row = [row[name] for name in self.columns]
         if len(row) != self._width:
             raise errors.UsageError(f"{what} has {len(row)} cells, and a sample {self._width} numbers")
-        return [None if cell is None else str(cell).encode() for cell in row]
+        return [cell if cell is None or isinstance(cell, bytes) else str(cell).encode() for cell in row]
 
     @property
     def properties(self) -> dict[str, str]:
