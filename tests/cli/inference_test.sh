@@ -238,7 +238,13 @@ code 2 "$tandem" export m.tandem --checkpoint best -o none.tandem
 code 8 "$tandem" export above -o none.tandem
 has "$err" "the newest run in it is above/deep/new"
 code 2 "$tandem" predict m.tandem
-has "$err" "m.tandem is a model and has no data"
+has "$err" "m.tandem is a model and has no data; give pictures, a table or an array, or 'data.eval={format: ...}'"
+code 2 "$tandem" eval m.tandem
+has "$err" "m.tandem is a model and has no data; give 'data.eval={format: ...}'"
+code 2 "$tandem" eval m.tandem --split train "$huge"
+code 0 "$tandem" eval m.tandem "$(sed -n 's/^  eval: /data.eval=/p' toy.yaml)" -o of_model.json
+code 0 "$tandem" eval toy.yaml --weights m.tandem -o of_job.json
+cmp -s of_job.json of_model.json || fail "eval of a model file is not that of its job"
 head -c 300 m.tandem >cut.tandem
 code 8 "$tandem" predict cut.tandem x.npy
 has "$err" "cut.tandem: cut short"

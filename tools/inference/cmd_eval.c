@@ -38,17 +38,19 @@ static int run(tool *t) {
 
 const tool_verb verb_eval = {
     "eval",
-    "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
+    "RUN-DIR | MODEL | CONFIG --weights PATH [key.path=value ...]",
     "loss and accuracy of a checkpoint on a split",
     "Loads weights into the model of CONFIG and evaluates data.eval (or\n"
     "data.train). PATH is a run directory (its newest good checkpoint), a step-...\n"
     "directory, or a .safetensors, .pt, .pth or .onnx file. With RUN-DIR alone, the\n"
-    "configuration and the newest good checkpoint are taken from it. Categories of a\n"
-    "table that the run was not trained on are told on stderr, a line for each\n"
-    "column; `unseen` in the file of --out counts them.\n\n"
+    "configuration and the newest good checkpoint are taken from it. MODEL is an\n"
+    "exported file; its data is given as data.eval. Categories of a table that the\n"
+    "run was not trained on are told on stderr, a line for each column; `unseen` in\n"
+    "the file of --out counts them.\n\n"
     "examples:\n"
     "  tandem eval runs/a\n"
     "  tandem eval job.yaml --weights runs/a\n"
+    "  tandem eval model.tandem 'data.eval={format: npy, x: x.npy, y: y.npy}'\n"
     "  tandem eval job.yaml --weights model.safetensors --split train --out train.json",
     {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
      {"--checkpoint", "best|latest|STEP", "the checkpoint of the run directory (default: the newest good one)"},

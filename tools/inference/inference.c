@@ -16,12 +16,11 @@ bool inference_is_model(const char *path) {
 }
 
 static int choose_split(inference *in, const tool *t) {
-    if (inference_is_model(t->word[0]))
-        return args_wrong(
-            t, "%s is a model and has no data; give pictures, a table or an array, or a CONFIG and --weights %s",
-            t->word[0], t->word[0]);
     int eval = 1; /* the index among the choices of --split */
     if (!args_choice(t, "--split", &eval)) return TDM_E_USAGE;
+    if (inference_is_model(t->word[0]) && (!eval || in->job.data.eval.format == TDM_DATA_NONE))
+        return args_wrong(t, "%s is a model and has no data; give %s'data.eval={format: ...}'", t->word[0],
+                          strcmp(t->verb->name, "eval") == 0 ? "" : "pictures, a table or an array, or ");
     if (eval && in->job.data.eval.format == TDM_DATA_NONE) {
         return args_wrong(t, "%s has no data.eval section; use --split train for data.train", t->word[0]);
     }
