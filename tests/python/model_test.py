@@ -1,4 +1,5 @@
 """Models that only predict, and the sample of a notebook."""
+import pickle
 import subprocess
 import sys
 import threading
@@ -41,7 +42,8 @@ class Models(Case):
         for same in (X[:1].astype(np.float64), X[:1].astype(">f4"), X[:1].tolist(), np.asfortranarray(X[:1])):
             self.assertTrue((self.model(same) == one).all())
         self.assertEqual(self.model(X[:0]).shape, (0, 2))
-        for words, x in (("shape (rows, 2)", X[:, :1]), ("float32, or uint8", [[1, 2]]), ("must be numbers", [["a", "b"]])):
+        for words, x in (("shape (rows, 2)", X[:, :1]), ("float32, or uint8", [[1, 2]]), ("must be numbers", [["a", "b"]]),
+                         ("masked numbers", np.ma.masked_array(X, X > X.mean()))):
             self.refuses(tandem.UsageError, words, self.model, x)
 
     def test_threads_at_once_and_a_close_meanwhile(self):
@@ -66,6 +68,11 @@ class Models(Case):
         self.assertTrue(all((output == outputs[0]).all() for output in outputs))
         self.assertTrue(all(handle.address.value for handle in got))
         self.refuses(tandem.UsageError, "the model is closed", model, X)
+
+    def test_it_stays_in_its_process(self):
+        self.refuses(tandem.UsageError, "a Model stays in its process", pickle.dumps, self.model)
+        with run() as it:
+            self.refuses(tandem.UsageError, "a Run stays in its process", pickle.dumps, it)
 
     def test_what_is_no_model(self):
         self.refuses(tandem.CheckpointError, "/nowhere", tandem.Model, "/nowhere")

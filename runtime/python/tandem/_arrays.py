@@ -15,6 +15,8 @@ def plain(value, what: str) -> np.ndarray:
     if hasattr(value, "detach") and hasattr(value, "cpu"):
         value = value.detach().cpu()
         value = value.float().numpy() if str(value.dtype) == "torch.bfloat16" else value.numpy()
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise errors.UsageError(f"{what} has masked numbers; .filled(number) says what they are")
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as failed:

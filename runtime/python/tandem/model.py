@@ -200,6 +200,9 @@ class Model:
     def __exit__(self, *ignored: Any) -> None:
         self.close()
 
+    def __reduce__(self):
+        raise errors.UsageError("a Model stays in its process; give another one the path or the bytes to open")
+
     def __repr__(self):
         return f"<tandem.Model {self.info.name!r} {self.info.input_shape} -> {self.info.outputs}>"
 

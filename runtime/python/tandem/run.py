@@ -396,6 +396,9 @@ class Run(Tensors, Pieces):
         except Exception:  # the interpreter may be half gone
             pass
 
+    def __reduce__(self):
+        raise errors.UsageError("a Run stays in its process; save() or save_bytes() goes on in another one")
+
     def __repr__(self):
         return f"<tandem.Run {'closed' if self._handle.value is None else self._config.get('name')}>"
 
