@@ -7,6 +7,7 @@
 
 #include "ops/conv1d/conv1d.h"
 #include "ops/dot.h"
+#include "runtime/backends/dnnl/kit/gemm.h"
 #include "runtime/backends/dnnl/kit/sgemm.h"
 
 enum { LEAST_TERMS = 32, LEAST_OUT = 16, MOST_PARTS = 8 };
@@ -69,6 +70,16 @@ static call job_with_scratch(const tdm_kernel_args *args) {
 size_t tdm__conv1d_columns_scratch(const tdm_kernel_desc *desc) {
     const call j = call_of(desc, desc->y.dim[0]);
     return (size_t)(tdm__dnnl_round_floats(j.out * j.terms) + j.parts * j.each) * sizeof(float);
+}
+
+size_t tdm__conv1d_columns_call_bytes(const tdm_kernel_desc *desc) {
+    const call j = call_of(desc, desc->y.dim[0]);
+    size_t most = tdm__dnnl_gemm_bytes(j.out, j.tile, j.terms, sizeof(float));
+    if (desc->training) {
+        most = tdm__larger(most, tdm__dnnl_gemm_bytes(j.out, j.terms, j.tile, sizeof(float)));
+        most = tdm__larger(most, tdm__dnnl_gemm_bytes(j.terms, j.tile, j.out, sizeof(float)));
+    }
+    return (size_t)(j.parts < desc->threads ? j.parts : desc->threads) * most;
 }
 
 static void multiply(call *j, const tdm_dnnl_sgemm *product) {

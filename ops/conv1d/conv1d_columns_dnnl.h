@@ -6,6 +6,7 @@
 
 bool tdm__conv1d_columns_wanted(const tdm_kernel_desc *desc);
 size_t tdm__conv1d_columns_scratch(const tdm_kernel_desc *desc);
+size_t tdm__conv1d_columns_call_bytes(const tdm_kernel_desc *desc); /* as tdm_kernel_fit's */
 tdm_status tdm__conv1d_columns_forward(const tdm_kernel_args *args);
 tdm_status tdm__conv1d_columns_backward(const tdm_kernel_args *args);
 

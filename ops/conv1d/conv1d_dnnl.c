@@ -10,6 +10,7 @@ static bool fits_columns(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
     fit->epilogue = TDM_EPILOGUE_RELU;
     fit->scratch_bytes = tdm__conv1d_columns_scratch(desc);
+    fit->call_bytes = tdm__conv1d_columns_call_bytes(desc);
     return true;
 }
 

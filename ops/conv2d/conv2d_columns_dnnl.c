@@ -25,7 +25,7 @@ typedef struct {
 /* Byte offsets in scratch. */
 typedef struct {
     size_t weights, dweights, columns, dcolumns, masked, pad, total;
-    size_t call; /* bytes: as tdm_kernel_fit's */
+    tdm_dnnl_needs needs;
 } offsets;
 
 struct tdm_conv_columns {
@@ -90,14 +90,14 @@ static size_t numbers(int64_t count, size_t bytes) {
 static dnnl_status_t offsets_of(offsets *at, const tdm_dnnl_context *context, const sizes *s, bool training) {
     const int64_t weights = s->is_plain ? 0 : s->out[0] * s->terms, columns = s->is_plain ? 0 : s->points * s->terms;
     dnnl_status_t status = dnnl_success;
-    size_t pad = 0, call = 0;
+    tdm_dnnl_needs needs = {0};
     for (int i = 0; i < (training ? PASSES : DATA) && status == dnnl_success; i++) {
         const tdm_dnnl_product product = product_of(s, i);
-        status = tdm__dnnl_product_memory(context, &product, s->threads, &pad, &call);
+        status = tdm__dnnl_product_needs(&needs, context, &product, s->threads);
     }
-    *at = (offsets){.columns = numbers(weights, sizeof(uint16_t)), .call = call};
+    *at = (offsets){.columns = numbers(weights, sizeof(uint16_t)), .needs = needs};
     at->pad = at->columns + numbers(columns, sizeof(uint16_t));
-    at->dweights = at->pad + tdm__dnnl_round(pad);
+    at->dweights = at->pad + tdm__dnnl_round(needs.scratch);
     at->total = at->dweights;
     if (!training) return status;
     at->dcolumns = at->dweights + numbers(weights, sizeof(float));
@@ -120,7 +120,8 @@ bool tdm__conv_columns_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_NHWC;
     fit->epilogue = TDM_EPILOGUE_RELU;
     fit->scratch_bytes = at.total;
-    fit->call_bytes = at.call;
+    fit->call_bytes = at.needs.call;
+    fit->kept_bytes = at.needs.kept + (s.is_plain ? 0 : TDM_DNNL_REORDER_BYTES);
     fit->no_memory = status == dnnl_out_of_memory;
     if (status != dnnl_success)
         snprintf(fit->why, sizeof fit->why, "oneDNN %s",

@@ -9,6 +9,7 @@
 
 #include "ops/conv2d/conv2d_columns_dnnl.h"
 #include "ops/conv2d/conv2d_dnnl.h"
+#include "runtime/backends/dnnl/kit/gemm.h"
 
 enum { CHUNK_BYTES = 512 * 1024, CHUNK_TILES = 80 };
 
@@ -175,6 +176,44 @@ tdm_conv_offsets tdm__conv_offsets_of(const tdm_conv_plans *p, const tdm_kernel_
     return at;
 }
 
+/* ---- what oneDNN takes ---- */
+
+/* Of code that is many small kernels, with a margin of a third: eight descriptions for each point of a row of y, kernels
+ * for each tap of a row that reads beside x, and longer ones for more channels. */
+static size_t many_bytes(const tdm_kernel_desc *desc) {
+    enum { LEAST = 128 << 10, POINT = 8 << 10, TAP = 32 << 10, CHANNEL = 256 };
+    const int64_t *w = desc->param[0].dim;
+    return LEAST + (size_t)desc->y.dim[3] * POINT + (size_t)w[3] * TAP + (size_t)w[1] * CHANNEL;
+}
+
+static void take_kept(tdm_kernel_fit *fit, const tdm_conv_plans *p, const tdm_kernel_desc *desc) {
+    tdm_kernel_desc own = *desc;
+    tdm_conv_ways ways;
+    own.x_layout[0] = fit->x_layout[0], own.y_layout = fit->y_layout;
+    tdm__conv_direct_choose(&ways, p, &own);
+    fit->kept_bytes = 0;
+    if (!ways.is_direct[TDM_DNNL_FORWARD])
+        fit->kept_bytes = tdm__dnnl_kept_bytes(p->pass[TDM_DNNL_FORWARD], many_bytes(desc),
+                                               tdm__conv_workers_of(p, desc, desc->y.dim[0]));
+    if (p->reorder[TDM_DNNL_FORWARD] != NULL && !ways.packs[TDM_DNNL_FORWARD])
+        fit->kept_bytes += TDM_DNNL_REORDER_BYTES;
+}
+
+/* Where oneDNN multiplies matrices of columns, one row of a group at a time. */
+static size_t call_bytes(const tdm_conv_plans *p, const tdm_kernel_desc *desc) {
+    const tdm_conv2d_attrs *attrs = desc->attrs;
+    const int64_t *w = desc->param[0].dim, *y = desc->y.dim;
+    const int64_t out = w[0] / attrs->groups, terms = w[1] * w[2] * w[3], points = y[2] * y[3];
+    const size_t number = tdm__conv_element_bytes(desc);
+    if (!tdm__dnnl_is_gemm(p->pass[TDM_DNNL_FORWARD])) return 0;
+    size_t most = tdm__dnnl_gemm_bytes(out, points, terms, number);
+    if (desc->training) {
+        most = tdm__larger(most, tdm__dnnl_gemm_bytes(terms, points, out, number));
+        most = tdm__larger(most, tdm__dnnl_gemm_bytes(out, terms, points, number));
+    }
+    return (size_t)tdm__conv_workers_of(p, desc, desc->y.dim[0]) * most;
+}
+
 /* ---- fits ---- */
 
 static tdm_layout blocked(int64_t channels, tdm_layout otherwise) {
@@ -206,6 +245,8 @@ static dnnl_status_t fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_co
         fit->x_layout[0] = candidate[i][0];
         fit->y_layout = candidate[i][1];
         fit->scratch_bytes = tdm__conv_offsets_of(&p, desc, desc->y.dim[0]).total;
+        fit->call_bytes = call_bytes(&p, desc);
+        take_kept(fit, &p, desc);
         tdm__conv_plans_deinit(&p);
     }
     return status;

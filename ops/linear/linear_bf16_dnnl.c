@@ -39,14 +39,13 @@ static tdm_dnnl_product product_of(const tdm_kernel_desc *desc, int64_t rows, in
     return products[pass];
 }
 
-/* What the products need, one after another. */
-static dnnl_status_t memory_of(const tdm_dnnl_context *context, const tdm_kernel_desc *desc, int64_t rows,
-                               bool training, size_t *scratch, size_t *library) {
+static dnnl_status_t needs_of(tdm_dnnl_needs *needs, const tdm_dnnl_context *context, const tdm_kernel_desc *desc,
+                              int64_t rows, bool training) {
     dnnl_status_t status = dnnl_success;
-    *scratch = *library = 0;
+    *needs = (tdm_dnnl_needs){0};
     for (int i = 0; i < (training ? PASSES : DATA) && status == dnnl_success; i++) {
         const tdm_dnnl_product product = product_of(desc, rows, i);
-        status = tdm__dnnl_product_memory(context, &product, desc->threads, scratch, library);
+        status = tdm__dnnl_product_needs(needs, context, &product, desc->threads);
     }
     return status;
 }
@@ -54,14 +53,16 @@ static dnnl_status_t memory_of(const tdm_dnnl_context *context, const tdm_kernel
 bool tdm__linear_bf16_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const tdm_linear_sizes of = tdm__linear_sizes_of(desc, desc->y.dim[0]);
     tdm_dnnl_context context = {0};
+    tdm_dnnl_needs needs = {0};
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     dnnl_status_t status = tdm__dnnl_context_init(&context);
-    if (status == dnnl_success)
-        status = memory_of(&context, desc, desc->y.dim[0], true, &fit->scratch_bytes, &fit->call_bytes);
+    if (status == dnnl_success) status = needs_of(&needs, &context, desc, desc->y.dim[0], true);
     tdm__dnnl_context_deinit(&context);
     tdm__dnnl_leave(&caller);
     fit->epilogue = TDM_EPILOGUE_RELU;
-    fit->scratch_bytes += (size_t)(of.points * of.out) * sizeof(uint16_t);
+    fit->scratch_bytes = needs.scratch + (size_t)(of.points * of.out) * sizeof(uint16_t);
+    fit->call_bytes = needs.call;
+    fit->kept_bytes = needs.kept;
     fit->no_memory = status == dnnl_out_of_memory;
     if (status != dnnl_success)
         snprintf(fit->why, sizeof fit->why, "oneDNN %s",
@@ -70,8 +71,10 @@ bool tdm__linear_bf16_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 }
 
 static dnnl_status_t prepare(linear *l, const tdm_kernel_desc *desc, int64_t rows, bool training) {
+    tdm_dnnl_needs needs = {0};
     dnnl_status_t status = tdm__dnnl_context_init(&l->context);
-    if (status == dnnl_success) status = memory_of(&l->context, desc, rows, training, &l->masked, &(size_t){0});
+    if (status == dnnl_success) status = needs_of(&needs, &l->context, desc, rows, training);
+    l->masked = needs.scratch;
     for (int i = 0; i < (training ? PASSES : DATA) && status == dnnl_success; i++) {
         const tdm_dnnl_product product = product_of(desc, rows, i);
         status = tdm__dnnl_parts_open(&l->pass[i], &l->context, &product);

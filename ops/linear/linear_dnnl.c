@@ -35,14 +35,26 @@ static offsets offsets_of(const tdm_kernel_desc *desc, int64_t rows) {
     return at;
 }
 
+/* Of a product in oneDNN's sgemm. */
+static size_t call_bytes(const tdm_kernel_desc *desc, int64_t m, int64_t n, int64_t k) {
+    return tdm__dnnl_sgemm_bytes(&(tdm_dnnl_sgemm){.m = m, .n = n, .k = k}, desc->threads);
+}
+
+static bool takes_row(const tdm_kernel_desc *desc, int64_t rows) {
+    return tdm__linear_sizes_of(desc, rows).points == 1 && tdm__dnnl_sums_rows_by_avx2() &&
+           TDM_LANES(tdm__linear_row_lanes)->row != NULL;
+}
+
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     if (desc->precision == TDM_BF16) return tdm__linear_bf16_fits(desc, fit);
     const offsets at = offsets_of(desc, desc->y.dim[0]);
+    size_t most = 0;
+    if (desc->training || !takes_row(desc, desc->y.dim[0]))
+        most = tdm__larger(call_bytes(desc, at.rows, at.out, at.in), call_bytes(desc, at.out, at.rows, at.in));
+    if (desc->training) most = tdm__larger(most, call_bytes(desc, at.out, at.in, at.rows));
     fit->epilogue = TDM_EPILOGUE_RELU;
     fit->scratch_bytes = at.total;
-    if (desc->training)
-        fit->call_bytes =
-            tdm__dnnl_sgemm_bytes(&(tdm_dnnl_sgemm){.m = at.out, .n = at.in, .k = at.rows}, desc->threads);
+    fit->call_bytes = most;
     return true;
 }
 
@@ -53,11 +65,6 @@ typedef struct {
     bool skips;  /* and passes over zeros, if the weights are finite */
     void *bf16;  /* the state of linear_bf16_dnnl.c, which then does all; else NULL */
 } linear;
-
-static bool takes_row(const tdm_kernel_desc *desc, int64_t rows) {
-    return tdm__linear_sizes_of(desc, rows).points == 1 && tdm__dnnl_sums_rows_by_avx2() &&
-           TDM_LANES(tdm__linear_row_lanes)->row != NULL;
-}
 
 /* oneDNN generates all code of its sgemm at the first call that is not tiny, which takes some 20 ms. Open makes that
  * call. */

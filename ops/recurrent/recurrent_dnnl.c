@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ops/recurrent/recurrent_lanes.h"
+#include "runtime/backends/dnnl/kit/gemm.h"
 #include "runtime/backends/dnnl/kit/passes.h"
 #include "runtime/backends/dnnl/kit/sgemm.h"
 
@@ -39,8 +40,26 @@ static int64_t biased(const tdm_recurrent *r) {
     return tdm__dnnl_round_floats((r->gates + 1) * r->hidden);
 }
 
+/* Of one of the parts, each as large as the last one: with the inputs, with the states, and in training the gradients
+ * of both, and of the weights of all rows. */
+static size_t part_bytes(const tdm_recurrent *r, int64_t rows, bool training) {
+    const int64_t wide = r->gates * r->hidden, in = r->in > r->hidden ? r->in : r->hidden;
+    const int64_t sizes[][3] = {{rows * r->steps, wide, in},
+                                {wide, rows, r->hidden},
+                                {rows * r->steps, in, wide},
+                                {rows, r->hidden, wide},
+                                {wide, in, r->rows * r->steps}};
+    size_t most = 0;
+    for (int i = 0; i < (training ? 5 : 2); i++)
+        most = tdm__larger(most, tdm__dnnl_gemm_bytes(sizes[i][0], sizes[i][1], sizes[i][2], sizeof(float)));
+    return most;
+}
+
 bool tdm__recurrent_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool is_gru) {
     const tdm_recurrent r = tdm__recurrent_of(desc, is_gru, desc->y.dim[0]);
+    const int64_t parts = r.rows < PART_ROWS ? 1 : r.rows / PART_ROWS;
+    const int64_t together = parts < desc->threads ? parts : desc->threads;
+    fit->call_bytes = (size_t)together * part_bytes(&r, (r.rows + parts - 1) / parts, desc->training);
     return tdm__recurrent_take(desc, fit, &r, biased(&r) + working(&r) + tdm__dnnl_round_floats(r.rows * 2 * r.hidden));
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "runtime/base/call/limit.h"
+#include "runtime/base/limit/limit.h"
 #include "runtime/base/round.h"
 #include "runtime/base/call/host.h"
 #include "runtime/base/call/sized.h"
@@ -91,21 +91,14 @@ void tdm__delete(const tdm_host *host, void *pointer) {
 
 /* Stands before the block, in a cache line of its own. */
 typedef struct page_head {
-    void *map; /* the mapping that contains the block; NULL: the block is from the host */
-    size_t map_bytes;
-    char pad[TDM_ALIGN - sizeof(void *) - sizeof(size_t)];
+    size_t mapped; /* bytes; 0: the block is from the host */
+    char pad[TDM_ALIGN - sizeof(size_t)];
 } page_head;
 
 static tdm_status map_pages(const tdm_host *host, page_head **out, size_t bytes, const char *what) {
-    size_t room = 0;
-    char *map = MAP_FAILED;
-    if (tdm__add_fits(bytes, TDM_HUGE_PAGE, &room))
-        map = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED) return tdm__out_of_memory(host, what, bytes);
-    char *start = map + (TDM_HUGE_PAGE - (uintptr_t)map % TDM_HUGE_PAGE) % TDM_HUGE_PAGE;
-    tdm__advise_huge_pages(start, bytes);
-    *out = (page_head *)(void *)start;
-    **out = (page_head){.map = map, .map_bytes = room};
+    *out = tdm__map_pages(bytes);
+    if (*out == NULL) return tdm__out_of_memory(host, what, bytes);
+    (*out)->mapped = bytes;
     return TDM_OK;
 }
 
@@ -126,8 +119,8 @@ tdm_status tdm__new_pages_at(const tdm_host *host, void *out, size_t bytes, cons
 void tdm__delete_pages(const tdm_host *host, void *pointer) {
     if (pointer == NULL) return;
     page_head *head = (page_head *)pointer - 1;
-    if (head->map != NULL)
-        (void)munmap(head->map, head->map_bytes);
+    if (head->mapped > 0)
+        (void)munmap(head, head->mapped);
     else
         tdm__delete(host, head);
 }

@@ -5,7 +5,7 @@
 
 #include "runtime/base/call/guard.h"
 #include "runtime/base/hash.h"
-#include "runtime/base/call/limit.h"
+#include "runtime/base/limit/limit.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 

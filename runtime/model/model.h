@@ -44,6 +44,8 @@ typedef struct tdm_piece {
     tdm_plan *plan; /* NULL until the size is used */
     void **packed;  /* [plan nodes]: weights as the kernels of this size read them; NULL until there is a workspace */
     tdm_workspace *free;
+    size_t kept_bytes, call_bytes; /* of a workspace, and while it is in use: as tdm_kernel_fit's */
+    int spare;                     /* workspaces that were dropped, whose kernels the host's limit still counts */
 } tdm_piece;
 
 /* A weight in the layout of some kernel; pieces that want the same bytes share it. */
@@ -82,6 +84,7 @@ struct tdm_model {
     _Atomic size_t packed_bytes; /* of them; read without the lock */
     tdm_picture_desk *desks;
     tdm_model_threads *threads;
+    size_t calling, called; /* the call_bytes of all calls: now, and at most so far */
 };
 
 /* row.c: the file's tandem.features, once the graph is there. */
@@ -97,8 +100,9 @@ tdm_status tdm__model_plan(tdm_model *model, int piece, const tdm_plan **out);
 /* pack.c: lends the workspace its piece's packs; the first workspace of a piece makes them. */
 tdm_status tdm__model_pack(tdm_model *model, int piece, tdm_workspace *workspace);
 void tdm__model_free_packs(tdm_model *model);
-/* A free workspace for pieces of this size, or a new one. It is given back after the call, or closed. */
+/* A free workspace for pieces of this size, or a new one. It is given back after the call, or dropped if that failed. */
 tdm_status tdm__workspace_take(tdm_model *model, int piece, tdm_workspace **out);
+void tdm__workspace_drop(tdm_model *model, int piece, tdm_workspace *workspace);
 /* Threads for a call, or NULL in *out if it needs none beside its own. They are given back after it. */
 tdm_status tdm__model_threads_take(tdm_model *model, tdm_model_threads **out);
 void tdm__model_threads_give(tdm_model *model, tdm_model_threads *threads); /* NULL is fine */

@@ -37,7 +37,7 @@ static tdm_status predict_piece(tdm_model *model, int piece, const piece_call *c
     tdm_workspace *w;
     TDM_TRY(tdm__workspace_take(model, piece, &w));
     w->replica->device->threads = call->threads;
-    TDM_TRY_ELSE(run(model, call, w), tdm__workspace_close(model, w));
+    TDM_TRY_ELSE(run(model, call, w), tdm__workspace_drop(model, piece, w));
     tdm__workspace_give(model, piece, w);
     return TDM_OK;
 }

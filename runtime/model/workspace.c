@@ -1,6 +1,9 @@
 /* Workspaces: each call takes one that is free, or makes one, so there are as many as calls were in progress at once. */
+#include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/limit/limit.h"
+#include "runtime/base/round.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/prepared.h"
 #include "runtime/model/model.h"
@@ -11,7 +14,13 @@ static tdm_status build_plan(tdm_model *model, int piece) {
     tdm_plan_options options = tdm__plan_options(&model->job, &model->compute, 1, 1, model->options.threads);
     options.rows = INT64_C(1) << piece;
     options.training = false;
-    return tdm__plan_build(&model->piece[piece].plan, model->host, model->graph, &options);
+    tdm_piece *p = &model->piece[piece];
+    TDM_TRY(tdm__plan_build(&p->plan, model->host, model->graph, &options));
+    for (int i = 0; i < p->plan->node_count; i++) {
+        p->kept_bytes += p->plan->nodes[i].kept_bytes;
+        p->call_bytes = tdm__larger(p->call_bytes, p->plan->nodes[i].call_bytes);
+    }
+    return TDM_OK;
 }
 
 tdm_status tdm__model_plan(tdm_model *model, int piece, const tdm_plan **out) {
@@ -46,26 +55,81 @@ static tdm_status open_parts(tdm_model *model, int piece, const tdm_plan *plan, 
     return TDM_OK;
 }
 
-tdm_status tdm__workspace_take(tdm_model *model, int piece, tdm_workspace **out) {
-    const tdm_plan *plan;
-    tdm_workspace *w;
+/* ---- what the library of the kernels takes ---- */
+
+static tdm_status refuse(const tdm_model *model, int piece, size_t bytes) {
+    char what[96];
+    snprintf(what, sizeof(what), "kernels of one more call, for %d row%s at once", 1 << piece, piece > 0 ? "s" : "");
+    return tdm__out_of_memory(model->host, what, bytes);
+}
+
+/* Counts the kernels of a workspace, before there are any. Their library does not give all back when the workspace is
+ * closed, so the next one of this size has what was counted. */
+static bool book_kernels(tdm_model *model, tdm_piece *p) {
     pthread_mutex_lock(&model->lock);
-    w = *out = model->piece[piece].free;
-    if (w != NULL) model->piece[piece].free = w->next;
+    const bool is_booked = p->spare > 0;
+    if (is_booked) p->spare--;
     pthread_mutex_unlock(&model->lock);
-    if (w != NULL) return TDM_OK;
-    TDM_TRY(tdm__model_plan(model, piece, &plan));
-    TDM_TRY(tdm__new(model->host, &w, 1, sizeof(*w), "workspace of a model"));
-    TDM_TRY_ELSE(open_parts(model, piece, plan, w), tdm__workspace_close(model, w));
-    *out = w;
-    return TDM_OK;
+    return is_booked || tdm__limit_book(model->host, p->kept_bytes);
+}
+
+/* Counts what the library takes in a call, if there were never as many calls at once. Under the lock. */
+static bool book_call(tdm_model *model, const tdm_piece *p) {
+    const size_t calling = model->calling + p->call_bytes;
+    const size_t more = calling > model->called ? calling - model->called : 0;
+    if (!tdm__limit_book(model->host, more)) return false;
+    model->calling = calling;
+    model->called += more;
+    return true;
+}
+
+/* ---- taking and giving ---- */
+
+/* A free workspace, or NULL. */
+static tdm_status begin_call(tdm_model *model, int piece, tdm_workspace **out) {
+    tdm_piece *p = &model->piece[piece];
+    pthread_mutex_lock(&model->lock);
+    const bool is_booked = book_call(model, p);
+    tdm_workspace *w = *out = is_booked ? p->free : NULL;
+    if (w != NULL) p->free = w->next;
+    pthread_mutex_unlock(&model->lock);
+    return is_booked ? TDM_OK : refuse(model, piece, p->call_bytes);
 }
 
 void tdm__workspace_give(tdm_model *model, int piece, tdm_workspace *w) {
+    tdm_piece *p = &model->piece[piece];
     pthread_mutex_lock(&model->lock);
-    w->next = model->piece[piece].free;
-    model->piece[piece].free = w;
+    model->calling -= p->call_bytes;
+    if (w != NULL) w->next = p->free, p->free = w;
     pthread_mutex_unlock(&model->lock);
+}
+
+void tdm__workspace_drop(tdm_model *model, int piece, tdm_workspace *w) {
+    if (w != NULL) tdm__workspace_close(model, w);
+    tdm__workspace_give(model, piece, NULL);
+    pthread_mutex_lock(&model->lock);
+    model->piece[piece].spare++;
+    pthread_mutex_unlock(&model->lock);
+}
+
+/* *out is closed by the caller after a failure, too. */
+static tdm_status make(tdm_model *model, int piece, const tdm_plan *plan, tdm_workspace **out) {
+    TDM_TRY(tdm__new(model->host, out, 1, sizeof(**out), "workspace of a model"));
+    return open_parts(model, piece, plan, *out);
+}
+
+tdm_status tdm__workspace_take(tdm_model *model, int piece, tdm_workspace **out) {
+    const tdm_plan *plan;
+    *out = NULL;
+    TDM_TRY(tdm__model_plan(model, piece, &plan));
+    TDM_TRY(begin_call(model, piece, out));
+    if (*out != NULL) return TDM_OK;
+    if (!book_kernels(model, &model->piece[piece])) {
+        tdm__workspace_give(model, piece, NULL);
+        return refuse(model, piece, model->piece[piece].kept_bytes);
+    }
+    TDM_TRY_ELSE(make(model, piece, plan, out), tdm__workspace_drop(model, piece, *out));
+    return TDM_OK;
 }
 
 void tdm__workspace_close(const tdm_model *model, tdm_workspace *w) {

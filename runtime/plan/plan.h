@@ -80,8 +80,8 @@ typedef struct tdm_plan_node {
     size_t statistics_bytes;                      /* of a replica's block; 0: replicas exchange nothing here */
     /* Where the blocks of all replicas begin, before forward and before backward. */
     size_t statistics_forward, statistics_backward;
-    size_t call_bytes;  /* as tdm_kernel_fit's */
-    size_t own_scratch; /* bytes of scratch that the kernel itself uses; behind them: widened.h */
+    size_t call_bytes, kept_bytes; /* as tdm_kernel_fit's */
+    size_t own_scratch;            /* bytes of scratch that the kernel itself uses; behind them: widened.h */
 } tdm_plan_node;
 
 typedef enum tdm_step_kind {

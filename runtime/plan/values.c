@@ -57,6 +57,7 @@ static tdm_status book(tdm_build *build, int index) {
     tdm_plan_node *node = &build->plan->nodes[index];
     node->own_scratch = own;
     node->call_bytes = fit->call_bytes;
+    node->kept_bytes = fit->kept_bytes;
     node->saved = saved, node->scratch_forward = forward, node->scratch_backward = backward;
     return TDM_OK;
 }

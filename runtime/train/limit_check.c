@@ -1,7 +1,7 @@
 /* Whether a job fits into host.memory_limit: when it is checked, and when it is opened, before its replicas are made. */
 #include <stdio.h>
 
-#include "runtime/base/call/limit.h"
+#include "runtime/base/limit/limit.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
 #include "runtime/train/plan/plan_memory.h"

@@ -5,7 +5,7 @@
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/isa.h"
-#include "runtime/base/call/limit.h"
+#include "runtime/base/limit/limit.h"
 #include "runtime/base/log.h"
 #include "runtime/base/call/sized.h"
 #include "runtime/base/call/extra.h"

@@ -73,5 +73,5 @@ extern TDM_API const tdm_module tdm_module_v1;
 TDM_END_DECLS
 const tdm_module tdm_module_v1 = {
     TDM_MODULE_ABI, "swish", NULL, init, kernels,         /* abi, name, probe */
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ops}; /* devices and so on: none */
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ops, 0}; /* devices and so on: none */
 /* clang-format on */

@@ -4,9 +4,10 @@
 
 #include <tandem/model.h>
 
-#include "runtime/base/call/limit.h"
+#include "runtime/base/limit/limit.h"
 #include "runtime/train/run.h"
 #include "tests/api/api.h"
+#include "tests/support/tdm_anonymous.h"
 #include "tests/support/tdm_test.h"
 
 /* A host that counts bytes. It starts no threads, so that the order of allocations is the same in every run. */
@@ -178,16 +179,6 @@ TEST(a_job_has_a_limit_too) {
 }
 
 #ifndef TDM_SANITIZED /* there the process holds more than that */
-static size_t anonymous_bytes(void) {
-    char line[256];
-    size_t kib = 0;
-    FILE *status = fopen("/proc/self/status", "r");
-    while (status != NULL && fgets(line, sizeof(line), status) != NULL)
-        if (strncmp(line, "RssAnon:", 8) == 0) kib = strtoul(line + 8, NULL, 10);
-    if (status != NULL) fclose(status);
-    return kib << 10;
-}
-
 static const char network[] =
     "tandem: 1\nmodel: {builtin: resnet18, classes: 10, small_input: true, input: [3, 32, 32]}\n"
     "data: {train: {format: synthetic, samples: 10, classes: 10}, workers: 2}\n"
@@ -201,10 +192,10 @@ TEST(what_is_counted_is_what_the_process_takes) {
     tdm_run *run = NULL;
     REQUIRE_OK(tdm_config_parse(&config, NULL, network, strlen(network), "network", NULL));
     REQUIRE_OK(tdm_config_check(config));
-    const size_t before = anonymous_bytes();
+    const size_t before = tdm_anonymous_bytes();
     REQUIRE_OK(tdm_run_open(&run, tdm_config_job(config), tdm_config_graph(config), NULL));
     CHECK_OK(tdm_run_train(run));
-    const size_t grown = anonymous_bytes() - before, counted = tdm__limit_of(run->host).held;
+    const size_t grown = tdm_anonymous_bytes() - before, counted = tdm__limit_of(run->host).held;
     CHECK(grown <= counted + SLACK);
     CHECK(counted <= grown + grown / 10);
     tdm_run_close(run);

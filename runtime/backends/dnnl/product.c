@@ -3,6 +3,7 @@
 #include "runtime/backends/dnnl/kit/gemm.h"
 
 enum { NARROWEST = 128, STEP = 32, NUMBER = 2 };
+enum { CODE = 512 << 10 }; /* of many small kernels; 412 KiB were the most */
 
 /* ---- plans ---- */
 
@@ -52,26 +53,19 @@ static tdm_dnnl_product cut(const tdm_dnnl_product *whole, tdm_dnnl_parts *parts
     return part;
 }
 
-/* What a thread's heap grows to by blocks of so many bytes, one at a time. In front of an aligned block glibc keeps a
- * small piece in its cache, so that a freed block is too short for the next one, until the cache of 7 is full. Larger
- * blocks go back to the system. */
-static size_t heap_of(size_t bytes) {
-    enum { BLOCKS = 8, KEPT = 3 << 20 };
-    return tdm__larger(bytes, BLOCKS * bytes < KEPT ? BLOCKS * bytes : KEPT);
-}
-
-dnnl_status_t tdm__dnnl_product_memory(const tdm_dnnl_context *context, const tdm_dnnl_product *whole, int threads,
-                                       size_t *scratch, size_t *library) {
+dnnl_status_t tdm__dnnl_product_needs(tdm_dnnl_needs *needs, const tdm_dnnl_context *context,
+                                      const tdm_dnnl_product *whole, int threads) {
     tdm_dnnl_parts parts = {0};
     const tdm_dnnl_product part = cut(whole, &parts);
     dnnl_primitive_desc_t plan;
     const dnnl_status_t status = plan_product(&plan, context, &part);
     if (status != dnnl_success) return status;
     const size_t pads = (size_t)parts.count * tdm__dnnl_round(tdm__dnnl_scratchpad_bytes(plan));
-    *scratch = tdm__larger(*scratch, pads);
+    needs->scratch = tdm__larger(needs->scratch, pads);
+    if (needs->kept == 0) needs->kept = tdm__dnnl_kept_bytes(plan, CODE, parts.count);
     if (tdm__dnnl_is_gemm(plan)) {
         const size_t together = (size_t)(parts.count < threads ? parts.count : threads);
-        *library = tdm__larger(*library, together * heap_of(tdm__dnnl_gemm_bytes(part.m, part.n, part.k, NUMBER)));
+        needs->call = tdm__larger(needs->call, together * tdm__dnnl_gemm_bytes(part.m, part.n, part.k, NUMBER));
     }
     tdm__dnnl_plan_free(plan);
     return status;

@@ -75,8 +75,9 @@ tdm_status tdm__dnnl_sgemm_share(tdm_device *device, int threads, const tdm_dnnl
 
 size_t tdm__dnnl_sgemm_bytes(const tdm_dnnl_sgemm *p, int threads) {
     const int64_t parts = parts_of(p, threads);
-    const bool by_rows = p->m >= p->n;
-    const int64_t m = by_rows ? cut(p->m, 1, parts) : p->m, n = by_rows ? p->n : cut(p->n, 1, parts);
+    const bool by_rows = p->m >= p->n; /* the last part is the largest */
+    const int64_t m = by_rows ? p->m - cut(p->m, parts - 1, parts) : p->m;
+    const int64_t n = by_rows ? p->n : p->n - cut(p->n, parts - 1, parts);
     return (size_t)least(parts, threads) * tdm__dnnl_gemm_bytes(m, n, p->k, sizeof(float));
 }
 

@@ -91,12 +91,13 @@ typedef struct tdm_host {
     /* The most bytes that each run (tdm_run_open) and each model (tdm_model_open) with this host may hold at a time; 0:
      * no limit. A job may have one, too (host.memory_limit); the smaller holds. What `allocate` gives counts, with 64
      * bytes of its own for each block, gradients in memory that ranks share, the file of a model that is mapped, and,
-     * of a run on the CPU, what oneDNN takes for kernels and in their calls. That is found before replicas are made, by
-     * the growth of the process: what other threads take at that moment is counted, too, so let them rest meanwhile. A
-     * run that cannot fit is refused by tdm_run_open then; later an allocation beyond the limit fails. Both are
-     * TDM_E_MEMORY, and the message says what needs how much. Not counted: pages of code, which are the files'; stacks
-     * of threads; gradients of other ranks that this one reads; what oneDNN takes in a model, and what other libraries
-     * of others take; the memory of a GPU. */
+     * on the CPU, what oneDNN takes for kernels and in their calls. Of a run that is found before replicas are made, by
+     * the growth of the process: what other threads take at that moment is counted, too, so let them rest meanwhile. Of
+     * a model it is a bound, counted before kernels are prepared: 6 MiB, and more for each kernel
+     * (runtime/docs/embedding.md). A run that cannot fit is refused by tdm_run_open; later an allocation beyond the
+     * limit fails, and a call of a model that would take more. All are TDM_E_MEMORY, and the message says what needs how
+     * much. Not counted: pages of code, which are the files'; stacks of threads; gradients of other ranks that this one
+     * reads; what other libraries of others take; the memory of a GPU. */
     size_t memory_limit;
 } tdm_host;
 #define TDM_HOST_INIT \

@@ -77,11 +77,17 @@ static inline tdm_dnnl_ref tdm__dnnl_argument(dnnl_primitive_desc_t plan, int ar
     return dnnl_primitive_desc_query_md(plan, dnnl_query_exec_arg_md, argument);
 }
 
-/* Whether oneDNN multiplies with its gemm, which takes memory for itself (gemm.h). */
-static inline bool tdm__dnnl_is_gemm(dnnl_primitive_desc_t plan) {
+/* oneDNN's name for how it does the operation: "jit:avx512_core"; NULL: it does not say. */
+static inline const char *tdm__dnnl_name(dnnl_primitive_desc_t plan) {
     const char *name = NULL;
     const dnnl_status_t status = TDM_DNNL(dnnl_primitive_desc_query)(plan, dnnl_query_impl_info_str, 0, (void *)&name);
-    return status == dnnl_success && strncmp(name, "gemm", 4) == 0;
+    return status == dnnl_success ? name : NULL;
+}
+
+/* Whether oneDNN multiplies with its gemm, which takes memory for itself (gemm.h). */
+static inline bool tdm__dnnl_is_gemm(dnnl_primitive_desc_t plan) {
+    const char *name = tdm__dnnl_name(plan);
+    return name != NULL && strstr(name, "gemm") != NULL && strncmp(name, "brg", 3) != 0;
 }
 
 /* Returns dnnl_unimplemented if oneDNN fell back to code that is slower than tandem's own reference. */

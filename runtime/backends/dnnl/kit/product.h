@@ -28,10 +28,15 @@ typedef struct tdm_dnnl_parts {
     } part[TDM_DNNL_MOST_PARTS];
 } tdm_dnnl_parts;
 
-/* Scratch that the product needs, and what oneDNN takes for itself meanwhile on so many threads: *scratch and *library
- * become these, if they are less. dnnl_unimplemented if oneDNN has only slow code for it. */
-dnnl_status_t tdm__dnnl_product_memory(const tdm_dnnl_context *context, const tdm_dnnl_product *whole, int threads,
-                                       size_t *scratch, size_t *library);
+/* What products need that run one after another, forward first. */
+typedef struct tdm_dnnl_needs {
+    size_t scratch, call; /* of the largest; call: what oneDNN takes for itself meanwhile */
+    size_t kept;          /* of forward, as tdm__dnnl_kept_bytes says */
+} tdm_dnnl_needs;
+
+/* Adds what the product needs on so many threads. dnnl_unimplemented if oneDNN has only slow code for it. */
+dnnl_status_t tdm__dnnl_product_needs(tdm_dnnl_needs *needs, const tdm_dnnl_context *context,
+                                      const tdm_dnnl_product *whole, int threads);
 dnnl_status_t tdm__dnnl_parts_open(tdm_dnnl_parts *out, const tdm_dnnl_context *context, const tdm_dnnl_product *whole);
 void tdm__dnnl_parts_close(tdm_dnnl_parts *parts);
 /* bias: NULL if there is none. `what` names the layer in messages. */

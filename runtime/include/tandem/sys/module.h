@@ -13,7 +13,7 @@ TDM_BEGIN_DECLS
 
 /* Raise it when a struct or the numbers of an enum in tandem/sys/ or tandem/comm.h change: a module of another number
  * is refused. */
-#define TDM_MODULE_ABI 30u
+#define TDM_MODULE_ABI 31u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
 struct tdm_device_ops;
@@ -46,6 +46,7 @@ typedef struct tdm_module {
      * backward. Graphs use them after tdm_graph_use or tdm_graph_use_file (tandem/graph.h), and YAML files as
      * `custom: {module: libmine.so, op: swish}`; then probe and init may be NULL. See runtime/docs/own-ops.md. */
     const tdm_op_def *const *ops;
+    size_t library_bytes; /* at most what libraries of others take for all kernels together, once in a process */
 } tdm_module;
 
 TDM_END_DECLS

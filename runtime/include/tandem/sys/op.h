@@ -171,6 +171,7 @@ typedef struct tdm_kernel_fit {
     size_t saved_bytes;                  /* kept from forward to backward; not given in plans for predictions */
     size_t scratch_bytes;                /* used within one call */
     size_t call_bytes; /* what a library of others takes for itself during one call, all threads together */
+    size_t kept_bytes; /* at most what it keeps for itself of what `open` prepares; only in plans for predictions */
     char why[96];      /* why it does not fit: "groups > 1", "no AVX2" */
 } tdm_kernel_fit;
 

@@ -1,10 +1,12 @@
-#include "runtime/base/call/limit.h"
+#include "runtime/base/limit/limit.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include "runtime/base/call/host.h"
 #include "runtime/base/status.h"
+#include "runtime/base/system/pages.h"
 
 typedef struct limited {
     tdm_host host; /* its `user` is this struct */
@@ -17,9 +19,13 @@ typedef struct limited {
 typedef struct head {
     void *start; /* what the program's host gave */
     size_t bytes;
+    bool is_mapped;
 } head;
 
 enum { ROOM = 64 }; /* for the head, and keeps the alignment of TDM_ALIGN */
+/* From this size on the C library maps blocks, but not for ever: after a larger one was released it has them in its
+ * heap, which does not give back what lies between others. */
+enum { MAPPED = 128 << 10 };
 
 static const tdm_host *memory_of(const tdm_host *given) {
     return given->allocate != NULL ? given : tdm_host_default();
@@ -39,12 +45,13 @@ static void *allocate(void *user, size_t bytes, size_t align) {
     const size_t room = align > ROOM ? align : ROOM;
     size_t total;
     if (__builtin_add_overflow(bytes, room, &total) || !book(l, total)) return NULL;
-    char *start = from->allocate(from->user, total, room);
+    const bool is_mapped = total >= MAPPED && room == ROOM && from->allocate == tdm_host_default()->allocate;
+    char *start = is_mapped ? tdm__map_pages(total) : from->allocate(from->user, total, room);
     if (start == NULL) {
         atomic_fetch_sub(&l->held, total);
         return NULL;
     }
-    ((head *)(void *)(start + room))[-1] = (head){start, total};
+    ((head *)(void *)(start + room))[-1] = (head){start, total, is_mapped};
     return start + room;
 }
 
@@ -53,7 +60,10 @@ static void release(void *user, void *pointer) {
     if (pointer == NULL) return;
     const head block = ((head *)pointer)[-1];
     const tdm_host *from = memory_of(l->given);
-    from->release(from->user, block.start);
+    if (block.is_mapped)
+        (void)munmap(block.start, block.bytes);
+    else
+        from->release(from->user, block.start);
     atomic_fetch_sub(&l->held, block.bytes);
 }
 
