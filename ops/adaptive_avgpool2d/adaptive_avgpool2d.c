@@ -30,6 +30,6 @@ const tdm_op_def tdm__adaptive_avgpool2d_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_adaptive_attrs),
     .infer = tdm__adaptive_infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

@@ -40,6 +40,6 @@ const tdm_op_def tdm__adaptive_maxpool2d_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_adaptive_attrs),
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

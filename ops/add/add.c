@@ -48,6 +48,6 @@ const tdm_op_def tdm__add_op = {
     .max_inputs = TDM_MAX_INPUTS,
     .flags = TDM_OP_IN_PLACE,
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

@@ -47,6 +47,6 @@ const tdm_op_def tdm__avgpool2d_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_avgpool2d_attrs),
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

@@ -70,6 +70,6 @@ const tdm_op_def tdm__conv1d_op = {
     .attrs_bytes = sizeof(tdm_conv1d_attrs),
     .flags = TDM_OP_READS_X | TDM_OP_ROUNDS_PARAMS,
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

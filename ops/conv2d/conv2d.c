@@ -138,6 +138,6 @@ const tdm_op_def tdm__conv2d_op = {
     .attrs_bytes = sizeof(tdm_conv2d_attrs),
     .flags = TDM_OP_READS_X | TDM_OP_ROUNDS_PARAMS,
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

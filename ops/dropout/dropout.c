@@ -39,6 +39,6 @@ const tdm_op_def tdm__dropout_op = {
     .attrs_bytes = sizeof(tdm_dropout_attrs),
     .flags = TDM_OP_IN_PLACE,
     .infer = tdm__infer_elementwise,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

@@ -32,5 +32,5 @@ const tdm_op_def tdm__dropout2d_op = {
     .attrs_bytes = sizeof(tdm_dropout_attrs),
     .flags = TDM_OP_IN_PLACE,
     .infer = infer,
-    .onnx = onnx,
+    .onnx = TDM_OF_ONNX(onnx),
 };

@@ -25,6 +25,6 @@ const tdm_op_def tdm__gru_op = {
     .attrs_bytes = sizeof(tdm_recurrent_attrs),
     .flags = TDM_OP_READS_X,
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

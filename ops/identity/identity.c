@@ -27,6 +27,6 @@ const tdm_op_def tdm__identity_op = {
     .max_inputs = 1,
     .flags = TDM_OP_ALIAS,
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

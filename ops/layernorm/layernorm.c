@@ -169,6 +169,6 @@ const tdm_op_def tdm__layernorm_op = {
     .attrs_bytes = sizeof(tdm_layernorm_attrs),
     .flags = TDM_OP_READS_X,
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

@@ -139,6 +139,6 @@ const tdm_op_def tdm__linear_op = {
     .attrs_bytes = sizeof(tdm_linear_attrs),
     .flags = TDM_OP_READS_X | TDM_OP_ROUNDS_PARAMS | TDM_OP_WEIGHS_FEATURES,
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

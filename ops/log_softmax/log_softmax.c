@@ -44,6 +44,6 @@ const tdm_op_def tdm__log_softmax_op = {
     .max_inputs = 1,
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* a row is read before it is written, and backward needs y alone */
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

@@ -41,6 +41,6 @@ const tdm_op_def tdm__maxpool2d_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_maxpool2d_attrs),
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

@@ -2,8 +2,7 @@
 #ifndef TDM_OPS_FROM_ONNX_H
 #define TDM_OPS_FROM_ONNX_H
 
-#include <tandem/sys/onnx.h>
-
+#include "ops/onnx/onnx.h"
 #include "ops/window.h"
 
 /* Is it output 0 of such a node, with at least so many inputs? */

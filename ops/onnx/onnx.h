@@ -4,7 +4,12 @@
 
 #include <tandem/sys/onnx.h>
 
+#include "runtime/base/call/extra.h"
 #include "runtime/base/status.h"
+
+/* A function of an op's definition: the members `onnx` and `from_onnx`. NULL in a build without the extra, which leaves
+ * it out. */
+#define TDM_OF_ONNX(function) (TDM_WITH_ONNX ? (function) : NULL)
 
 /* A node of inputs that are given one by one: TDM_ONNX_NODE(to, "Mul", y, a, b). */
 #define TDM_ONNX_NODE(to, op, y, ...)                                                                 \

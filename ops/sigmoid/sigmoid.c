@@ -16,6 +16,6 @@ const tdm_op_def tdm__sigmoid_op = {
     .max_inputs = 1,
     .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
     .infer = tdm__infer_elementwise,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

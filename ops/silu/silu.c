@@ -31,6 +31,6 @@ const tdm_op_def tdm__silu_op = {
     .max_inputs = 1,
     .flags = TDM_OP_READS_X,
     .infer = tdm__infer_elementwise,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

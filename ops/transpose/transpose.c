@@ -55,6 +55,6 @@ const tdm_op_def tdm__transpose_op = {
     .min_inputs = 1,
     .max_inputs = 1,
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };

@@ -202,6 +202,6 @@ const tdm_op_def tdm__upsample_op = {
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_upsample_attrs),
     .infer = infer,
-    .onnx = onnx,
-    .from_onnx = from_onnx,
+    .onnx = TDM_OF_ONNX(onnx),
+    .from_onnx = TDM_OF_ONNX(from_onnx),
 };
