@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/call/extra.h"
 #include "runtime/base/round.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/file.h"
@@ -85,10 +84,10 @@ tdm_status tdm__row_file_read(const tdm_row_file *file, int64_t row, bool as_flo
 /* ---- comparing ---- */
 
 uint64_t tdm__row_files_hash(const tdm_dataset *dataset) {
-    char machine[TDM_MACHINE_TEXT] = "";
+    char machine[TDM_MACHINE_TEXT];
     const int64_t range[] = {dataset->first, dataset->range_count};
     if (dataset->row_files == NULL) return 0;
-    if (TDM_WITH_RANKS) tdm__machine_print(machine); /* else all ranks are threads of this process */
+    tdm__machine_print(machine);
     uint64_t hash = tdm__hash64(machine, strlen(machine), tdm__hash64(range, sizeof(range), 0));
     for (const tdm_row_file *file = dataset->row_files; file != NULL; file = file->next)
         hash = tdm__hash64(&file->opened, sizeof(file->opened), hash);
