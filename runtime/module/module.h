@@ -61,8 +61,8 @@ typedef struct tdm_compute {
 } tdm_compute;
 
 typedef struct tdm_compute_options {
-    int device;              /* tdm_device_kind of tandem/job.h */
-    int kernels;             /* tdm_kernel_choice */
+    tdm_device_kind device;
+    tdm_kernel_choice kernels;
     const tdm_ints *ids;     /* devices that must exist; NULL: any */
     const char *module_path; /* as for tdm__module_find */
 } tdm_compute_options;

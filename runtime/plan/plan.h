@@ -155,16 +155,16 @@ static inline size_t tdm__stage_activation_bytes(const tdm_plan_stage *stage) {
 typedef struct tdm_plan_options {
     int64_t rows; /* most rows of one pass through a replica */
     int threads;
-    bool training;         /* false: forward only */
-    bool fast;             /* kernels may trade accuracy for speed */
-    bool ingests;          /* the device has memory of its own, and brings batches there in any layout */
-    int precision;         /* tdm_precision: what products may round their factors to */
-    bool widens;           /* in bf16 kernels may be asked for floats: the device has tdm_arena_ops.from_bf16 */
-    int replicas;          /* above 1: statistics are of the batches of so many replicas (parallel.sync_batchnorm) */
-    int stages;            /* devices that the replica is split over; 0 is 1 */
-    int64_t micro_batches; /* of a step, at most; 0 is 1 */
-    bool accumulates;      /* several micro-batches a step: parameter gradients may need adding */
-    bool repeats;          /* layers run again and again (exec/repeats.h): none writes over its input */
+    bool training;           /* false: forward only */
+    bool fast;               /* kernels may trade accuracy for speed */
+    bool ingests;            /* the device has memory of its own, and brings batches there in any layout */
+    tdm_precision precision; /* what products may round their factors to */
+    bool widens;             /* in bf16 kernels may be asked for floats: the device has tdm_arena_ops.from_bf16 */
+    int replicas;            /* above 1: statistics are of the batches of so many replicas (parallel.sync_batchnorm) */
+    int stages;              /* devices that the replica is split over; 0 is 1 */
+    int64_t micro_batches;   /* of a step, at most; 0 is 1 */
+    bool accumulates;        /* several micro-batches a step: parameter gradients may need adding */
+    bool repeats;            /* layers run again and again (exec/repeats.h): none writes over its input */
     size_t recompute; /* outputs of so many bytes or more are made again for backward where a kernel can; SIZE_MAX: none
                        */
     double first_bucket_mb, bucket_cap_mb;

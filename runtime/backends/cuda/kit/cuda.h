@@ -46,7 +46,7 @@ struct tdm_cuda_libraries; /* cublasLt, cuDNN: kit/library.h */
 typedef struct tdm_cuda_device {
     tdm_device base;
     cudaStream_t stream; /* the device's own queue */
-    int precision;       /* tdm_precision of tandem/job.h */
+    tdm_precision precision;
     bool deterministic;
     const struct tdm_cuda_libraries *libraries;
     void *blas, *dnn; /* cublasLtHandle_t; cudnnHandle_t, NULL without cuDNN */

@@ -35,8 +35,8 @@ typedef struct tdm_ingest {
     const float *table;       /* [channels][256], or [1][256] */
     int64_t table_channels;   /* 1: the same for all numbers of a sample */
     int64_t channels, points; /* a sample is [channels][points]; no image: 1 and its numbers */
-    int precision;            /* tdm_precision: bf16, or floats */
-    int layout;               /* tdm_layout of `x`: PLAIN or NHWC */
+    tdm_precision precision;  /* bf16, or floats */
+    tdm_layout layout;        /* of `x`: PLAIN or NHWC */
     int64_t x_channels;       /* with NHWC: channels of `x`, zeros behind those of the sample */
     size_t target_bytes;      /* of a row: a multiple of 4 */
     void *x, *target;         /* out */

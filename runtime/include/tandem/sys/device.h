@@ -37,10 +37,10 @@ typedef struct tdm_device_info {
 typedef struct tdm_threads tdm_threads;
 
 typedef struct tdm_device_options {
-    int index;            /* of `count` */
-    int precision;        /* tdm_precision of tandem/job.h: what matrix products and convolutions may round to */
-    bool deterministic;   /* algorithms whose result depends on timing are out */
-    tdm_threads *threads; /* lent; NULL: the calling thread alone */
+    int index;               /* of `count` */
+    tdm_precision precision; /* what matrix products and convolutions may round to */
+    bool deterministic;      /* algorithms whose result depends on timing are out */
+    tdm_threads *threads;    /* lent; NULL: the calling thread alone */
 } tdm_device_options;
 
 typedef struct tdm_queue_ops {

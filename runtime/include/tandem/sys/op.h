@@ -155,10 +155,9 @@ typedef struct tdm_kernel_desc {
     int replicas;                  /* above 1: statistics are those of so many replicas */
     int threads;                   /* CPU threads the kernel may use */
     bool fast;                     /* algorithms with larger rounding errors are welcome (Winograd) */
-    /* tdm_precision of tandem/job.h: what products may round their factors to. bf16: x, y and their gradients are kept
-     * in 16 bits too; parameters, their gradients and buffers are floats always. A kernel without takes_bf16 is always
-     * asked for floats. */
-    int precision;
+    /* What products may round their factors to. bf16: x, y and their gradients are kept in 16 bits too; parameters,
+     * their gradients and buffers are floats always. A kernel without takes_bf16 is always asked for floats. */
+    tdm_precision precision;
 } tdm_kernel_desc;
 
 /* What the kernel answers. On entry desc->x_layout holds the layouts that the producers offer. */
@@ -291,10 +290,10 @@ typedef struct tdm_loss_args {
     /* The numbers of section->weight or pos_weight, whichever the loss has, in the memory of a device that has its own;
      * NULL on the CPU, and if there are none. */
     const double *weight;
-    tdm_device *device;  /* as in tdm_kernel_args */
-    int precision;       /* bf16: y and dy point to 16-bit numbers; the loss is taken in float all the same */
-    int64_t first_row;   /* which row of the batch the first one is, for messages */
-    int64_t rows, width; /* y is [rows, width] */
+    tdm_device *device;      /* as in tdm_kernel_args */
+    tdm_precision precision; /* bf16: y and dy point to 16-bit numbers; the loss is taken in float all the same */
+    int64_t first_row;       /* which row of the batch the first one is, for messages */
+    int64_t rows, width;     /* y is [rows, width] */
     const float *y;
     const void *target; /* int64_t[rows], labels as in tandem/sys/label.h; or float[rows * width] */
     const tdm_step_values *values;
