@@ -271,7 +271,7 @@ TEST(a_shorter_cluster) {
 TEST(cost_of_this_machine) {
     for (int devices = 1; devices <= 16; devices *= 4) {
         double cost = NAN;
-        CHECK_OK(tdm__scale_measure_cost(tdm_host_default(), devices, 1e6, &cost));
+        CHECK_OK(tdm__scale_measure_cost(tdm_host_default(), devices, 1e6, 4e6, &cost));
         CHECK(isfinite(cost) && cost > 0);
     }
 }

@@ -111,7 +111,10 @@ static tdm_status take_machine(scale *s, const tdm_scale_times *alone) {
     tdm_cluster *c = &s->cluster;
     if (c->cores == 0) c->cores = tdm__cpus_available(host);
     if (s->options->local != NULL || c->devices_per_host == 1) return TDM_OK;
-    TDM_TRY(tdm__scale_measure_cost(host, c->devices_per_host, largest(&s->work), &c->local.cost));
+    /* parameters, gradients and states */
+    const double touched =
+        (double)s->planned->plan->trained_floats * sizeof(float) * (2 + tdm__optim_state_count(s->job));
+    TDM_TRY(tdm__scale_measure_cost(host, c->devices_per_host, largest(&s->work), touched, &c->local.cost));
     s->measured_rates = true;
     return alone != NULL ? measure_beside(s, alone) : TDM_OK;
 }

@@ -26,7 +26,8 @@ tdm_status tdm__scale_measure_ranks(const tdm_job *job, const tdm_graph *graph, 
  * many times as long it would take beside all cores as on one core alone, by the line that tdm_cluster.sharing means. */
 double tdm__scale_of_all_cores(double slower, int count, int threads, double cores);
 /* *cost: tdm_link.cost within this machine. Measured in a fraction of a second: as many ranks as there are devices and
- * cores, as threads of this process, add a bucket of so many bytes. */
-tdm_status tdm__scale_measure_cost(const tdm_host *host, int devices, double bucket, double *cost);
+ * cores, as threads of this process, add a bucket of so many bytes, each time another part of what a step touches: what
+ * the caches do not hold until the next step, they do not hold here. */
+tdm_status tdm__scale_measure_cost(const tdm_host *host, int devices, double bucket, double touched, double *cost);
 
 #endif

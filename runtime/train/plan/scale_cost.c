@@ -9,22 +9,22 @@
 #include "runtime/train/plan/plan_scale.h"
 
 enum { RANKS_MOST = TDM_SCALE_MEASURED_MOST, WARM_UP = 2, CALLS = 23, TIMEOUT_MS = 60000 };
-enum { LEAST_BYTES = 1 << 20, MOST_BYTES = 32 << 20 };
+enum { LEAST_BYTES = 1 << 20, MOST_BYTES = 32 << 20, TOUCHED_MOST = 64 << 20 };
 
 typedef struct ranks {
     int count;
     tdm_comm *comm[RANKS_MOST]; /* each with a thread of its own for calls that are started */
     float *numbers[RANKS_MOST];
-    size_t added; /* of them */
+    size_t added, all; /* of them: in a call, from another place each time; all */
 } ranks;
 
 /* *ms: of the rank that took least, which waited for no other one to begin. */
-static tdm_status add_once(ranks *all, double *ms) {
+static tdm_status add_once(ranks *all, size_t first, double *ms) {
     tdm_comm_request *request[RANKS_MOST] = {NULL};
     tdm_status status = TDM_OK;
     *ms = INFINITY;
     for (int r = 0; r < all->count && status == TDM_OK; r++) {
-        const tdm_span span = {all->numbers[r], all->added, TDM_DTYPE_F32};
+        const tdm_span span = {all->numbers[r] + first, all->added, TDM_DTYPE_F32};
         status = tdm_comm_start_all_reduce(all->comm[r], span, TDM_REDUCE_SUM, &request[r]);
     }
     for (int r = 0; r < all->count && request[r] != NULL; r++) {
@@ -44,7 +44,8 @@ static int by_value(const void *a, const void *b) {
 /* *seconds: the median. */
 static tdm_status add_often(ranks *all, double *seconds) {
     double ms[CALLS];
-    for (int i = 0; i < CALLS; i++) TDM_TRY(add_once(all, &ms[i]));
+    const size_t places = all->all / all->added;
+    for (size_t i = 0; i < CALLS; i++) TDM_TRY(add_once(all, i % places * all->added, &ms[i]));
     qsort(ms + WARM_UP, CALLS - WARM_UP, sizeof(*ms), by_value);
     *seconds = ms[WARM_UP + (CALLS - WARM_UP) / 2] / 1e3;
     return TDM_OK;
@@ -53,7 +54,7 @@ static tdm_status add_often(ranks *all, double *seconds) {
 static tdm_status open_ranks(ranks *all, const tdm_host *host) {
     TDM_TRY(tdm_comm_open_threads(all->comm, all->count, host, TIMEOUT_MS));
     for (int r = 0; r < all->count; r++)
-        TDM_TRY(tdm__new(host, &all->numbers[r], all->added, sizeof(float), "gradients to measure with"));
+        TDM_TRY(tdm__new(host, &all->numbers[r], all->all, sizeof(float), "gradients to measure with"));
     return TDM_OK;
 }
 
@@ -64,13 +65,15 @@ static void close_ranks(ranks *all, const tdm_host *host) {
     }
 }
 
-tdm_status tdm__scale_measure_cost(const tdm_host *host, int devices, double bucket, double *cost) {
+tdm_status tdm__scale_measure_cost(const tdm_host *host, int devices, double bucket, double touched, double *cost) {
     const int cores = tdm__cpus_available(host), at_once = devices < cores ? devices : cores;
     const double bytes = fmin(fmax(bucket, LEAST_BYTES), MOST_BYTES);
+    const double room = fmax(bytes, fmin(touched, TOUCHED_MOST));
     ranks all = {.count = at_once < 2            ? 2
                           : at_once < RANKS_MOST ? at_once
                                                  : RANKS_MOST,
-                 .added = (size_t)bytes / sizeof(float)};
+                 .added = (size_t)bytes / sizeof(float),
+                 .all = (size_t)room / sizeof(float)};
     double seconds = 0;
     tdm_status status = open_ranks(&all, host);
     if (status == TDM_OK) status = add_often(&all, &seconds);
