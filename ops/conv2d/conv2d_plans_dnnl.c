@@ -70,9 +70,17 @@ static dnnl_status_t describe_params(tdm_conv_params *p, const tdm_kernel_desc *
     return status;
 }
 
+/* Planes of one channel, or of one point, are neighbouring channels, too. */
+static bool is_nhwc(tdm_layout layout, const int64_t dim[4]) {
+    return layout == TDM_LAYOUT_NHWC || (layout == TDM_LAYOUT_PLAIN && (dim[1] == 1 || dim[2] * dim[3] == 1));
+}
+
+/* oneDNN keeps what it made by descriptors in which strides of dimensions of 1 do not count, but chooses by the
+ * strides. So they are the same for the same memory, or its answer would depend on what the process has asked before. */
 static dnnl_status_t describe(tdm_conv_plans *p, const tdm_kernel_desc *desc, tdm_layout x_layout,
                               tdm_layout y_layout) {
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
+    if (is_nhwc(x_layout, x) && is_nhwc(y_layout, y)) x_layout = y_layout = TDM_LAYOUT_NHWC;
     const dnnl_dims_t x_dims = {p->chunk, x[1], x[2], x[3]}, y_dims = {p->chunk, y[1], y[2], y[3]};
     const dnnl_data_type_t number = desc->precision == TDM_BF16 ? dnnl_bf16 : dnnl_f32;
     dnnl_status_t status = tdm__dnnl_desc_init(&p->x, 4, x_dims, number, tag_of(x_layout));

@@ -47,6 +47,32 @@ TEST(runs_in_two_threads_do_not_see_each_other) {
     CHECK(strcmp(alone[0], alone[1]) != 0);
 }
 
+/* One channel is planes and neighbouring channels at once: kernels that oneDNN keeps must not decide which it is. */
+TEST(a_plan_does_not_depend_on_runs_before) {
+    const int64_t shape[] = {1, 6, 6};
+    const tdm_attr conv[] = {{"out", "4", {NULL, 0, 0}}, {"kernel", "3", {NULL, 0, 0}}};
+    tdm_graph *made;
+    tdm_value v;
+    char *plan[2];
+    REQUIRE_OK(tdm_graph_new(&made, NULL));
+    REQUIRE_OK(tdm_graph_input(made, 3, shape, &v));
+    REQUIRE_OK(tdm_graph_add(made, "conv2d", NULL, &v, 1, conv, 2, &v));
+    REQUIRE_OK(tdm_graph_add(made, "flatten", NULL, &v, 1, NULL, 0, &v));
+    REQUIRE_OK(tdm_graph_finish(made, v));
+    for (int i = 0; i < 2; i++) {
+        tdm_job job;
+        tdm_run *run;
+        api_job(&job);
+        REQUIRE_OK(tdm_run_open(&run, &job, made, NULL));
+        REQUIRE_OK(tdm_run_step(run, 2));
+        REQUIRE_OK(tdm_run_print(run, "plan", &plan[i]));
+        tdm_run_close(run);
+    }
+    CHECK_TEXT(plan[1], plan[0]);
+    for (int i = 0; i < 2; i++) tdm_free(plan[i]);
+    tdm_graph_free(made);
+}
+
 static void *fail_here(void *argument) {
     tdm_run *run = NULL;
     (void)argument;
@@ -443,9 +469,9 @@ TEST(library_prints_nothing) {
     fclose(file);
 }
 
-TEST_MAIN(graph = api_graph(NULL); RUN(errors_belong_to_their_thread); RUN(runs_in_two_threads_do_not_see_each_other);
-          RUN(batches_too_small_for_a_layer); RUN(steps_are_the_steps_of_training); RUN(predictions_are_the_evaluation);
-          RUN(runs_that_only_predict); RUN(tensors_have_torch_names_and_can_be_written);
-          RUN(loading_brings_everything_back); RUN(another_model_is_refused_and_named); RUN(texts);
-          RUN(layers_run_again_and_each_run_is_timed); RUN(cycles_leave_nothing_open); RUN(library_prints_nothing);
-          tdm_graph_free(graph);)
+TEST_MAIN(graph = api_graph(NULL); RUN(errors_belong_to_their_thread); RUN(a_plan_does_not_depend_on_runs_before);
+          RUN(runs_in_two_threads_do_not_see_each_other); RUN(batches_too_small_for_a_layer);
+          RUN(steps_are_the_steps_of_training); RUN(predictions_are_the_evaluation); RUN(runs_that_only_predict);
+          RUN(tensors_have_torch_names_and_can_be_written); RUN(loading_brings_everything_back);
+          RUN(another_model_is_refused_and_named); RUN(texts); RUN(layers_run_again_and_each_run_is_timed);
+          RUN(cycles_leave_nothing_open); RUN(library_prints_nothing); tdm_graph_free(graph);)
