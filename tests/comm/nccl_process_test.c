@@ -220,10 +220,20 @@ TEST(ranks_that_do_not_fit_together) {
         {{NULL, NULL},
          {0, 0},
          TDM_E_DEVICE,
-         "nccl: rank 0 and rank 1 are both on cuda:0, and NCCL 2.30.7 allows one rank per GPU; give each rank its own GPU, "
-         "or set parallel.ddp.backend: shm (or try NCCL_MULTI_RANK_GPU_ENABLE=1"},
-        {{"NCCL_HOSTID=a", "NCCL_HOSTID=a"}, {0, 0}, TDM_E_DEVICE, "nccl: rank 0 and rank 1 are both on cuda:0"},
-        {{NULL, "NCCL_MULTI_RANK_GPU_ENABLE=1"}, {1, 1}, TDM_E_DEVICE, "nccl: rank 0 and rank 1 are both on cuda:1"},
+         "nccl: cuda:0 of rank 0 and cuda:0 of rank 1 are one GPU, and NCCL 2.30.7 allows one rank per GPU; give each "
+         "rank its own GPU, or set parallel.ddp.backend: shm (or try NCCL_MULTI_RANK_GPU_ENABLE=1"},
+        {{"NCCL_HOSTID=a", "NCCL_HOSTID=a"},
+         {0, 0},
+         TDM_E_DEVICE,
+         "nccl: cuda:0 of rank 0 and cuda:0 of rank 1 are one GPU"},
+        {{NULL, "NCCL_MULTI_RANK_GPU_ENABLE=1"},
+         {1, 1},
+         TDM_E_DEVICE,
+         "nccl: cuda:1 of rank 0 and cuda:1 of rank 1 are one GPU"},
+        {{NULL, "CUDA_EMULATED_FIRST=1"},
+         {1, 0},
+         TDM_E_DEVICE,
+         "nccl: cuda:1 of rank 0 and cuda:0 of rank 1 are one GPU"},
         {{NULL, "FAKE_NCCL_VERSION=22703"},
          {0, 1},
          TDM_E_UNSUPPORTED,
@@ -237,12 +247,12 @@ TEST(ranks_that_do_not_fit_together) {
     }
 }
 
-/* The same GPU under two names: only NCCL sees it. */
+/* Parts of a GPU, which are GPUs of their own to CUDA and to tandem, and one to NCCL. */
 static void twins_rank(rank_context *c) {
     gpu_rank g;
     const bool is_old = *(bool *)c->user;
     if (is_old) setenv("FAKE_NCCL_VERSION", "22703", 1);
-    setenv("CUDA_VISIBLE_DEVICES", c->rank == 0 ? "0,1" : "0", 1);
+    setenv("CUDA_EMULATED_PART", c->rank == 0 ? "1" : "2", 1);
     tdm_status status = gpu_open(&g, c, 0, TIMEOUT_MS); /* who has not found it first is told */
     CHECK(status == TDM_E_DEVICE || status == TDM_E_COMM);
     CHECK_HAS(tdm_error_message(),
@@ -252,9 +262,24 @@ static void twins_rank(rank_context *c) {
     gpu_close(&g);
 }
 
-TEST(one_gpu_under_two_names) {
+TEST(two_parts_of_one_gpu) {
     run(2, twins_rank, &(bool){false});
     run(2, twins_rank, &(bool){true});
+}
+
+/* As in containers, and under schedulers that show each rank its own GPU alone. */
+static void rank_with_one_gpu(rank_context *c) {
+    gpu_rank g;
+    setenv("CUDA_EMULATED_FIRST", c->rank == 0 ? "0" : "1", 1);
+    REQUIRE_OK(gpu_open(&g, c, 0, TIMEOUT_MS));
+    gpu_put(&g, 2);
+    CHECK_OK(gpu_reduce_and_wait(&g));
+    gpu_check(&g, 4);
+    gpu_close(&g);
+}
+
+TEST(each_rank_calls_its_gpu_the_first) {
+    run(2, rank_with_one_gpu, NULL);
 }
 
 /* Each host counts its GPUs from 0. */
@@ -294,7 +319,8 @@ TEST_MAIN({
     RUN(a_peer_that_is_stopped);
     RUN(a_peer_without_a_sign_of_life);
     RUN(ranks_that_do_not_fit_together);
-    RUN(one_gpu_under_two_names);
+    RUN(two_parts_of_one_gpu);
+    RUN(each_rank_calls_its_gpu_the_first);
     RUN(two_hosts_with_two_gpus_each);
     RUN(ranks_that_share_a_gpu);
 })

@@ -83,6 +83,9 @@ TEST(devices_have_names) {
     CHECK(info.name[0] != '\0');
     CHECK_TEXT(info.capability, "9.0");
     CHECK(info.memory_bytes > 0 && info.memory_free > 0 && info.memory_free <= info.memory_bytes);
+    tdm_device_info other;
+    CHECK_OK(e->ops->info(0, &other));
+    CHECK(info.identity[0] != 0 && memcmp(info.identity, other.identity, sizeof(info.identity)) != 0);
     CHECK_STATUS(e->ops->info(2, &info), TDM_E_DEVICE);
     CHECK_HAS(tdm_error_message(), "cuda:2 is asked for, but CUDA shows 2 devices");
     tdm_device *device = open_device(e, 1);

@@ -29,6 +29,7 @@ static tdm_status info(int index, tdm_device_info *out) {
     TDM_CUDA(cudaGetDeviceProperties(&properties, index));
     snprintf(out->name, sizeof out->name, "%.95s", properties.name);
     snprintf(out->capability, sizeof out->capability, "%d.%d", properties.major, properties.minor);
+    memcpy(out->identity, properties.uuid.bytes, sizeof out->identity);
     out->memory_bytes = (int64_t)properties.totalGlobalMem;
     /* A device that others hold exclusively, or that is broken, still has a name. */
     if (cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&available, &total) == cudaSuccess) {

@@ -12,10 +12,10 @@ enum { REFUSAL = 400 };
 /* What a rank reports to the others; all ranks judge the same table. */
 typedef struct nccl_facts {
     int32_t version, index; /* version of NCCL; index of the device */
-    uint64_t host,
-        visible;    /* hashes: of what tells hosts apart; of CUDA_VISIBLE_DEVICES, to which the index is relative */
-    int32_t shares; /* this rank allows several ranks on one GPU */
-    int32_t status; /* TDM_OK, or why this rank cannot take part */
+    uint64_t host;          /* hash of what tells hosts apart */
+    unsigned char gpu[16];  /* its identity; the index depends on what this process sees */
+    int32_t shares;         /* this rank allows several ranks on one GPU */
+    int32_t status;         /* TDM_OK, or why this rank cannot take part */
     char refusal[REFUSAL];
 } nccl_facts;
 
@@ -65,11 +65,12 @@ static bool must_block(char refusal[REFUSAL]) {
 }
 
 static const tdm_nccl_library *gather_facts(nccl_facts *own, const tdm_device *device) {
+    tdm_device_info info;
     memset(own, 0, sizeof(*own));
     const tdm_nccl_library *nccl = tdm__nccl_library(own->refusal, sizeof(own->refusal));
     own->index = device->index;
     own->host = hash_of_host();
-    own->visible = hash_text(tdm__module_variable("CUDA_VISIBLE_DEVICES"));
+    if (device->ops->info(device->index, &info) == TDM_OK) memcpy(own->gpu, info.identity, sizeof(own->gpu));
     own->shares = is_one("NCCL_MULTI_RANK_GPU_ENABLE");
     if (nccl == NULL) {
         own->status = TDM_E_UNSUPPORTED;
@@ -80,16 +81,23 @@ static const tdm_nccl_library *gather_facts(nccl_facts *own, const tdm_device *d
     return nccl;
 }
 
+static bool are_on_one_gpu(const nccl_facts *a, const nccl_facts *b) {
+    static const unsigned char unknown[sizeof(a->gpu)];
+    return a->host == b->host && memcmp(a->gpu, b->gpu, sizeof(a->gpu)) == 0 &&
+           memcmp(a->gpu, unknown, sizeof(unknown)) != 0;
+}
+
 static tdm_status judge_devices(const nccl_facts *all, int world, const char *version) {
     for (int r = 1; r < world; r++) {
         for (int s = 0; s < r; s++) {
-            bool same = all[r].host == all[s].host && all[r].index == all[s].index && all[r].visible == all[s].visible;
-            if (!same || (all[0].version >= TDM_NCCL_VERSION_MANY_RANKS && all[r].shares && all[s].shares)) continue;
+            if (!are_on_one_gpu(&all[r], &all[s]) ||
+                (all[0].version >= TDM_NCCL_VERSION_MANY_RANKS && all[r].shares && all[s].shares))
+                continue;
             TDM_MODULE_FAIL(
                 TDM_E_DEVICE,
-                "nccl: rank %d and rank %d are both on cuda:%d, and NCCL %s allows one rank per GPU; give each "
-                "rank its own GPU, or set parallel.ddp.backend: shm%s",
-                s, r, all[r].index, version,
+                "nccl: cuda:%d of rank %d and cuda:%d of rank %d are one GPU, and NCCL %s allows one rank per GPU; give "
+                "each rank its own GPU, or set parallel.ddp.backend: shm%s",
+                all[s].index, s, all[r].index, r, version,
                 all[0].version >= TDM_NCCL_VERSION_MANY_RANKS
                     ? " (or try NCCL_MULTI_RANK_GPU_ENABLE=1, which NVIDIA calls experimental)"
                     : "");

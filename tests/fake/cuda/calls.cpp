@@ -39,6 +39,8 @@ static void read_number(const char *name, long least, long most, const std::func
 static void read_environment(state &s) {
     const long big = 0x7fffffffffffffff;
     read_number("CUDA_EMULATED_DEVICES", 0, max_devices, [&](long v) { s.device_count = static_cast<int>(v); });
+    read_number("CUDA_EMULATED_FIRST", 0, max_devices, [&](long v) { s.first = static_cast<int>(v); });
+    read_number("CUDA_EMULATED_PART", 0, 9, [&](long v) { s.part = static_cast<int>(v); });
     read_number("CUDA_EMULATED_MEMORY", 0, big, [&](long v) { s.memory = static_cast<size_t>(v); });
     read_number("CUDA_EMULATED_DRIVER", 0, 99999, [&](long v) { s.driver = static_cast<int>(v); });
     read_number("CUDA_EMULATED_CAPABILITY", 10, 999, [&](long v) { s.capability = static_cast<int>(v); });
@@ -213,7 +215,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
         if (error != cudaSuccess) return error;
         cudaDeviceProp p = {};
         std::snprintf(p.name, sizeof p.name, "Emulated GPU");
-        std::snprintf(p.uuid.bytes, sizeof p.uuid.bytes, "emulated-%d", device);
+        std::snprintf(p.uuid.bytes, sizeof p.uuid.bytes, "emulated-%d.%d", all().first + device, all().part);
         p.totalGlobalMem = all().memory;
         p.sharedMemPerBlock = p.sharedMemPerBlockOptin = p.sharedMemPerMultiprocessor = 48 << 10;
         p.regsPerBlock = 65536;
@@ -226,7 +228,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
         p.minor = all().capability % 10;
         p.multiProcessorCount = 4;
         p.concurrentKernels = p.unifiedAddressing = p.asyncEngineCount = 1;
-        p.pciBusID = device + 1;
+        p.pciBusID = all().first + device + 1;
         p.memoryBusWidth = 64;
         p.l2CacheSize = 1 << 20;
         p.maxThreadsPerMultiProcessor = 2048;
@@ -260,7 +262,7 @@ static int attribute_value(cudaDeviceAttr attribute, int device) {
     case cudaDevAttrUnifiedAddressing:
         return 1;
     case cudaDevAttrPciBusId:
-        return device + 1;
+        return all().first + device + 1;
     case cudaDevAttrComputeCapabilityMajor:
         return all().capability / 10;
     case cudaDevAttrComputeCapabilityMinor:
@@ -288,7 +290,8 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int device) {
     return call_aside([&] {
         const cudaError_t error = text == nullptr || bytes < 13 ? cudaErrorInvalidValue : check_device(device);
         if (error != cudaSuccess) return error;
-        std::snprintf(text, static_cast<size_t>(bytes), "0000:%02x:00.0", static_cast<unsigned>(device + 1));
+        std::snprintf(text, static_cast<size_t>(bytes), "0000:%02x:00.0",
+                      static_cast<unsigned>(all().first + device + 1));
         return cudaSuccess;
     });
 }

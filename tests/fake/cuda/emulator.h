@@ -81,7 +81,7 @@ struct capture {
 struct state {
     std::mutex lock;
     bool ready = false, used = false, forked = false, eager = false, peers_possible = true;
-    int device_count = 2, driver = 13000, capability = 90;
+    int device_count = 2, first = 0, part = 0, driver = 13000, capability = 90;
     size_t memory = size_t{4} << 30;
     long calls = 0, fail_at = 0, work_done = 0, fail_work_at = 0, kernels = 0;
     int steps_running = 0, waiting = 0; /* threads that want memory to stay open */

@@ -168,7 +168,7 @@ ncclResult_t check_devices(ncclComm_t comm) {
                                                   "NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this configuration.");
         return refuse(comm, ncclInvalidUsage,
                       "Duplicate GPU detected : rank " + std::to_string(m.rank) + " and rank " + std::to_string(r) +
-                          " both on CUDA device " + std::to_string(1000 * (comm->device + 1)));
+                          " both on CUDA device " + std::to_string(1000 * comm->device));
     }
     return ncclSuccess;
 }
@@ -189,7 +189,10 @@ ncclResult_t make(ncclComm_t *out, const std::string &name, int world, int rank,
     comm->who->rank = rank;
     comm->who->world = world;
     comm->blocking = blocking;
-    if (cudaGetDevice(&comm->device) != cudaSuccess) comm->device = -1;
+    int index = 0;
+    if (cudaGetDevice(&index) != cudaSuccess ||
+        cudaDeviceGetAttribute(&comm->device, cudaDevAttrPciBusId, index) != cudaSuccess)
+        comm->device = -1;
     (*at)->rank[rank].device.store(comm->device);
     (*at)->rank[rank].host.store(host());
     if ((*at)->rank[rank].come.exchange(1) != 0) die("rank %d of %s has come already", rank, name.c_str());

@@ -31,6 +31,7 @@ typedef struct tdm_device_info {
     char name[96];                     /* "NVIDIA H200" */
     char capability[16];               /* "9.0"; "" where there is no such number */
     int64_t memory_bytes, memory_free; /* 0: unknown */
+    unsigned char identity[16];        /* no other device has it, on this host or another; zeros: unknown */
 } tdm_device_info;
 
 /* Threads that share the work of a device whose memory is the host's (tdm_host_calls.share). */

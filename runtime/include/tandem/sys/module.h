@@ -13,7 +13,7 @@ TDM_BEGIN_DECLS
 
 /* Raise it when a struct or the numbers of an enum in tandem/sys/ or tandem/comm.h change: a module of another number
  * is refused. */
-#define TDM_MODULE_ABI 31u
+#define TDM_MODULE_ABI 32u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
 struct tdm_device_ops;

@@ -11,7 +11,9 @@
 extern "C" {
 #endif
 
-/* ---- knobs; each has an environment variable of its name, read at the first call of CUDA ---- */
+/* ---- knobs; each has an environment variable of its name, read at the first call of CUDA ----
+ * Variables alone: CUDA_EMULATED_FIRST, the GPU of the host that this process calls its first: 0; CUDA_EMULATED_PART, the
+ * part of each GPU that it sees, where GPUs are cut into parts: 0. */
 CUDA_EMULATED_API void cuda_emulated_set_devices(int count);      /* CUDA_EMULATED_DEVICES; 2, at most 16 */
 CUDA_EMULATED_API void cuda_emulated_set_memory(size_t bytes);    /* CUDA_EMULATED_MEMORY; of each device: 4 GiB */
 CUDA_EMULATED_API void cuda_emulated_set_driver(int version);     /* CUDA_EMULATED_DRIVER; 13000; 0: no driver */
