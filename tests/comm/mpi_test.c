@@ -1,5 +1,8 @@
 /* What only processes can do to one another, over MPI: die, or stand still. mpirun lets the others go on (mpi_jobs.c). */
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/comm/mpi_jobs.h"
 
@@ -48,7 +51,32 @@ TEST(a_rank_that_stands_still_is_named) {
     mpi_jobs_run(WORLD, TIMEOUT_MS, waiting_rank, &(int){1}, -1);
 }
 
+/* As under the mpirun of another MPI, whose variables this one does not know. */
+TEST(another_launcher_is_told) {
+    int status;
+    const pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+        tdm_comm *comm;
+        tdm_launch_facts facts = TDM_LAUNCH_FACTS_INIT;
+        tdm_hosts_options options = TDM_HOSTS_OPTIONS_INIT;
+        setenv("MV2_COMM_WORLD_RANK", "1", 1);
+        setenv("MV2_COMM_WORLD_SIZE", "2", 1);
+        options.backend = "mpi";
+        tdm_test_failures = 0;
+        CHECK_OK(tdm_launch_from_env(&facts));
+        CHECK_STATUS(tdm_comm_open_hosts(&comm, &facts, &options), TDM_E_USAGE);
+        CHECK_HAS(tdm_error_message(), "mpi: this process is rank 1 of 2, but ");
+        CHECK_HAS(tdm_error_message(),
+                  ", with which the module was built, says rank 0 of 1; start the ranks with the ");
+        _exit(tdm_test_failures != 0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_INT(status, 0);
+}
+
 TEST_MAIN({
     RUN(a_rank_that_dies_is_named);
     RUN(a_rank_that_stands_still_is_named);
+    RUN(another_launcher_is_told); /* the last, because in the ranks of a job no test begins after it */
 })

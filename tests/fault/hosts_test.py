@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 
 import fault
 from fault import COMM, OK, Skipped, eventually, want
@@ -65,6 +66,8 @@ def ends_while_mpirun_hears_nothing(box):
     mpirun = shutil.which("mpirun")
     if not mpirun or not os.path.exists(os.path.join(os.environ["TANDEM_MODULE_PATH"], "libtandem-mpi.so")):
         raise Skipped("no mpirun, or no module mpi")
+    if "Open MPI" not in subprocess.run((mpirun, "--version"), stdout=subprocess.PIPE, text=True).stdout:
+        raise Skipped("mpirun is not Open MPI's")
     run_dir = box.new_dir()
     job = box.train("ddp", 2, run_dir, "parallel.ddp.backend=mpi", "train.steps=100000000",
                     wrap=(mpirun, "--oversubscribe", "-np", "2", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"),

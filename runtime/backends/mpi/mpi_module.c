@@ -1,7 +1,5 @@
 /* libtandem-mpi.so: messages between hosts with the MPI that was there when it was built. */
-#include <mpi.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <tandem/sys/module.h>
 
@@ -9,16 +7,9 @@
 #include "runtime/backends/mpi/mpi_transport.h"
 
 static int probe(char *text, size_t bytes) {
-    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int length;
-    if (MPI_Get_library_version(version, &length) != MPI_SUCCESS) {
-        snprintf(text, bytes, "MPI does not say which version it is");
-        return 0;
-    }
-    version[strcspn(version, ",\n")] = '\0';
-    for (char *tab = version; (tab = strchr(tab, '\t')) != NULL;) *tab = ' '; /* MPICH's */
-    snprintf(text, bytes, "%s", version);
-    return 1;
+    if (tdm__mpi_version(text, bytes)) return 1;
+    snprintf(text, bytes, "MPI does not say which version it is");
+    return 0;
 }
 
 TDM_API extern const tdm_module tdm_module_v1;

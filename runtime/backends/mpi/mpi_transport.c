@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/backends/kit/module_host.h"
@@ -78,16 +79,27 @@ static tdm_status begin_mpi(transport *t) {
     return TDM_OK;
 }
 
+bool tdm__mpi_version(char *text, size_t bytes) {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length;
+    if (MPI_Get_library_version(version, &length) != MPI_SUCCESS) return false;
+    version[strcspn(version, ",\n")] = '\0';
+    for (char *tab = version; (tab = strchr(tab, '\t')) != NULL;) *tab = ' '; /* MPICH's */
+    snprintf(text, bytes, "%s", version);
+    return true;
+}
+
 static tdm_status check_ranks(const transport *t) {
     int rank, world;
+    char version[64] = "MPI";
     TDM_MODULE_TRY(check(MPI_Comm_rank(t->comm, &rank), "MPI_Comm_rank"));
     TDM_MODULE_TRY(check(MPI_Comm_size(t->comm, &world), "MPI_Comm_size"));
-    if (rank != t->base.rank || world != t->base.world)
-        TDM_MODULE_FAIL(TDM_E_USAGE,
-                        "mpi: this process is rank %d of %d, but MPI says rank %d of %d; start the ranks with "
-                        "mpirun, or with srun --mpi=pmix",
-                        t->base.rank, t->base.world, rank, world);
-    return TDM_OK;
+    if (rank == t->base.rank && world == t->base.world) return TDM_OK;
+    (void)tdm__mpi_version(version, sizeof(version));
+    TDM_MODULE_FAIL(TDM_E_USAGE,
+                    "mpi: this process is rank %d of %d, but %s, with which the module was built, says rank %d of %d; "
+                    "start the ranks with the mpirun of that MPI, or with srun --mpi=pmix",
+                    t->base.rank, t->base.world, version, rank, world);
 }
 
 static tdm_status connect_ranks(transport *t, int64_t silence_ms) {

@@ -6,4 +6,7 @@
 
 extern const tdm_transport_ops tdm__mpi_ops;
 
+/* The MPI that the module was built with, and its version. False: it does not say. */
+bool tdm__mpi_version(char *text, size_t bytes);
+
 #endif
