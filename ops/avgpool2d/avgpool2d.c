@@ -22,7 +22,9 @@ static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     const tdm_avgpool2d_attrs *attrs = layer->attrs;
     const bool pads = attrs->pool.padding[0] > 0 || attrs->pool.padding[1] > 0;
     const bool counts = attrs->count_include_pad && pads;
-    if (tdm__onnx_pool(to, layer, "AveragePool", &attrs->pool, 2) && counts)
+    bool reaches;
+    TDM_TRY(tdm__onnx_pool(to, layer, "AveragePool", &attrs->pool, 2, &reaches));
+    if (reaches && counts)
         TDM_FAIL(
             TDM_E_UNSUPPORTED,
             "%s: ONNX does not have a last window that reaches beyond the padding (ceil_mode) where padding counts; "

@@ -31,7 +31,8 @@ static tdm_status infer(tdm_infer *infer) {
 
 static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     const tdm_maxpool2d_attrs image = tdm__maxpool1d_image(layer->attrs);
-    (void)tdm__onnx_pool(to, layer, "MaxPool", &image.pool, 1);
+    bool reaches;
+    TDM_TRY(tdm__onnx_pool(to, layer, "MaxPool", &image.pool, 1, &reaches));
     to->calls->integers(to, "dilations", 1, image.pool.dilation + 1);
     return TDM_OK;
 }

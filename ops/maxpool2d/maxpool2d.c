@@ -21,7 +21,8 @@ static tdm_status infer(tdm_infer *infer) {
 
 static tdm_status onnx(tdm_onnx *to, const tdm_onnx_layer *layer) {
     const tdm_pool_attrs *attrs = &((const tdm_maxpool2d_attrs *)layer->attrs)->pool;
-    (void)tdm__onnx_pool(to, layer, "MaxPool", attrs, 2);
+    bool reaches;
+    TDM_TRY(tdm__onnx_pool(to, layer, "MaxPool", attrs, 2, &reaches));
     to->calls->integers(to, "dilations", 2, tdm__pool_window(attrs).dilation);
     return TDM_OK;
 }

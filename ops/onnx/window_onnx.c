@@ -16,22 +16,30 @@ void tdm__onnx_window(tdm_onnx *to, const tdm_window *window, const int64_t afte
     to->calls->integers(to, "pads", 2 * axes, pads);
 }
 
-bool tdm__onnx_pool(tdm_onnx *to, const tdm_onnx_layer *layer, const char *op, const tdm_pool_attrs *attrs, int axes) {
+tdm_status tdm__onnx_pool(tdm_onnx *to, const tdm_onnx_layer *layer, const char *op, const tdm_pool_attrs *attrs,
+                          int axes, bool *reaches) {
     const tdm_window window = tdm__pool_window(attrs);
     int64_t after[2] = {0, 0};
-    bool reaches = false, ceil = false;
+    bool ceil = false, drops = false;
+    *reaches = false;
     for (int i = 0; i < axes; i++) {
         const int axis = 2 - axes + i;
         const int64_t in = layer->input[0].dim[1 + i], out = layer->output.dim[1 + i];
         const int64_t end = (out - 1) * window.stride[axis] - window.padding[axis] + tdm__window_reach(&window, axis);
         after[axis] = end > in ? end - in : 0;
-        reaches = reaches || after[axis] > window.padding[axis];
+        *reaches = *reaches || after[axis] > window.padding[axis];
         ceil = ceil || after[axis] >= window.kernel[axis];
+        drops = drops || end < in + window.padding[axis]; /* a last window that begins behind the input */
     }
+    if (ceil && drops)
+        TDM_FAIL(TDM_E_UNSUPPORTED,
+                 "%s: ONNX does not have ceil_mode with this dilation, stride and size: along one side the last window "
+                 "reaches a kernel or more beyond the input, along the other it begins behind it",
+                 layer->layer);
     TDM_ONNX_NODE(to, op, layer->y, layer->x[0]);
     tdm__onnx_window(to, &window, ceil ? window.padding : after, axes);
     if (ceil) to->calls->integer(to, "ceil_mode", 1);
-    return reaches;
+    return TDM_OK;
 }
 
 tdm_status tdm__onnx_even_windows(tdm_onnx *to, const tdm_onnx_layer *layer, const char *op, int axes) {

@@ -89,6 +89,11 @@ TEST(layers_without_a_counterpart_are_named) {
     check_refused("[1, 6, 6]",
                   "[{avgpool2d: {name: p, kernel: 3, stride: 2, padding: 1, ceil_mode: true}}, flatten, {linear: 2}]",
                   "avgpool2d 'p': ONNX does not have a last window");
+    check_refused(
+        "[1, 9, 17]",
+        "[{maxpool2d: {name: p, kernel: [2, 1], stride: [4, 3], dilation: [2, 1], ceil_mode: true}}, flatten, "
+        "{linear: 2}]",
+        "maxpool2d 'p': ONNX does not have ceil_mode with this dilation");
 }
 
 TEST(tensors_must_be_the_models) {
