@@ -35,18 +35,22 @@ bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_
     return true;
 }
 
-static tdm_hash128 key_of(const tdm_batch *batch, int work) {
+static tdm_hash128 key_of(const tdm_batch *batch, int64_t work) {
     int64_t key[TDM_REPLICAS_MAX + 2] = {work, batch->global_rows};
     for (int i = 0; i < batch->shard_count; i++) key[2 + i] = batch->shard[i].rows;
     return tdm__hash(key, (size_t)(batch->shard_count + 2) * sizeof(*key));
 }
 
 tdm_hash128 tdm__step_key(const tdm_batch *batch, const tdm_update *update) {
-    return key_of(batch, (int)update->extent);
+    return key_of(batch, update->extent);
 }
 
-tdm_hash128 tdm__backward_key(const tdm_batch *batch) {
-    return key_of(batch, -1);
+tdm_hash128 tdm__forward_key(const tdm_batch *batch, int64_t micro_batch) {
+    return key_of(batch, TDM_TO_LOSS + micro_batch);
+}
+
+tdm_hash128 tdm__backward_key(const tdm_batch *batch, int64_t micro_batch) {
+    return key_of(batch, -1 - micro_batch);
 }
 
 /* ---- the loss ---- */
@@ -175,9 +179,16 @@ tdm_status tdm__copy_gradients(const tdm_replica *replica, float *host, bool to_
     return TDM_OK;
 }
 
+static void add_times(const tdm_replica *replica, const tdm_times *times, tdm_step_result *result, int from, int to) {
+    for (int i = from; i <= to && tdm__replica_in_host(replica); i++) result->times.ms[i] += times->ms[i];
+}
+
+void tdm__forward_result(const tdm_replica *replica, const tdm_times *times, tdm_step_result *result) {
+    add_times(replica, times, result, TDM_PHASE_FORWARD, TDM_PHASE_LOSS);
+}
+
 void tdm__backward_result(const tdm_replica *replica, const tdm_times *times, tdm_step_result *result) {
-    for (int i = TDM_PHASE_BACKWARD; i <= TDM_PHASE_COMM_EXPOSED && tdm__replica_in_host(replica); i++)
-        result->times.ms[i] += times->ms[i];
+    add_times(replica, times, result, TDM_PHASE_BACKWARD, TDM_PHASE_COMM_EXPOSED);
 }
 
 void tdm__update_result(const tdm_replica *replica, const tdm_update *update, const tdm_times *times,

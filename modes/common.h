@@ -10,9 +10,11 @@ double tdm__ms_passed(const tdm_host *host, int64_t *last);
 /* Micro-batch `index` of `count` of a shard, cut as torch.chunk does; false if it has no rows. */
 bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t count, int64_t index, tdm_rows *out);
 /* The capture key of a step's work: the rows of each part, those of all ranks, and how far it goes.
- * tdm__backward_key: of a backward alone. tdm__update_key: of an update alone, which does not depend on rows. */
+ * tdm__forward_key, tdm__backward_key: of a micro-batch that goes alone. tdm__update_key: of an update alone, which
+ * does not depend on rows. */
 tdm_hash128 tdm__step_key(const tdm_batch *batch, const tdm_update *update);
-tdm_hash128 tdm__backward_key(const tdm_batch *batch);
+tdm_hash128 tdm__forward_key(const tdm_batch *batch, int64_t micro_batch);
+tdm_hash128 tdm__backward_key(const tdm_batch *batch, int64_t micro_batch);
 static inline tdm_hash128 tdm__update_key(void) {
     return (tdm_hash128){1, 0};
 }
@@ -44,7 +46,8 @@ float *tdm__replica_bucket(const tdm_replica *replica, int bucket);
  * devices. */
 tdm_status tdm__copy_gradients(const tdm_replica *replica, float *host, bool to_host);
 
-/* Adds to a step's result what a backward alone tells: on the CPU, its times. */
+/* Adds to a step's result what a forward alone, or a backward, tells: on the CPU, its times. */
+void tdm__forward_result(const tdm_replica *replica, const tdm_times *times, tdm_step_result *result);
 void tdm__backward_result(const tdm_replica *replica, const tdm_times *times, tdm_step_result *result);
 /* Adds to a step's result what an update alone tells: the norm of the gradients and, on the CPU, its time. */
 void tdm__update_result(const tdm_replica *replica, const tdm_update *update, const tdm_times *times,

@@ -27,12 +27,12 @@
 #include <math.h>
 
 #include "modes/compress/compress.h"
+#include "modes/ddp_results.h"
 #include "modes/exchange.h"
 #include "modes/pipeline.h"
 #include "modes/reducers/reducer.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
-#include "runtime/base/tree.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
 #include "runtime/optim/optim.h"
@@ -43,7 +43,8 @@ typedef struct ddp {
     tdm_replica *replica;
     tdm_pipeline *pipeline;
     tdm_reducer *reducer;
-    bool is_split; /* between backward and update the host reduces or checks gradients: a step is two captures */
+    double denominator; /* of this rank's losses in the step */
+    bool is_split;      /* between backward and update the host reduces or checks gradients: a step is two captures */
 } ddp;
 
 /* A step while it is submitted. */
@@ -52,6 +53,7 @@ typedef struct ddp_step {
     const tdm_update *update;
     int64_t all_rows; /* of all ranks */
     bool has_rows;    /* this rank has rows in this step */
+    bool ends;        /* it makes the last backward */
     bool is_uneven;   /* some rank has fewer micro-batches than rank 0, or none, and the model has buffers */
 } ddp_step;
 
@@ -135,8 +137,9 @@ static tdm_exec_hooks hooks_of(const ddp *d) {
 static tdm_status forward_alone(void *user) {
     const ddp_step *s = user;
     const tdm_exec_hooks hooks = hooks_of(s->ddp);
-    TDM_TRY(broadcast_queued(s->ddp));
-    return tdm__pipeline_forward(s->ddp->pipeline, s->all_rows, &hooks);
+    const int64_t micro_batch = s->ddp->base.micro_batch;
+    if (micro_batch == 0) TDM_TRY(broadcast_queued(s->ddp));
+    return tdm__pipeline_forward(s->ddp->pipeline, micro_batch, s->all_rows, &hooks);
 }
 
 static tdm_status end_backward(const ddp_step *s) {
@@ -149,9 +152,11 @@ static tdm_status end_backward(const ddp_step *s) {
 static tdm_status backward_alone(void *user) {
     const ddp_step *s = user;
     const tdm_exec_hooks hooks = hooks_of(s->ddp);
-    if (!s->has_rows) TDM_TRY(tdm__reducer_add_nothing(s->ddp->reducer));
-    TDM_TRY(tdm__pipeline_backward(s->ddp->pipeline, s->all_rows, &hooks));
-    return end_backward(s);
+    const tdm_mode *mode = &s->ddp->base;
+    if (!s->has_rows && mode->is_last) TDM_TRY(tdm__reducer_add_nothing(s->ddp->reducer));
+    TDM_TRY(tdm__pipeline_backward(s->ddp->pipeline, mode->micro_batch, mode->is_last, s->all_rows, &hooks));
+    if (mode->is_last) return end_backward(s);
+    return tdm__replica_lap(s->ddp->replica, TDM_PHASE_BACKWARD);
 }
 
 static tdm_status forward_backward(void *user) {
@@ -217,71 +222,9 @@ static tdm_status run(ddp_step *s, const tdm_batch *batch, tdm_times *times) {
 
 static tdm_status run_backward(ddp_step *s, const tdm_batch *batch, tdm_times *times) {
     ddp *d = s->ddp;
-    const tdm_hash128 key = tdm__backward_key(batch);
-    return d->is_split ? run_reduced(s, key, backward_alone, times)
-                       : tdm__replica_run(d->replica, key, backward_alone, s);
-}
-
-/* ---- what ranks tell each other before and after a step ---- */
-
-static bool averages_ranks(const ddp *d) {
-    return d->world > 1 && d->base.params.job->parallel.ddp.average == TDM_AVERAGE_RANKS;
-}
-
-/* The divisor of this rank's losses: what counts on all ranks (labels, by their weights, or numbers), added as the
- * canonical tree; or, for a mean of the ranks' means, what counts on this rank times the number of ranks. Without
- * ignored labels the two are equal, because all ranks have the same number of rows: parallel.ddp.join, with which they
- * may not, is refused for a mean of means. */
-static tdm_status denominator_of(ddp *d, const tdm_batch *batch, tdm_times *times, double *out) {
-    const tdm_mode_params *params = &d->base.params;
-    double all[TDM_REPLICAS_MAX];
-    *out = params->loss->denominator(&params->job->loss, batch->global_rows, params->plan->output_width, NULL);
-    if (!params->has_ignored) return TDM_OK;
-    double own = tdm__denominator(params, batch->shard, batch->shard_count);
-    *out = averages_ranks(d) ? own * d->world : own;
-    if (d->world == 1 || averages_ranks(d)) return TDM_OK;
-    int64_t at = tdm__steady_ns(d->base.params.host);
-    TDM_TRY(tdm_comm_all_gather(params->comm, (tdm_span){&own, 1, TDM_DTYPE_F64},
-                                (tdm_span){all, (size_t)d->world, TDM_DTYPE_F64}));
-    *out = tdm__tree_sum(all, d->world);
-    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(d->base.params.host, &at);
-    return TDM_OK;
-}
-
-static double sum_column(const double *first, int apart, int count) {
-    double column[TDM_REPLICAS_MAX];
-    for (int r = 0; r < count; r++) column[r] = first[r * apart];
-    return tdm__tree_sum(column, count);
-}
-
-/* Adds loss, hits, denominators and requests to stop over all ranks, as the canonical tree. For a mean of means each
- * rank divides by its own denominator; a rank whose denominator is 0 adds 0, and if all are 0 there is no mean. The
- * gradient is that of the sum divided by the number of ranks, as in PyTorch; the reported loss is divided by the number
- * of ranks that have a mean. */
-static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_result *result) {
-    enum { LOSS, CORRECT, STOP, DENOMINATOR, COUNT };
-    double own[COUNT] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0, result->denominator};
-    double all[COUNT * TDM_REPLICAS_MAX], sum[COUNT];
-    if (d->world == 1) {
-        result->loss = own[LOSS] / own[DENOMINATOR];
-        result->correct = outcome->correct;
-        return TDM_OK;
-    }
-    if (averages_ranks(d) && result->denominator > 0) own[LOSS] /= own[DENOMINATOR];
-    TDM_TRY(tdm_comm_all_gather(d->base.params.comm, (tdm_span){own, COUNT, TDM_DTYPE_F64},
-                                (tdm_span){all, COUNT * (size_t)d->world, TDM_DTYPE_F64}));
-    for (int i = 0; i < COUNT; i++) sum[i] = sum_column(all + i, COUNT, d->world);
-    if (averages_ranks(d)) {
-        int counted = 0; /* ranks that have a mean */
-        for (int r = 0; r < d->world; r++) counted += all[COUNT * r + DENOMINATOR] > 0;
-        result->denominator = sum[DENOMINATOR];
-        result->loss = counted > 0 ? sum[LOSS] * d->world / counted : NAN;
-    } else {
-        result->loss = sum[LOSS] / own[DENOMINATOR];
-    }
-    result->correct = (int64_t)sum[CORRECT];
-    result->stop = sum[STOP] > 0;
-    return TDM_OK;
+    const tdm_hash128 key = tdm__backward_key(batch, d->base.micro_batch);
+    return d->is_split && d->base.is_last ? run_reduced(s, key, backward_alone, times)
+                                          : tdm__replica_run(d->replica, key, backward_alone, s);
 }
 
 /* ---- a step ---- */
@@ -336,13 +279,14 @@ static ddp_step step_of(ddp *d, const tdm_batch *batch, const tdm_update *update
                       .update = update,
                       .all_rows = batch->global_rows,
                       .has_rows = batch->shard[0].rows > 0,
+                      .ends = update->extent != TDM_TO_LOSS && d->base.is_last,
                       .is_uneven = is_uneven(d, batch)};
 }
 
 /* A batch norm counts the micro-batches it has seen, and some ranks had fewer. Without broadcast_buffers, too, all take
  * rank 0's buffers, counters and statistics: otherwise the counters would stay different. */
 static tdm_status make_even(const ddp_step *s, tdm_times *times) {
-    return s->is_uneven && s->update->extent != TDM_TO_LOSS ? broadcast_buffers(s->ddp, times) : TDM_OK;
+    return s->is_uneven && s->ends ? broadcast_buffers(s->ddp, times) : TDM_OK;
 }
 
 static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
@@ -353,7 +297,8 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
     d->reducer->ms = 0;
     d->reducer->step = update->t;
     if (has_broadcast(d)) TDM_TRY(broadcast_buffers(d, &result->times));
-    TDM_TRY(denominator_of(d, batch, &result->times, &result->denominator));
+    TDM_TRY(tdm__ddp_denominator(&mode->params, batch, &result->times, &d->denominator));
+    result->denominator = d->denominator;
     tdm_values values = tdm__optim_all_values(update, result->denominator);
     TDM_TRY(tdm__pipeline_begin(d->pipeline, batch->shard, 1, &values));
     TDM_TRY(run(&step, batch, &result->times));
@@ -369,11 +314,29 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     TDM_TRY(tdm__pipeline_wait(d->pipeline, &result->times, &outcome));
     if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm; /* NaN: the job does not clip */
     int64_t at = tdm__steady_ns(d->base.params.host);
-    TDM_TRY(add_results(d, outcome, result));
+    TDM_TRY(tdm__ddp_add_results(&mode->params, outcome, result));
     result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(d->base.params.host, &at);
     /* Until here COMM has only the part that backward hid. */
     result->times.ms[TDM_PHASE_COMM] += result->times.ms[TDM_PHASE_COMM_EXPOSED];
     return TDM_OK;
+}
+
+static tdm_status ddp_forward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
+                              tdm_step_result *result) {
+    ddp *d = (ddp *)mode;
+    ddp_step step = step_of(d, batch, update);
+    const tdm_values values = tdm__optim_all_values(update, d->denominator);
+    const tdm_outcome *outcome = NULL;
+    tdm_times times;
+    tdm__times_init(&times, mode->phases);
+    TDM_TRY(tdm__pipeline_again(d->pipeline, &values));
+    TDM_TRY(tdm__replica_run(d->replica, tdm__forward_key(batch, mode->micro_batch), forward_alone, &step));
+    TDM_TRY(tdm__pipeline_end(d->pipeline));
+    TDM_TRY(d->reducer->ops->wait(d->reducer, tdm__replica_awaited(d->replica)));
+    TDM_TRY(tdm__pipeline_wait(d->pipeline, &times, &outcome));
+    tdm__forward_result(d->replica, &times, result);
+    result->denominator = d->denominator;
+    return tdm__ddp_add_results(&mode->params, outcome, result);
 }
 
 static tdm_status ddp_backward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
@@ -436,6 +399,7 @@ const tdm_mode_ops tdm_mode_ddp = {
     .close = ddp_close,
     .submit = ddp_submit,
     .collect = ddp_collect,
+    .forward = ddp_forward,
     .backward = ddp_backward,
     .update = ddp_update,
     .step_failed = ddp_step_failed,

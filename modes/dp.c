@@ -220,11 +220,18 @@ static tdm_status work(void *user) {
     return s->update->extent == TDM_TO_GRADIENTS ? tdm__queues_join(&d->team) : update_and_join(s);
 }
 
+static tdm_status forward_alone(void *user) {
+    dp_step *s = user;
+    TDM_TRY(tdm__queues_fork(&s->dp->team));
+    TDM_TRY(forward(s));
+    return tdm__queues_join(&s->dp->team);
+}
+
 static tdm_status backward_alone(void *user) {
     dp_step *s = user;
     TDM_TRY(tdm__queues_fork(&s->dp->team));
     TDM_TRY(backward(s));
-    TDM_TRY(reduce(s));
+    if (s->dp->base.is_last) TDM_TRY(reduce(s));
     return tdm__queues_join(&s->dp->team);
 }
 
@@ -240,7 +247,7 @@ static tdm_status end_one(void *user, int i) {
 
 static tdm_status begin_one(void *user, int i) {
     const dp_step *s = user;
-    return tdm__replica_begin(s->dp->replica[i], &s->values);
+    return tdm__replica_again(s->dp->replica[i], &s->values);
 }
 
 static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result) {
@@ -260,25 +267,36 @@ static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_up
     return tdm__apply_in_turn(&d->team, end_one, &step);
 }
 
-static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
-    dp *d = (dp *)mode;
-    const tdm_outcome *outcome[TDM_REPLICAS_MAX];
-    double loss[TDM_REPLICAS_MAX];
+/* Times are replica 0's. */
+static tdm_status wait_for_all(dp *d, tdm_times *times, const tdm_outcome **outcome) {
     for (int i = 0; i < d->count; i++) {
         tdm_times unused = {{0}};
-        TDM_TRY(tdm__replica_wait(d->replica[i], i == 0 ? &result->times : &unused, &outcome[i]));
+        TDM_TRY(tdm__replica_wait(d->replica[i], i == 0 ? times : &unused, &outcome[i]));
     }
+    return TDM_OK;
+}
+
+static void take_losses(const dp *d, const tdm_outcome *const *outcome, tdm_step_result *result) {
+    double loss[TDM_REPLICAS_MAX];
+    result->correct = 0;
     for (int i = 0; i < d->count; i++) {
         int where = d->output_replica != NULL ? d->output_replica->index : i;
         loss[i] = outcome[where]->loss[i];
         result->correct += outcome[i]->correct;
     }
     result->loss = tdm__tree_sum(loss, d->count) / result->denominator;
+}
+
+static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
+    dp *d = (dp *)mode;
+    const tdm_outcome *outcome[TDM_REPLICAS_MAX];
+    TDM_TRY(wait_for_all(d, &result->times, outcome));
+    take_losses(d, outcome, result);
     if (!isnan(result->grad_norm)) result->grad_norm = outcome[0]->grad_norm;
     return TDM_OK;
 }
 
-/* More work of the step that was collected last, as one piece. Times and outcome are replica 0's. */
+/* More work of the step that was collected last, as one piece. */
 static tdm_status run_alone(dp_step *step, tdm_hash128 key, tdm_work alone, tdm_times *times,
                             const tdm_outcome **outcome) {
     dp *d = step->dp;
@@ -288,24 +306,37 @@ static tdm_status run_alone(dp_step *step, tdm_hash128 key, tdm_work alone, tdm_
     TDM_TRY(tdm__queues_fork(&d->team));
     TDM_TRY(tdm__apply_in_turn(&d->team, end_one, step));
     tdm__times_init(times, d->base.phases);
-    for (int i = 0; i < d->count; i++) {
-        tdm_times unused = {{0}};
-        const tdm_outcome *other;
-        TDM_TRY(tdm__replica_wait(d->replica[i], i == 0 ? times : &unused, i == 0 ? outcome : &other));
-    }
+    return wait_for_all(d, times, outcome);
+}
+
+/* The step of the micro-batch that goes alone. */
+static dp_step micro_step(dp *d, const tdm_batch *batch, const tdm_update *update, const tdm_step_result *result) {
+    dp_step step = {.dp = d, .batch = batch, .update = update, .micro_batch = d->base.micro_batch};
+    step.values = tdm__optim_all_values(update, result->denominator);
+    for (int i = 0; i < d->count; i++) tdm__replica_rows(d->replica[i], &batch->shard[i], 1, &step.all[i]);
+    tdm__dp_micro_batch(&step);
+    return step;
+}
+
+static tdm_status dp_forward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
+                             tdm_step_result *result) {
+    dp *d = (dp *)mode;
+    dp_step step = micro_step(d, batch, update, result);
+    const tdm_outcome *outcome[TDM_REPLICAS_MAX];
+    tdm_times times;
+    TDM_TRY(run_alone(&step, tdm__forward_key(batch, mode->micro_batch), forward_alone, &times, outcome));
+    tdm__forward_result(d->replica[0], &times, result);
+    take_losses(d, outcome, result);
     return TDM_OK;
 }
 
 static tdm_status dp_backward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
                               tdm_step_result *result) {
     dp *d = (dp *)mode;
-    dp_step step = {.dp = d, .batch = batch, .update = update};
-    const tdm_outcome *outcome;
+    dp_step step = micro_step(d, batch, update, result);
+    const tdm_outcome *outcome[TDM_REPLICAS_MAX];
     tdm_times times;
-    step.values = tdm__optim_all_values(update, result->denominator);
-    for (int i = 0; i < d->count; i++) tdm__replica_rows(d->replica[i], &batch->shard[i], 1, &step.all[i]);
-    tdm__dp_micro_batch(&step);
-    TDM_TRY(run_alone(&step, tdm__backward_key(batch), backward_alone, &times, &outcome));
+    TDM_TRY(run_alone(&step, tdm__backward_key(batch, mode->micro_batch), backward_alone, &times, outcome));
     tdm__backward_result(d->replica[0], &times, result);
     return TDM_OK;
 }
@@ -313,10 +344,10 @@ static tdm_status dp_backward(tdm_mode *mode, const tdm_batch *batch, const tdm_
 static tdm_status dp_update(tdm_mode *mode, const tdm_update *update, tdm_step_result *result) {
     dp *d = (dp *)mode;
     dp_step step = {.dp = d, .update = update, .values = tdm__optim_all_values(update, result->denominator)};
-    const tdm_outcome *outcome;
+    const tdm_outcome *outcome[TDM_REPLICAS_MAX];
     tdm_times times;
-    TDM_TRY(run_alone(&step, tdm__update_key(), update_alone, &times, &outcome));
-    tdm__update_result(d->replica[0], update, &times, outcome, result);
+    TDM_TRY(run_alone(&step, tdm__update_key(), update_alone, &times, outcome));
+    tdm__update_result(d->replica[0], update, &times, outcome[0], result);
     return TDM_OK;
 }
 
@@ -360,6 +391,7 @@ const tdm_mode_ops tdm_mode_dp = {
     .close = dp_close,
     .submit = dp_submit,
     .collect = dp_collect,
+    .forward = dp_forward,
     .backward = dp_backward,
     .update = dp_update,
     .evaluate = dp_evaluate,

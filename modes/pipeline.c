@@ -35,6 +35,7 @@ struct pipeline_work {
     tdm_pipeline *pipeline;
     int part;
     int64_t micro_batches; /* of the part; with statistics, of the rank that has the most */
+    int64_t first;         /* micro-batch of a pass that is only its forward or its backward */
     int64_t all_rows;      /* of all ranks */
     const tdm_exec_hooks *hooks;
     tdm_exec_hooks early; /* the hooks of all micro-batches but the last, in which no bucket becomes ready */
@@ -145,12 +146,19 @@ static void keep_error(tdm_status status, tdm_error *error) {
     if (status != TDM_OK && is_first) tdm__error_save(error);
 }
 
+/* Of the micro-batches before the first nothing is waited for. */
+static void reset_gate(const pipeline_work *work) {
+    const tdm_pipeline *p = work->pipeline;
+    tdm__gate_reset(p->gate);
+    for (int i = 0; work->first > 0 && i < 3 * p->count; i++) tdm__gate_raise(p->gate, i, work->first);
+}
+
 static tdm_status run_all(const pipeline_work *work) {
     const tdm_pipeline *p = work->pipeline;
     stage_call call[TDM_STAGES_MAX];
     tdm_error error = {.status = TDM_OK};
     if (p->count == 1) return work->run(work, 0);
-    tdm__gate_reset(p->gate);
+    reset_gate(work);
     for (int k = 0; k < p->count; k++) call[k] = (stage_call){work, k};
     for (int k = 1; k < p->count && error.status == TDM_OK; k++) {
         const tdm_status status = tdm__worker_start(p->stage[k].worker, run_call, &call[k]);
@@ -301,23 +309,30 @@ tdm_status tdm__pipeline_pass(tdm_pipeline *p, int part, int64_t all_rows, const
 
 static tdm_status run_forward(const pipeline_work *work, int index) {
     bool goes_on = true;
-    return forward(work, index, 0, &goes_on);
+    return forward(work, index, work->first, &goes_on);
 }
 
 static tdm_status run_backward(const pipeline_work *work, int index) {
     bool goes_on = true;
-    return backward(work, index, 0, &goes_on);
+    return backward(work, index, work->first, &goes_on);
 }
 
-tdm_status tdm__pipeline_forward(tdm_pipeline *p, int64_t all_rows, const tdm_exec_hooks *hooks) {
+tdm_status tdm__pipeline_forward(tdm_pipeline *p, int64_t micro_batch, int64_t all_rows, const tdm_exec_hooks *hooks) {
     const pipeline_work work = {
-        .pipeline = p, .micro_batches = 1, .all_rows = all_rows, .hooks = hooks, .run = run_forward};
+        .pipeline = p, .first = micro_batch, .all_rows = all_rows, .hooks = hooks, .run = run_forward};
     return run_all(&work);
 }
 
-tdm_status tdm__pipeline_backward(tdm_pipeline *p, int64_t all_rows, const tdm_exec_hooks *hooks) {
-    const pipeline_work work = {
-        .pipeline = p, .micro_batches = 1, .all_rows = all_rows, .hooks = hooks, .run = run_backward};
+tdm_status tdm__pipeline_backward(tdm_pipeline *p, int64_t micro_batch, bool is_last, int64_t all_rows,
+                                  const tdm_exec_hooks *hooks) {
+    pipeline_work work = {.pipeline = p,
+                          .micro_batches = is_last ? micro_batch + 1 : 0,
+                          .first = micro_batch,
+                          .all_rows = all_rows,
+                          .hooks = hooks,
+                          .run = run_backward};
+    if (hooks != NULL) work.early = *hooks;
+    work.early.bucket_ready = NULL;
     return run_all(&work);
 }
 
@@ -354,7 +369,7 @@ tdm_status tdm__pipeline_begin(tdm_pipeline *p, const tdm_shard *parts, int coun
 }
 
 tdm_status tdm__pipeline_again(tdm_pipeline *p, const tdm_values *values) {
-    for (int k = 0; k < p->count; k++) TDM_TRY(tdm__replica_begin(p->stage[k].replica, values));
+    for (int k = 0; k < p->count; k++) TDM_TRY(tdm__replica_again(p->stage[k].replica, values));
     return TDM_OK;
 }
 

@@ -27,7 +27,7 @@ unsigned tdm__pipeline_phases(const tdm_pipeline *pipeline);
 
 /* The parts of the step's batch and its values go to the devices. */
 tdm_status tdm__pipeline_begin(tdm_pipeline *pipeline, const tdm_shard *parts, int count, const tdm_values *values);
-/* For more work of the step that has been waited for: its values again, on its rows. */
+/* For more work of the step that has been waited for: its values again, on its rows. The outcome goes on. */
 tdm_status tdm__pipeline_again(tdm_pipeline *pipeline, const tdm_values *values);
 /* The rows of each part, at the address where the stage sees them. */
 const tdm_rows *tdm__pipeline_rows(const tdm_pipeline *pipeline, int stage);
@@ -36,9 +36,12 @@ const tdm_rows *tdm__pipeline_rows(const tdm_pipeline *pipeline, int stage);
  * from the threads of the stages: bucket_ready one at a time, in the last micro-batch, in the order of the buckets;
  * exchange by several stages at once. */
 tdm_status tdm__pipeline_pass(tdm_pipeline *pipeline, int part, int64_t all_rows, const tdm_exec_hooks *hooks);
-/* The same of part 0 in two calls, of a step that is one micro-batch: forward with the loss, then backward. */
-tdm_status tdm__pipeline_forward(tdm_pipeline *pipeline, int64_t all_rows, const tdm_exec_hooks *hooks);
-tdm_status tdm__pipeline_backward(tdm_pipeline *pipeline, int64_t all_rows, const tdm_exec_hooks *hooks);
+/* The same of one micro-batch of part 0 in two calls: forward with the loss, then backward. `is_last`: buckets become
+ * ready. */
+tdm_status tdm__pipeline_forward(tdm_pipeline *pipeline, int64_t micro_batch, int64_t all_rows,
+                                 const tdm_exec_hooks *hooks);
+tdm_status tdm__pipeline_backward(tdm_pipeline *pipeline, int64_t micro_batch, bool is_last, int64_t all_rows,
+                                  const tdm_exec_hooks *hooks);
 /* Within a step's work. */
 tdm_status tdm__pipeline_update(tdm_pipeline *pipeline, const tdm_update *update);
 /* The update of a step that has been waited for, as work of its own; see tdm_mode_ops.update. */

@@ -149,7 +149,7 @@ static tdm_status run_parts(const single_step *step) {
 static tdm_status work(void *user) {
     const single_step *step = user;
     single *s = step->single;
-    if (step->update->extent == TDM_TO_LOSS) return tdm__pipeline_forward(s->pipeline, 0, NULL);
+    if (step->update->extent == TDM_TO_LOSS) return tdm__pipeline_forward(s->pipeline, 0, 0, NULL);
     if (step->approximates) tdm__powersgd_begin(s->base.powersgd, step->update->t);
     TDM_TRY(s->part != NULL ? tdm__single_stretches(step) : run_parts(step));
     if (step->update->extent == TDM_TO_GRADIENTS) return TDM_OK;
@@ -171,21 +171,51 @@ static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const td
     return tdm__pipeline_end(s->pipeline);
 }
 
+static void take_losses(const single *s, const tdm_outcome *outcome, tdm_step_result *result) {
+    double loss[TDM_REPLICAS_MAX];
+    memcpy(loss, outcome->loss, sizeof(loss)); /* a part without rows has 0 */
+    result->loss = tdm__tree_sum(loss, s->base.params.replicas) / result->denominator;
+    result->correct = outcome->correct;
+}
+
 static tdm_status single_collect(tdm_mode *mode, tdm_step_result *result) {
     single *s = (single *)mode;
     const tdm_outcome *outcome = NULL;
-    double loss[TDM_REPLICAS_MAX];
     TDM_TRY(tdm__pipeline_wait(s->pipeline, &result->times, &outcome));
-    memcpy(loss, outcome->loss, sizeof(loss)); /* a part without rows has 0 */
-    result->loss = tdm__tree_sum(loss, mode->params.replicas) / result->denominator;
-    result->correct = outcome->correct;
+    take_losses(s, outcome, result);
     if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm;
     return TDM_OK;
 }
 
+static tdm_status forward_alone(void *user) {
+    const single *s = user;
+    return tdm__pipeline_forward(s->pipeline, s->base.micro_batch, 0, NULL);
+}
+
 static tdm_status backward_alone(void *user) {
     const single *s = user;
-    return tdm__pipeline_backward(s->pipeline, 0, NULL);
+    return tdm__pipeline_backward(s->pipeline, s->base.micro_batch, s->base.is_last, 0, NULL);
+}
+
+static tdm_status run_alone(single *s, tdm_hash128 key, tdm_work alone, const tdm_values *values, tdm_times *times,
+                            const tdm_outcome **outcome) {
+    tdm__times_init(times, s->base.phases);
+    TDM_TRY(tdm__pipeline_again(s->pipeline, values));
+    TDM_TRY(tdm__replica_run(s->replica, key, alone, s));
+    TDM_TRY(tdm__pipeline_end(s->pipeline));
+    return tdm__pipeline_wait(s->pipeline, times, outcome);
+}
+
+static tdm_status single_forward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
+                                 tdm_step_result *result) {
+    single *s = (single *)mode;
+    const tdm_values values = tdm__optim_all_values(update, result->denominator);
+    const tdm_outcome *outcome = NULL;
+    tdm_times times;
+    TDM_TRY(run_alone(s, tdm__forward_key(batch, mode->micro_batch), forward_alone, &values, &times, &outcome));
+    tdm__forward_result(s->replica, &times, result);
+    take_losses(s, outcome, result);
+    return TDM_OK;
 }
 
 static tdm_status single_backward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
@@ -194,11 +224,7 @@ static tdm_status single_backward(tdm_mode *mode, const tdm_batch *batch, const 
     const tdm_values values = tdm__optim_all_values(update, result->denominator);
     const tdm_outcome *outcome = NULL;
     tdm_times times;
-    tdm__times_init(&times, mode->phases);
-    TDM_TRY(tdm__pipeline_again(s->pipeline, &values));
-    TDM_TRY(tdm__replica_run(s->replica, tdm__backward_key(batch), backward_alone, s));
-    TDM_TRY(tdm__pipeline_end(s->pipeline));
-    TDM_TRY(tdm__pipeline_wait(s->pipeline, &times, &outcome));
+    TDM_TRY(run_alone(s, tdm__backward_key(batch, mode->micro_batch), backward_alone, &values, &times, &outcome));
     tdm__backward_result(s->replica, &times, result);
     return TDM_OK;
 }
@@ -221,6 +247,7 @@ const tdm_mode_ops tdm_mode_single = {
     .close = single_close,
     .submit = single_submit,
     .collect = single_collect,
+    .forward = single_forward,
     .backward = single_backward,
     .update = single_update,
     .evaluate = single_evaluate,

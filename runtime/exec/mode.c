@@ -40,8 +40,20 @@ static tdm_status step_failed(tdm_mode *mode) {
     return tdm__error_restore(&error, NULL);
 }
 
+/* As torch.chunk cuts the rows of each shard; ranks with `join` are dealt rows in turn. */
+int64_t tdm__mode_micro_batches(const tdm_mode *mode, const tdm_batch *batch) {
+    const int64_t most = mode->params.job->train.accumulate;
+    int64_t rows = (batch->global_rows + mode->params.replicas - 1) / mode->params.replicas;
+    for (int i = 0; i < batch->shard_count; i++) rows = batch->shard[i].rows > rows ? batch->shard[i].rows : rows;
+    const int64_t size = (rows + most - 1) / most;
+    return size > 0 ? (rows + size - 1) / size : 1;
+}
+
 tdm_status tdm__mode_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update) {
     tdm_step_result *result = &mode->result[mode->submitted++ % TDM_MODE_DEPTH];
+    const int64_t last = tdm__mode_micro_batches(mode, batch) - 1;
+    mode->micro_batch = update->extent == TDM_TO_LOSS ? 0 : last;
+    mode->is_last = mode->micro_batch == last;
     *result = (tdm_step_result){
         .rows = batch->global_rows, .grad_norm = isnan(update->clip_norm) ? NAN : 0, .stop = update->stop};
     tdm__times_init(&result->times, mode->phases);
@@ -52,6 +64,13 @@ tdm_status tdm__mode_collect(tdm_mode *mode, tdm_step_result *result) {
     if (mode->collected == mode->submitted) TDM_FAIL(TDM_E_INTERNAL, "modes: no step has been submitted");
     *result = mode->result[mode->collected++ % TDM_MODE_DEPTH];
     return mode->ops->collect(mode, result) == TDM_OK ? TDM_OK : step_failed(mode);
+}
+
+tdm_status tdm__mode_forward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
+                             tdm_step_result *result) {
+    mode->micro_batch++;
+    mode->is_last = mode->micro_batch + 1 == tdm__mode_micro_batches(mode, batch);
+    return mode->ops->forward(mode, batch, update, result) == TDM_OK ? TDM_OK : step_failed(mode);
 }
 
 tdm_status tdm__mode_backward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,

@@ -92,8 +92,10 @@ typedef struct tdm_mode_ops {
     tdm_status (*submit)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result);
     /* Waits for the oldest step and sets the rest of its result. */
     tdm_status (*collect)(tdm_mode *mode, tdm_step_result *result);
-    /* The backward of a step over this batch that was collected at its loss, and the update of one that was collected
-     * without. Both wait for their work, and add what it tells to the result. */
+    /* More of a step over this batch that was collected at the loss of its first micro-batch: the forward of the next
+     * one (mode->micro_batch), the backward of the one that went forward last; and the update of a step that was
+     * collected without. They wait for their work, and add what it tells to the result. */
+    tdm_status (*forward)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result);
     tdm_status (*backward)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result);
     tdm_status (*update)(tdm_mode *mode, const tdm_update *update, tdm_step_result *result);
     /* A step has failed with this message, and no step is in flight any more. NULL if nobody else needs to know. */
@@ -131,6 +133,9 @@ struct tdm_mode {
     /* Steps in flight; the n-th step's result is result[n % TDM_MODE_DEPTH]. */
     tdm_step_result result[TDM_MODE_DEPTH];
     uint64_t submitted, collected;
+    /* Of a step in pieces: the micro-batch that goes forward or backward, and whether it is the step's last. */
+    int64_t micro_batch;
+    bool is_last;
 };
 
 /* From modes/modes.def, found at link time; indexed by tdm_mode_kind. */
@@ -143,7 +148,11 @@ void tdm__mode_close(tdm_mode *mode); /* NULL is fine */
 tdm_status tdm__mode_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update);
 /* Waits for the oldest submitted step. After a failure of either no step is in flight. */
 tdm_status tdm__mode_collect(tdm_mode *mode, tdm_step_result *result);
-/* What the step collected last was submitted without. No step is in flight. */
+/* Into how many micro-batches a step over this batch is cut, where it is cut into the most. */
+int64_t tdm__mode_micro_batches(const tdm_mode *mode, const tdm_batch *batch);
+/* What the step collected last was submitted without. No step is in flight. tdm__mode_forward goes on to the next
+ * micro-batch. */
+tdm_status tdm__mode_forward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result);
 tdm_status tdm__mode_backward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
                               tdm_step_result *result);
 tdm_status tdm__mode_update(tdm_mode *mode, const tdm_update *update, tdm_step_result *result);

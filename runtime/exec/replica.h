@@ -215,6 +215,8 @@ tdm_status tdm__replica_take(tdm_replica *replica, const tdm_shard *parts, int c
 /* The rows of the parts that were taken last, again. */
 void tdm__replica_rows(const tdm_replica *replica, const tdm_shard *parts, int count, tdm_rows *out);
 tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_values *values);
+/* For more work of the step that was waited for last: what it has told goes on. */
+tdm_status tdm__replica_again(tdm_replica *replica, const tdm_values *values);
 /* Starts to bring the next step's batch to the device while this step works. The caller leaves the batch unchanged
  * until that step has been waited for. */
 tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count);

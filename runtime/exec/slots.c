@@ -65,7 +65,8 @@ static tdm_flight *latest(tdm_slots *s) {
     return &s->flight[(s->begun - 1) % TDM_IN_FLIGHT];
 }
 
-tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_values *values) {
+/* The step's work begins, with what it has told so far. */
+static tdm_status begin(tdm_replica *replica, const tdm_values *values, tdm_outcome outcome) {
     tdm_slots *s = replica->slots;
     tdm_slot *slot = &s->slot[s->current];
     tdm_device *device = replica->device;
@@ -74,7 +75,7 @@ tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_values *values) {
     tdm_flight *flight = latest(s);
     /* The flight is free: its last step has been waited for, because at most TDM_IN_FLIGHT steps are in flight. */
     _Static_assert(TDM_SLOTS > TDM_IN_FLIGHT, "a slot is taken again when its step has been waited for");
-    flight->host->outcome = (tdm_outcome){.correct = 0};
+    flight->host->outcome = outcome;
     memcpy(flight->host->values, values->of, (size_t)values->count * sizeof(values->of[0]));
     flight->record = NULL;
     flight->paused = false;
@@ -84,6 +85,14 @@ tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_values *values) {
     TDM_TRY(ops->queues->copy(device, s->up, slot->block, flight->host, sizeof(*slot->block)));
     TDM_TRY(ops->events->record(device, slot->arrived, s->up));
     return ops->events->wait(device, slot->arrived, NULL);
+}
+
+tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_values *values) {
+    return begin(replica, values, (tdm_outcome){.correct = 0});
+}
+
+tdm_status tdm__replica_again(tdm_replica *replica, const tdm_values *values) {
+    return begin(replica, values, latest(replica->slots)->host->outcome);
 }
 
 tdm_status tdm__replica_end(tdm_replica *replica) {

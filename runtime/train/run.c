@@ -36,6 +36,11 @@ tdm_status tdm__run_computes(const tdm_run *run, const char *what) {
 
 tdm_status tdm__run_rests(const tdm_run *run, const char *what) {
     TDM_TRY(tdm__run_computes(run, what));
+    if (run->waits == TDM_FORWARD_WAITS)
+        TDM_FAIL(TDM_E_USAGE,
+                 "%s: step %lld waits for the forward of its next micro-batch; call tdm_run_forward or "
+                 "tdm_run_skip_update first",
+                 what, (long long)(run->step + 1));
     if (run->waits == TDM_UPDATE_WAITS)
         TDM_FAIL(TDM_E_USAGE, "%s: the gradients of step %lld wait; call tdm_run_update or tdm_run_skip_update first",
                  what, (long long)(run->step + 1));
@@ -233,6 +238,9 @@ tdm_status tdm_run_read_gradient(tdm_run *run, const char *name, void *to, size_
     TDM_TRY(check_run(run, "tdm_run_read_gradient"));
     TDM_ENTER(&run->guard, "tdm_run_read_gradient", TDM_GUARD_ASKS);
     TDM_TRY(find_gradient(run, "tdm_run_read_gradient", name, to, bytes, &gradient));
+    if (run->waits == TDM_FORWARD_WAITS)
+        TDM_FAIL(TDM_E_USAGE,
+                 "tdm_run_read_gradient: the gradients of this step's other micro-batches are not there yet");
     if (run->since_open.steps == 0 && run->waits != TDM_UPDATE_WAITS)
         TDM_FAIL(TDM_E_USAGE, "tdm_run_read_gradient: the run has made no step since it was opened");
     TDM_TRY(locate(run, &gradient, &at));

@@ -30,7 +30,12 @@ typedef struct tdm_ahead {
 } tdm_ahead;
 
 /* What comes next of a step in pieces, whose forward or backward has been made. */
-typedef enum tdm_waiting { TDM_NOTHING_WAITS, TDM_BACKWARD_WAITS, TDM_UPDATE_WAITS } tdm_waiting;
+typedef enum tdm_waiting {
+    TDM_NOTHING_WAITS,
+    TDM_BACKWARD_WAITS,
+    TDM_FORWARD_WAITS, /* of the next micro-batch */
+    TDM_UPDATE_WAITS
+} tdm_waiting;
 
 /* The best evaluation so far. */
 typedef struct tdm_best {
@@ -270,7 +275,7 @@ static inline bool tdm__run_has_steps_in_flight(const tdm_run *run) {
 tdm_status tdm__run_idle(const tdm_run *run, const char *what);
 /* The same while a backward waits, which needs what its forward has left in the replicas. */
 tdm_status tdm__run_computes(const tdm_run *run, const char *what);
-/* The same while a backward or an update waits: the next step has begun. */
+/* The same while anything waits: the next step has begun. */
 tdm_status tdm__run_rests(const tdm_run *run, const char *what);
 /* The learning rate of the next step to be submitted: of the parameters in no group with -1, else of a group. */
 static inline double tdm__run_lr(const tdm_run *run, int group) {

@@ -296,6 +296,56 @@ TEST(while_a_backward_waits_the_replicas_stay) {
     tdm_run_close(run);
 }
 
+/* Between two micro-batches the replicas are free, and their gradients are not complete. */
+TEST(micro_batches_go_one_by_one) {
+    float weight[WEIGHTS], x[4] = {0}, y[OUTPUTS];
+    double loss, accuracy;
+    char hash[2][40];
+    tdm_job job;
+    plain_job(&job);
+    job.train.accumulate = 2;
+    tdm_run *run = open_run(&job, NULL);
+    tdm_pass pass = TDM_PASS_INIT;
+    tdm_outputs of = TDM_OUTPUTS_INIT;
+    hash_of(run, hash[0]);
+    CHECK_OK(tdm_run_forward(run, &pass));
+    CHECK(pass.step == 1 && pass.micro_batch == 1 && pass.micro_batches == 2 && pass.samples == job.train.per_device);
+    CHECK_OK(tdm_run_outputs(run, &of));
+    CHECK_INT(of.rows, job.train.per_device / 2);
+    check_forward_waits(tdm_run_forward(run, NULL));
+    CHECK_OK(tdm_run_backward(run, NULL));
+    CHECK_STATUS(tdm_run_backward(run, NULL), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "step 1 waits for the forward of its next micro-batch");
+    CHECK_STATUS(tdm_run_update(run), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "gradients are there of 1 of 2 micro-batches");
+    CHECK_STATUS(tdm_run_step(run, 1), TDM_E_USAGE);
+    CHECK_STATUS(tdm_run_save(run, "unused"), TDM_E_USAGE);
+    CHECK_STATUS(tdm_run_outputs(run, &of), TDM_E_USAGE);
+    CHECK_STATUS(tdm_run_read_gradient(run, "fc.weight", weight, sizeof(weight)), TDM_E_USAGE);
+    CHECK_STATUS(tdm_run_write_gradient(run, "fc.weight", weight, sizeof(weight)), TDM_E_USAGE);
+    CHECK_OK(tdm_run_evaluate(run, &loss, &accuracy));
+    CHECK_OK(tdm_run_predict(run, x, 1, y));
+    CHECK_OK(tdm_run_forward(run, &pass));
+    CHECK(pass.step == 1 && pass.micro_batch == 2);
+    CHECK_OK(tdm_run_backward(run, NULL));
+    CHECK_OK(tdm_run_read_gradient(run, "fc.weight", weight, sizeof(weight)));
+    CHECK_OK(tdm_run_update(run));
+    CHECK_OK(tdm_run_step(run, 1));
+    CHECK_OK(tdm_run_backward(run, &pass)); /* of all at once */
+    CHECK(pass.step == 3 && pass.micro_batch == 2);
+    CHECK_OK(tdm_run_update(run));
+    hash_of(run, hash[0]);
+    for (int behind = 0; behind < 2; behind++) { /* the rest of a step is left out behind a forward, or a backward */
+        CHECK_OK(tdm_run_forward(run, NULL));
+        if (behind) CHECK_OK(tdm_run_backward(run, NULL));
+        CHECK_OK(tdm_run_skip_update(run));
+        hash_of(run, hash[1]);
+        CHECK_TEXT(hash[1], hash[0]);
+    }
+    CHECK_OK(tdm_run_step(run, 1));
+    tdm_run_close(run);
+}
+
 /* A loss that is not finite ends no run: the program sees it first. */
 TEST(an_update_by_nan_can_be_skipped) {
     float bias[OUTPUTS], kept[OUTPUTS], spoilt[OUTPUTS] = {NAN, 0, 0};
@@ -327,4 +377,4 @@ TEST_MAIN(graph = api_linear_graph(4); RUN(a_set_rate_is_a_rate_of_the_job);
           RUN(a_checkpoint_brings_the_rate_of_the_schedule_back); RUN(the_schedule_goes_on_underneath);
           RUN(groups_have_their_own); RUN(a_gradient_is_what_the_update_took); RUN(what_has_no_gradient_says_so);
           RUN(while_an_update_waits_nothing_else_goes_on); RUN(while_a_backward_waits_the_replicas_stay);
-          RUN(an_update_by_nan_can_be_skipped); tdm_graph_free(graph);)
+          RUN(micro_batches_go_one_by_one); RUN(an_update_by_nan_can_be_skipped); tdm_graph_free(graph);)

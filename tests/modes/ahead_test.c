@@ -301,10 +301,13 @@ static void in_pieces(tdm_run *run, int64_t steps, int pieces) {
     double loss, accuracy;
     for (int64_t step = 1; step <= steps; step++) {
         tdm_outputs of = TDM_OUTPUTS_INIT;
-        if (pieces == 3) CHECK_OK(tdm_run_forward(run, NULL));
-        if (pieces == 3) CHECK_OK(tdm_run_outputs(run, &of));
-        for (int64_t i = 0; i < of.rows * of.width; i++) CHECK(isfinite(of.y[i]) && of.y[i] != 0);
-        CHECK_OK(tdm_run_backward(run, NULL));
+        tdm_pass pass = TDM_PASS_INIT;
+        do {
+            if (pieces == 3) CHECK_OK(tdm_run_forward(run, &pass));
+            if (pieces == 3) CHECK_OK(tdm_run_outputs(run, &of));
+            for (int64_t i = 0; i < of.rows * of.width; i++) CHECK(isfinite(of.y[i]) && of.y[i] != 0);
+            CHECK_OK(tdm_run_backward(run, &pass));
+        } while (pass.micro_batch < pass.micro_batches);
         CHECK_OK(tdm_run_read_gradient(run, "fc2.bias", bias, sizeof(bias)));
         CHECK_OK(tdm_run_write_gradient(run, "fc2.bias", bias, sizeof(bias)));
         if (step == 4) CHECK_OK(tdm_run_evaluate(run, &loss, &accuracy));
@@ -314,13 +317,15 @@ static void in_pieces(tdm_run *run, int64_t steps, int pieces) {
 
 TEST(a_step_in_pieces_is_the_step) {
     tdm_graph *graph = law_graph(1, 1);
-    for (int devices = 1; devices <= 2; devices++) {
+    for (int variant = 0; variant < 4; variant++) {
+        const int devices = 1 + variant % 2;
         char params[4][40];
         watcher w[4] = {{0}, {0}, {0}, {0}};
         for (int pieces = 1; pieces < 4; pieces++) {
             tdm_job job;
             set_cuda(&job);
             job.train.steps = 10;
+            job.train.accumulate = 1 + variant / 2;
             job.train.clip_grad_norm = 0.1;
             job.parallel.mode = devices == 1 ? TDM_MODE_SINGLE : TDM_MODE_DP;
             job.parallel.allow_shared_device = true;

@@ -117,12 +117,24 @@ class OwnLoop(Case):
             it.forward()
             self.assertEqual((it.outputs().target == 1).mean(), 1)
         for parallel in ({}, {"mode": "ddp", "device_ids": [0, 1]}):
-            with run(["train.accumulate=2"], job=job(**parallel)) as it:
-                self.refuses(tandem.UnsupportedError, "train.accumulate is 2", it.forward)
+            with run(["train.accumulate=2"], job=job(**parallel)) as it, \
+                    run(["train.accumulate=2"], job=job(**parallel)) as other:
                 self.refuses(tandem.UsageError, "call tdm_run_backward first", it.update)
                 it.backward()
                 self.refuses(tandem.UsageError, "the gradients of step 1 wait", it.step)
                 self.assertEqual(it.update().step, 1)
+                for k in (1, 2):
+                    passed = it.forward()
+                    self.assertEqual((passed.step, passed.micro_batch, passed.micro_batches), (2, k, 2))
+                    self.assertEqual(len(it.outputs().y), 8 // (2 if parallel else 1))
+                    self.assertEqual(it.backward(), passed)
+                    if k == 1:
+                        self.refuses(tandem.UsageError, "gradients are there of 1 of 2 micro-batches", it.update)
+                        self.refuses(tandem.UsageError, "waits for the forward of its next micro-batch", it.backward)
+                        self.refuses(tandem.UsageError, "waits for the forward of its next micro-batch", it.step)
+                self.assertEqual(it.update().step, 2)
+                other.step(2)
+                self.assertEqual(it.state.params_xxh3, other.state.params_xxh3)
 
     def test_a_state_dict_there_and_back(self):
         with run() as it, run(steps=80) as other:

@@ -180,14 +180,18 @@ typedef struct tdm_pass {
     uint32_t size;
     int64_t step;    /* that has begun, counted from 1 */
     int64_t samples; /* of all replicas */
-    double loss;     /* mean over them; NaN and infinite as they come */
-    double accuracy; /* a fraction; NaN for losses without labels */
+    double loss; /* mean over them, NaN and infinite as it comes; of several micro-batches the part of those so far */
+    double accuracy; /* a fraction, in the same way; NaN for losses without labels */
+    /* With train.accumulate: the last one that went forward, from 1, and how many the step has, in which the last batch
+     * of an epoch may have fewer. */
+    int64_t micro_batch, micro_batches;
 } tdm_pass;
 #define TDM_PASS_INIT \
-    { sizeof(tdm_pass), 0, 0, 0, 0 }
-/* Fills *out, which may be NULL. TDM_E_USAGE if all steps of the job are done, or a backward or an update waits
- * already. TDM_E_UNSUPPORTED with train.accumulate above 1, and in `single` with several device_ids: there each part of
- * the batch goes forward and backward before the next; tdm_run_backward makes both. */
+    { sizeof(tdm_pass), 0, 0, 0, 0, 0, 0 }
+/* Fills *out, which may be NULL. With train.accumulate it takes one micro-batch after another: the next may go forward
+ * when tdm_run_backward has added the gradients of the one before, and the update waits for all of them. TDM_E_USAGE if
+ * all steps of the job are done, or a backward or an update waits already. TDM_E_UNSUPPORTED in `single` with several
+ * device_ids: there each part of the batch goes forward and backward before the next; tdm_run_backward makes both. */
 TDM_API tdm_status tdm_run_forward(tdm_run *run, tdm_pass *out);
 /* Between tdm_run_forward and the call that follows it: the outputs [rows][width] of this process's rows, one replica's
  * behind the other's, and their targets; in ddp those of this rank, which may be none (parallel.ddp.join). The label of

@@ -23,7 +23,8 @@ class Pieces:
 
     def forward(self) -> Pass:
         """Reads the next batch and computes outputs and loss. Until `backward` or `skip_update` parameters are
-        read-only, and nothing is evaluated or predicted. UnsupportedError with train.accumulate above 1, and in mode
+        read-only, and nothing is evaluated or predicted. With train.accumulate each call takes the next micro-batch,
+        whose gradients `backward` adds; `update` waits until `micro_batch` is `micro_batches`. UnsupportedError in mode
         single with several device_ids; `backward` alone works there."""
         return self._pass("forward", lib().tdm_run_forward)
 
@@ -63,7 +64,7 @@ class Pieces:
         out = new(c.tdm_pass)
         with self._calling(what):
             self._check(self._ranks.call(what, (), lambda: function(self._handle, ctypes.byref(out))))
-        return Pass(out.step, out.samples, out.loss, out.accuracy)
+        return Pass(out.step, out.samples, out.loss, out.accuracy, out.micro_batch, out.micro_batches)
 
     def _end(self, what: str, function) -> Optional[Event]:
         self._keeps_event, self._event = True, None

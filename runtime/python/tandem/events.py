@@ -38,11 +38,14 @@ class Event:
 
 class Pass(NamedTuple):
     """A step that has begun, counted from 1: its samples, their mean loss as it comes, accuracy as a fraction, NaN
-    without labels; of all replicas."""
+    without labels; of all replicas. With train.accumulate: the micro-batch that went forward last, from 1, of how many;
+    loss and accuracy are the part of those so far."""
     step: int
     samples: int
     loss: float
     accuracy: float
+    micro_batch: int
+    micro_batches: int
 
 
 class Outputs(NamedTuple):

@@ -22,12 +22,18 @@ static tdm_status check_begin(tdm_run *run, const char *function) {
     return TDM_OK;
 }
 
+static const tdm_batch *pending_batch(const tdm_run *run) {
+    return run->ahead[run->step % TDM_MODE_DEPTH].batch;
+}
+
 static void describe(const tdm_run *run, const tdm_step_result *result, tdm_pass *out) {
     const bool has_hits = run->loss->target == TDM_TARGET_CLASS;
     const tdm_pass pass = {.step = run->step + 1,
                            .samples = result->rows,
                            .loss = result->loss,
-                           .accuracy = has_hits ? (double)result->correct / (double)result->rows : NAN};
+                           .accuracy = has_hits ? (double)result->correct / (double)result->rows : NAN,
+                           .micro_batch = run->mode->micro_batch + 1,
+                           .micro_batches = tdm__mode_micro_batches(run->mode, pending_batch(run))};
     tdm__sized_give(out, &pass);
 }
 
@@ -42,10 +48,6 @@ static tdm_status begin_step(tdm_run *run, tdm_extent extent) {
     return TDM_OK;
 }
 
-static const tdm_batch *pending_batch(const tdm_run *run) {
-    return run->ahead[run->step % TDM_MODE_DEPTH].batch;
-}
-
 /* The step took so much longer. */
 static void add_time(tdm_run *run, int64_t start_ns) {
     const double ms = (double)(tdm__steady_ns(run->host) - start_ns) * 1e-6;
@@ -53,23 +55,21 @@ static void add_time(tdm_run *run, int64_t start_ns) {
     run->seconds += ms * 1e-3;
 }
 
-static tdm_status go_on(tdm_run *run) {
+/* The forward of the next micro-batch, or the backward of the one before. */
+static tdm_status go_on(tdm_run *run, bool is_forward) {
     tdm_update update = tdm__step_update(run);
-    update.extent = TDM_TO_GRADIENTS;
+    update.extent = is_forward ? TDM_TO_LOSS : TDM_TO_GRADIENTS;
     const int64_t start = tdm__steady_ns(run->host);
-    if (tdm__mode_backward(run->mode, pending_batch(run), &update, &run->pending) != TDM_OK) return tdm__step_fail(run);
+    const tdm_status status = is_forward ? tdm__mode_forward(run->mode, pending_batch(run), &update, &run->pending)
+                                         : tdm__mode_backward(run->mode, pending_batch(run), &update, &run->pending);
+    if (status != TDM_OK) return tdm__step_fail(run);
     add_time(run, start);
-    run->waits = TDM_UPDATE_WAITS;
+    run->waits = is_forward ? TDM_BACKWARD_WAITS : run->mode->is_last ? TDM_UPDATE_WAITS : TDM_FORWARD_WAITS;
     return TDM_OK;
 }
 
-/* Of several micro-batches or parts one after another is in the memory of activations. */
+/* Of several parts one after another is in the memory of activations. */
 static tdm_status check_stops_at_loss(const tdm_run *run) {
-    if (run->job->train.accumulate > 1)
-        TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "tdm_run_forward: train.accumulate is %lld, and each micro-batch goes forward and backward before the "
-                 "next; tdm_run_backward makes both",
-                 (long long)run->job->train.accumulate);
     if (run->mode->in_turn != NULL)
         TDM_FAIL(TDM_E_UNSUPPORTED, "tdm_run_forward: %s; tdm_run_backward makes both", run->mode->in_turn);
     return TDM_OK;
@@ -79,9 +79,14 @@ tdm_status tdm_run_forward(tdm_run *run, tdm_pass *out) {
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_forward: run is NULL");
     TDM_ENTER(&run->guard, "tdm_run_forward", TDM_GUARD_MOVES);
     TDM_TRY(check_pass("tdm_run_forward: tdm_pass", out));
-    TDM_TRY(check_begin(run, "tdm_run_forward"));
-    TDM_TRY(check_stops_at_loss(run));
-    TDM_TRY(begin_step(run, TDM_TO_LOSS));
+    if (run->waits != TDM_FORWARD_WAITS) {
+        TDM_TRY(check_begin(run, "tdm_run_forward"));
+        TDM_TRY(check_stops_at_loss(run));
+        TDM_TRY(begin_step(run, TDM_TO_LOSS));
+    } else {
+        TDM_TRY(tdm__run_idle(run, "tdm_run_forward"));
+        TDM_TRY(go_on(run, true));
+    }
     if (out != NULL) describe(run, &run->pending, out);
     return TDM_OK;
 }
@@ -95,13 +100,20 @@ tdm_status tdm_run_backward(tdm_run *run, tdm_pass *out) {
         TDM_TRY(begin_step(run, TDM_TO_GRADIENTS));
     } else {
         TDM_TRY(tdm__run_idle(run, "tdm_run_backward"));
-        TDM_TRY(go_on(run));
+        TDM_TRY(go_on(run, false));
     }
     if (out != NULL) describe(run, &run->pending, out);
     return TDM_OK;
 }
 
 /* ---- outputs ---- */
+
+/* Of the micro-batch that went forward last: the rows of a replica, from its `first` on. */
+static int64_t micro_rows(const tdm_run *run, int replica, int64_t *first) {
+    *first = 0;
+    return tdm__chunk(pending_batch(run)->shard[replica].rows, (int)run->job->train.accumulate,
+                      (int)run->mode->micro_batch, first);
+}
 
 /* Outputs, and behind them targets, of all replicas of this process, into run->outputs. */
 static tdm_status gather_outputs(tdm_run *run, tdm_outputs *out) {
@@ -113,12 +125,13 @@ static tdm_status gather_outputs(tdm_run *run, tdm_outputs *out) {
     out->y = (float *)(void *)y;
     out->target = target;
     for (int i = 0; i < batch->shard_count; i++) {
-        const size_t count = (size_t)batch->shard[i].rows;
+        int64_t first;
+        const size_t count = (size_t)micro_rows(run, i, &first);
         const float *from;
         if (count == 0) continue;
-        TDM_TRY(tdm__replica_fetch_output(run->mode->replica[i], batch->shard[i].rows, &from));
+        TDM_TRY(tdm__replica_fetch_output(run->mode->replica[i], (int64_t)count, &from));
         memcpy(y, from, count * y_bytes);
-        memcpy(target, batch->shard[i].target, count * target_bytes);
+        memcpy(target, (const char *)batch->shard[i].target + (size_t)first * target_bytes, count * target_bytes);
         y += count * y_bytes;
         target += count * target_bytes;
     }
@@ -135,7 +148,7 @@ tdm_status tdm_run_outputs(tdm_run *run, tdm_outputs *out) {
         TDM_FAIL(TDM_E_USAGE, "tdm_run_outputs: outputs are there between tdm_run_forward and what follows it");
     const tdm_batch *batch = pending_batch(run);
     full.width = run->plan->output_width;
-    for (int i = 0; i < batch->shard_count; i++) full.rows += batch->shard[i].rows;
+    for (int i = 0; i < batch->shard_count; i++) full.rows += micro_rows(run, i, &(int64_t){0});
     if (full.rows > 0) TDM_TRY(gather_outputs(run, &full));
     tdm__sized_give(out, &full);
     return TDM_OK;
@@ -145,6 +158,12 @@ tdm_status tdm_run_outputs(tdm_run *run, tdm_outputs *out) {
 
 static tdm_status check_waiting(const tdm_run *run, const char *function) {
     TDM_TRY(tdm__run_idle(run, function));
+    if (run->waits == TDM_FORWARD_WAITS)
+        TDM_FAIL(TDM_E_USAGE,
+                 "%s: gradients are there of %lld of %lld micro-batches; call tdm_run_forward and tdm_run_backward for "
+                 "the next, or tdm_run_skip_update",
+                 function, (long long)run->mode->micro_batch + 1,
+                 (long long)tdm__mode_micro_batches(run->mode, pending_batch(run)));
     if (run->waits != TDM_UPDATE_WAITS)
         TDM_FAIL(TDM_E_USAGE, "%s: no gradients wait for an update; call tdm_run_backward first", function);
     return TDM_OK;
