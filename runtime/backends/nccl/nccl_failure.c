@@ -105,7 +105,7 @@ tdm_status tdm__nccl_refused(tdm_nccl_comm *comm, ncclResult_t result) {
     copy_line(text, sizeof(text), site->nccl->GetErrorString(result));
     copy_line(last, sizeof(last), site->nccl->GetLastError(comm->handle));
     tdm__nccl_leave(site);
-    /* The second text is that of 2.30.3 and later. */
+    /* The second text is that of 2.30.7. */
     if (strstr(last, "Duplicate GPU") != NULL || strstr(last, "using the same GPU") != NULL)
         return tdm__nccl_broken(
             comm, TDM_E_DEVICE,
