@@ -104,7 +104,8 @@ int main(int argc, char **argv) {
     const tdm_own_loss own = {sizeof(own), "thrower", loss, nullptr};
     if (open_run(&run, &catches, nullptr, &own) != TDM_OK) return failed("open");
     if (!arrives(run, "from a loss")) return failed("the exception of a loss did not arrive");
-    if (tdm_run_train(run) != TDM_E_USAGE) return failed("train after an exception of a loss");
+    if (tdm_run_train(run) != TDM_E_USAGE || !says("if an exception has left it, open another run"))
+        return failed("train after an exception of a loss");
     tdm_run_close(run);
     if (!says("tdm_run_close")) return failed("close after an exception of a loss");
     return 0;

@@ -26,8 +26,10 @@ static tdm_status enter_again(tdm_guard *guard, const char *function, tdm_guard_
         TDM_FAIL(TDM_E_USAGE, "%s: an exception has left a callback of %s, which cannot go on; close the %s", function,
                  atomic_load(&guard->function), guard->object);
     if (!guard->reports || use == TDM_GUARD_MOVES)
-        TDM_FAIL(TDM_E_USAGE, "%s: a callback of %s calls it for the same %s; return from the callback first", function,
-                 atomic_load(&guard->function), guard->object);
+        TDM_FAIL(TDM_E_USAGE,
+                 "%s: a callback of %s calls it for the same %s; return from the callback first, or, if an exception "
+                 "has left it, open another %s: this one stays in its call",
+                 function, atomic_load(&guard->function), guard->object, guard->object);
     guard->depth++;
     guard->reports = false; /* what this call calls may not ask in its turn */
     return TDM_OK;
