@@ -228,6 +228,15 @@ typedef struct process {
     size_t *bytes;
 } process;
 
+static process process_of(const tdm_host *host, const tdm_plan *plan, const tdm_job *job, int replicas, size_t *bytes) {
+    return (process){.host = host,
+                     .plan = plan,
+                     .job = job,
+                     .replicas = replicas,
+                     .here = replicas_here(job, replicas),
+                     .bytes = bytes};
+}
+
 static void add_batch(process *p, int64_t rows, bool training) {
     p->batch[p->batch_count].rows = rows;
     p->batch[p->batch_count++].training = training;
@@ -299,12 +308,7 @@ tdm_status tdm__kernels_memory(const tdm_host *host, const tdm_plan *plan, const
                                const tdm_device_ops *device, const tdm_dataset *train, const tdm_dataset *eval,
                                size_t *bytes) {
     size_t costs[TDM_PROCESS_COSTS] = {0};
-    process p = {.host = host,
-                 .plan = plan,
-                 .job = job,
-                 .replicas = replicas,
-                 .here = replicas_here(job, replicas),
-                 .bytes = costs};
+    process p = process_of(host, plan, job, replicas, costs);
     const tdm_device_options options = {.precision = job->train.precision};
     tdm_device *opened;
     if (plan->options.training && train != NULL) add_batches(&p, train, false);
@@ -327,12 +331,7 @@ static tdm_status open_network(const tdm_job *job, int replicas) {
 
 tdm_status tdm__process_memory(const tdm_plan *plan, const tdm_job *job, int replicas, const tdm_device_ops *device,
                                tdm_process_memory *out) {
-    process p = {.host = tdm_host_default(),
-                 .plan = plan,
-                 .job = job,
-                 .replicas = replicas,
-                 .here = replicas_here(job, replicas),
-                 .bytes = out->bytes};
+    process p = process_of(tdm_host_default(), plan, job, replicas, out->bytes);
     const tdm_device_options options = {.precision = job->train.precision};
     *out = (tdm_process_memory){{0}};
     tdm_device *opened;
