@@ -1,5 +1,4 @@
 /* host.memory_limit: refused at open, refused in the run, enough at exactly the limit, and unknown to older programs. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include <tandem/model.h>
@@ -8,55 +7,13 @@
 #include "runtime/train/run.h"
 #include "tests/api/api.h"
 #include "tests/support/tdm_anonymous.h"
+#include "tests/support/tdm_counting_host.h"
 #include "tests/support/tdm_test.h"
 
-/* A host that counts bytes. It starts no threads, so that the order of allocations is the same in every run. */
-typedef struct ledger {
-    tdm_host host;
-    size_t now, peak;
-    long blocks;
-} ledger;
-
-enum { FRONT = 64 };
-
-static void *take(void *user, size_t bytes, size_t align) {
-    ledger *l = user;
-    char *block = align <= FRONT ? aligned_alloc(FRONT, (bytes + 2 * FRONT - 1) / FRONT * FRONT) : NULL;
-    if (block == NULL) return NULL;
-    memcpy(block, &bytes, sizeof(bytes));
-    l->now += bytes;
-    l->blocks++;
-    if (l->now > l->peak) l->peak = l->now;
-    return block + FRONT;
-}
-
-static void give_back(void *user, void *pointer) {
-    ledger *l = user;
-    size_t bytes;
-    if (pointer == NULL) return;
-    memcpy(&bytes, (char *)pointer - FRONT, sizeof(bytes));
-    l->now -= bytes;
-    l->blocks--;
-    free((char *)pointer - FRONT);
-}
-
-static int start_none(void *user, const tdm_thread_info *thread, void (*run)(void *argument), void *argument,
-                      void **handle) {
-    (void)user, (void)thread, (void)run, (void)argument, (void)handle;
-    return EPERM;
-}
-
-static void join_none(void *user, void *handle) {
-    (void)user, (void)handle;
-}
-
-static void ledger_init(ledger *l, size_t limit) {
-    *l = (ledger){.host = TDM_HOST_INIT};
-    l->host.allocate = take;
-    l->host.release = give_back;
-    l->host.thread_start = start_none;
-    l->host.thread_join = join_none;
-    l->host.user = l;
+/* It starts no threads, so that the order of allocations is the same in every run. */
+static void counting_init(tdm_counting_host *l, size_t limit) {
+    tdm_counting_host_init(l);
+    l->most = 0;
     l->host.memory_limit = limit;
 }
 
@@ -68,7 +25,7 @@ static void small_job(tdm_job *job) {
 }
 
 /* Opens, trains and, if `saves`, makes a checkpoint in memory. *opened: 1 if it got so far. */
-static tdm_status use(ledger *l, const tdm_graph *graph, int saves, int *opened) {
+static tdm_status use(tdm_counting_host *l, const tdm_graph *graph, int saves, int *opened) {
     tdm_job job;
     tdm_run *run = NULL;
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
@@ -82,7 +39,7 @@ static tdm_status use(ledger *l, const tdm_graph *graph, int saves, int *opened)
     if (status == TDM_OK && saves) status = tdm_run_save_to(run, &to);
     tdm_run_close(run);
     tdm_buffer_free(&buffer);
-    CHECK_INT(l->blocks, 0);
+    CHECK_INT(l->live, 0);
     return status;
 }
 
@@ -91,9 +48,9 @@ static size_t least_limit(const tdm_graph *graph, int saves) {
     size_t low = 1, high = (size_t)64 << 20;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        ledger l;
+        tdm_counting_host l;
         int opened;
-        ledger_init(&l, middle);
+        counting_init(&l, middle);
         const tdm_status status = use(&l, graph, saves, &opened);
         CHECK(status == TDM_OK || status == TDM_E_MEMORY);
         if (status == TDM_OK)
@@ -107,15 +64,15 @@ static size_t least_limit(const tdm_graph *graph, int saves) {
 TEST(at_exactly_the_limit_all_works) {
     tdm_graph *graph = api_graph(NULL);
     const size_t least = least_limit(graph, 0);
-    ledger l, free_of_it;
+    tdm_counting_host l, free_of_it;
     int opened;
-    ledger_init(&l, least);
+    counting_init(&l, least);
     CHECK_OK(use(&l, graph, 0, &opened));
-    CHECK(l.peak <= least + 256); /* the counter itself is not counted */
-    ledger_init(&free_of_it, 0);
+    CHECK((size_t)l.peak <= least + 256); /* the counter itself is not counted */
+    counting_init(&free_of_it, 0);
     CHECK_OK(use(&free_of_it, graph, 0, &opened));
-    CHECK(least < free_of_it.peak + free_of_it.peak / 2); /* with what each block costs */
-    ledger_init(&l, least - 1);
+    CHECK(least < (size_t)(free_of_it.peak + free_of_it.peak / 2)); /* with what each block costs */
+    counting_init(&l, least - 1);
     CHECK_STATUS(use(&l, graph, 0, &opened), TDM_E_MEMORY);
     CHECK_HAS(tdm_error_message(), "host.memory_limit");
     tdm_graph_free(graph);
@@ -125,16 +82,16 @@ TEST(at_exactly_the_limit_all_works) {
 TEST(what_cannot_fit_is_refused_at_open) {
     tdm_graph *graph = api_linear_graph(20000);
     const size_t least = least_limit(graph, 0);
-    ledger l;
+    tdm_counting_host l;
     int opened;
-    ledger_init(&l, least - 300000);
+    counting_init(&l, least - 300000);
     CHECK_STATUS(use(&l, graph, 0, &opened), TDM_E_MEMORY);
     CHECK_INT(opened, 0);
     CHECK_HAS(tdm_error_message(), "host.memory_limit is ");
     CHECK_HAS(tdm_error_message(), "of replicas (parameters and gradients ");
     CHECK_HAS(tdm_error_message(), "make train.batch.per_device or data.workers smaller");
     for (size_t limit = 1; limit < least; limit += least / 61 + 1) { /* wherever it fails, nothing is left */
-        ledger_init(&l, limit);
+        counting_init(&l, limit);
         CHECK_STATUS(use(&l, graph, 0, &opened), TDM_E_MEMORY);
     }
     tdm_graph_free(graph);
@@ -143,10 +100,10 @@ TEST(what_cannot_fit_is_refused_at_open) {
 TEST(a_run_that_needs_more_later_is_refused_then) {
     tdm_graph *graph = api_graph(NULL);
     const size_t trains = least_limit(graph, 0), saves = least_limit(graph, 1);
-    ledger l;
+    tdm_counting_host l;
     int opened;
     REQUIRE(saves > trains);
-    ledger_init(&l, saves - 1);
+    counting_init(&l, saves - 1);
     CHECK_STATUS(use(&l, graph, 1, &opened), TDM_E_MEMORY);
     CHECK_INT(opened, 1);
     CHECK_HAS(tdm_error_message(), "host.memory_limit");
@@ -205,9 +162,9 @@ TEST(what_is_counted_is_what_the_process_takes) {
 
 TEST(an_older_host_has_no_limit) {
     tdm_graph *graph = api_graph(NULL);
-    ledger l;
+    tdm_counting_host l;
     int opened;
-    ledger_init(&l, 1);
+    counting_init(&l, 1);
     l.host.size = offsetof(tdm_host, memory_limit);
     CHECK_OK(use(&l, graph, 0, &opened));
     tdm_graph_free(graph);
@@ -221,20 +178,20 @@ TEST(a_model_has_the_limit_for_itself) {
     tdm_buffer buffer = TDM_BUFFER_INIT;
     const tdm_writer to = {.size = sizeof(to), .write = tdm_buffer_write, .user = &buffer};
     tdm_model_options options = TDM_MODEL_OPTIONS_INIT;
-    ledger l;
+    tdm_counting_host l;
     small_job(&job);
     REQUIRE_OK(tdm_run_open(&run, &job, graph, NULL));
     REQUIRE_OK(tdm_run_export_to(run, &to, NULL));
     tdm_run_close(run);
-    ledger_init(&l, 4096);
+    counting_init(&l, 4096);
     options.host = &l.host;
     CHECK_STATUS(tdm_model_open_memory(&model, buffer.bytes, buffer.count, &options), TDM_E_MEMORY);
     CHECK_HAS(tdm_error_message(), "host.memory_limit");
-    CHECK_INT(l.blocks, 0);
+    CHECK_INT(l.live, 0);
     l.host.memory_limit = (size_t)64 << 20;
     REQUIRE_OK(tdm_model_open_memory(&model, buffer.bytes, buffer.count, &options));
     tdm_model_close(model);
-    CHECK_INT(l.blocks, 0);
+    CHECK_INT(l.live, 0);
     tdm_buffer_free(&buffer);
     tdm_graph_free(graph);
 }

@@ -25,11 +25,19 @@ typedef struct tdm_counting_host {
     tdm_thread_info thread[TDM_COUNTED_THREADS]; /* those that were started, in their order; names are not kept */
     int started, joined, refused;                /* under the lock */
     int of_role[TDM_THREAD_BURNIN + 1];          /* started */
-    atomic_long calls, live;                     /* memory */
+    atomic_long calls, live;                     /* of memory: allocations, blocks */
+    atomic_long bytes, peak;                     /* in these blocks: now, and at most */
     atomic_llong steady_ns, utc_ns;              /* what the clocks say; each reading of the first adds 1 us */
     atomic_long readings;
     pthread_mutex_t lock;
 } tdm_counting_host;
+
+/* In front of each block. */
+typedef struct tdm_counted_block {
+    void *start;
+    long bytes;
+    char pad[64 - sizeof(void *) - sizeof(long)]; /* keeps the alignment of cache lines */
+} tdm_counted_block;
 
 typedef struct tdm_counted_thread {
     pthread_t thread;
@@ -91,15 +99,24 @@ static inline void tdm_counting_join(void *user, void *handle) {
 
 static inline void *tdm_counting_allocate(void *user, size_t bytes, size_t align) {
     tdm_counting_host *host = user;
-    void *pointer = aligned_alloc(align, (bytes + align - 1) / align * align);
+    const size_t front = align > sizeof(tdm_counted_block) ? align : sizeof(tdm_counted_block);
+    char *start = aligned_alloc(front, (bytes + 2 * front - 1) / front * front);
     atomic_fetch_add(&host->calls, 1);
-    if (pointer != NULL) atomic_fetch_add(&host->live, 1);
-    return pointer;
+    if (start == NULL) return NULL;
+    ((tdm_counted_block *)(void *)(start + front))[-1] = (tdm_counted_block){.start = start, .bytes = (long)bytes};
+    const long now = atomic_fetch_add(&host->bytes, (long)bytes) + (long)bytes;
+    for (long peak = host->peak; now > peak && !atomic_compare_exchange_weak(&host->peak, &peak, now);) continue;
+    atomic_fetch_add(&host->live, 1);
+    return start + front;
 }
 
 static inline void tdm_counting_release(void *user, void *pointer) {
-    if (pointer != NULL) atomic_fetch_sub(&((tdm_counting_host *)user)->live, 1);
-    free(pointer);
+    tdm_counting_host *host = user;
+    if (pointer == NULL) return;
+    const tdm_counted_block block = ((tdm_counted_block *)pointer)[-1];
+    atomic_fetch_sub(&host->live, 1);
+    atomic_fetch_sub(&host->bytes, block.bytes);
+    free(block.start);
 }
 
 static inline int64_t tdm_counting_now(void *user, tdm_clock clock) {
