@@ -112,6 +112,29 @@ static bool lacks(tdm_onnx_reader *from, const tdm_onnx_node *node, const char *
     return from->calls->integer(from, node, name, -1) == -1;
 }
 
+/* PyTorch's newer exporter takes the mean of a series as that of an image of one row. */
+static const tdm_onnx_view one_row = {.ndim = 4, .axis = {TDM_ONNX_BATCH, 0, TDM_ONNX_ONE, 1}};
+
+static bool is_one_row(tdm_onnx_reader *from, const char *value) {
+    tdm_onnx_view x;
+    return from->calls->view(from, value, &x) && x.ndim == one_row.ndim &&
+           memcmp(x.axis, one_row.axis, (size_t)x.ndim * sizeof(*x.axis)) == 0;
+}
+
+static bool even_row(tdm_onnx_reader *from, const tdm_onnx_node *node, int64_t *points) {
+    int64_t kernel[2], stride[2], pads[4] = {0, 0, 0, 0};
+    tdm_onnx_view x;
+    (void)from->calls->list(from, node, "pads", 4, pads);
+    if (!from->calls->view(from, node->input[0], &x) || from->calls->list(from, node, "kernel_shape", 2, kernel) != 2 ||
+        from->calls->list(from, node, "strides", 2, stride) != 2 || from->calls->has(from, node, "dilations"))
+        return false;
+    if (kernel[0] != 1 || stride[0] != 1 || kernel[1] < 1 || kernel[1] != stride[1] || pads[1] != 0 || pads[3] != 0 ||
+        pads[0] != 0 || pads[2] != 0 || x.shape.dim[1] % kernel[1] != 0)
+        return false;
+    *points = x.shape.dim[1] / kernel[1];
+    return true;
+}
+
 static bool even_windows(tdm_onnx_reader *from, const tdm_onnx_node *node, int axes, int64_t out[2]) {
     tdm_shape shape;
     int64_t kernel[2], stride[2], pads[4] = {0, 0, 0, 0}, dilation[2];
@@ -164,10 +187,12 @@ bool tdm__onnx_from_adaptive(tdm_onnx_reader *from, const tdm_onnx_node *node, t
     tdm_shape shape;
     const bool reduces = node->input_count > 0 && strcmp(node->op, reduce) == 0;
     if (node->input_count < 1) return false;
+    const bool row = axes == 1 && strcmp(node->op, pool) == 0 && is_one_row(from, node->input[0]);
+    if (row) out->view = one_row;
     if (reduces ? !reduces_points(from, node, axes, &out->view)
-                : !from->calls->plain(from, node->input[0], &shape) || shape.ndim != 1 + axes)
+                : !row && (!from->calls->plain(from, node->input[0], &shape) || shape.ndim != 1 + axes))
         return false;
-    const bool is = reduces || strcmp(node->op, all) == 0 ||
+    const bool is = reduces || strcmp(node->op, all) == 0 || (row && even_row(from, node, points)) ||
                     (strcmp(node->op, pool) == 0 && even_windows(from, node, axes, points));
     if (!is) return false;
     out->x[out->input_count++] = node->input[0];

@@ -105,6 +105,15 @@ def unsqueeze(says, axes, perm, back):
     return behind_linear(says, 5, nodes, {"axes": axes, "back": back})
 
 
+def pool_row(says, kernel, strides):
+    """The mean of a series as of an image of one row: PyTorch's dynamo exporter writes AdaptiveAvgPool1d(2) so."""
+    nodes = [make_node("Conv", ["x", "k"], ["v"]), make_node("Unsqueeze", ["v", "height"], ["a"]),
+             make_node("AveragePool", ["a"], ["b"], auto_pad="NOTSET", ceil_mode=0, count_include_pad=1, pads=[0] * 4,
+                       kernel_shape=kernel, strides=strides),
+             make_node("Squeeze", ["b", "height"], ["c"]), make_node("Flatten", ["c"], ["y"])]
+    return File(says, (3, 7), nodes, {"k": weights(4, 3, 2), "height": [-2]}, opset=18)
+
+
 def mean(says, axes, keepdims, unsqueeze, behind=()):
     """Over what Unsqueeze makes of a layer's series: PyTorch's dynamo exporter writes AdaptiveAvgPool1d(1) so."""
     nodes = [make_node("Conv", ["x", "k"], ["v"]), make_node("Unsqueeze", ["v", "new"], ["a"]),
@@ -145,6 +154,9 @@ FILES = {
                                                make_node("Flatten", ["d"], ["y"])]),
     "mean_channels": mean("(ReduceMean), output 'b'", [1, 2], 1, [-2]),
     "mean_of_one": mean("(ReduceMean), output 'b'", [2], 1, [2]),
+    "pool_row": pool_row(None, [1, 3], [1, 3]),
+    "pool_row_uneven": pool_row("(AveragePool), output 'b'", [1, 4], [1, 4]),
+    "pool_row_shared": pool_row("(AveragePool), output 'b'", [1, 3], [1, 1]),
     "gemm_plain": gemm(None, alpha=1.0, beta=1.0),
     "gemm_alpha": gemm("alpha 1, beta 1 and transA 0, and this node has 0.5, 1 and 0", alpha=0.5),
     "gemm_beta": gemm("and this node has 1, 2 and 0", beta=2.0),
