@@ -32,6 +32,13 @@ tdm_status tdm__model_plan(tdm_model *model, int piece, const tdm_plan **out) {
     return status;
 }
 
+/* Advice for a training would be wrong. */
+static tdm_status short_of_memory(const tdm_model *model) {
+    const char *message = tdm_error_message();
+    TDM_FAIL(TDM_E_MEMORY, "%.*s; pass fewer rows to a call, make fewer calls at once%s", (int)strcspn(message, ";"),
+             message, tdm__limit_of(model->host).most > 0 ? ", or raise it" : "");
+}
+
 static tdm_status open_replica(tdm_model *model, const tdm_plan *plan, tdm_workspace *w) {
     const tdm_device_options device_options = {.precision = model->job.train.precision, .deterministic = true};
     const tdm_replica_options options = {
@@ -40,7 +47,7 @@ static tdm_status open_replica(tdm_model *model, const tdm_plan *plan, tdm_works
     TDM_TRY(model->compute.device->open(&device, model->host, &device_options));
     const tdm_status status = tdm__replica_open(&w->replica, model->host, plan, device, &options);
     if (status != TDM_OK) model->compute.device->close(device);
-    return status;
+    return status == TDM_E_MEMORY ? short_of_memory(model) : status;
 }
 
 static tdm_status open_parts(tdm_model *model, int piece, const tdm_plan *plan, tdm_workspace *w) {

@@ -185,7 +185,9 @@ static void check_refused(const one_case *c, size_t limit, const char *why) {
         CHECK_STATUS(tdm_model_predict(model, TDM_INPUT_FLOATS, x, 2, y[0]), TDM_E_MEMORY);
         CHECK_HAS(tdm_error_message(), why);
         CHECK_HAS(tdm_error_message(), "host.memory_limit is ");
-        CHECK_HAS(tdm_error_message(), " more are needed; raise it");
+        CHECK_HAS(tdm_error_message(), " more are needed; ");
+        CHECK_HAS(tdm_error_message(), "raise it");
+        CHECK(strstr(tdm_error_message(), "train.") == NULL);
     }
     predicts(model, 1);
     tdm_model_close(model);
