@@ -107,8 +107,8 @@ typedef struct tdm_plan_scale_options {
      * NULL: the job's device here. */
     const char *device;
     /* Seconds, of one device. All 0: of a named device estimated from the plan's flops and bytes; else measured now, by
-     * some steps on the job's first device alone, and of a CPU by as many devices at once as have cores (at most 4),
-     * which opens the job's data. */
+     * some steps on the job's first device alone, and of a CPU by as many ranks at once as have cores (threads of
+     * this process, at most 64), each of which opens the job's data. */
     double forward, backward, update;
     double jitter; /* of the times above; NaN: usual for the device */
     /* NULL: of the kind of device; local, where that is this machine's CPU: measured now, in a fraction of a second;

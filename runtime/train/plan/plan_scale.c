@@ -91,14 +91,15 @@ static double ratio(double a, double b) {
     return b > 0 ? a / b : 1;
 }
 
-/* What ranks with cores of their own take from one another, by ddp itself. Its backward has reductions beside it, so
- * forward shows what computation loses. */
+/* What ranks with cores of their own take from one another, by ddp itself: as many as the host has devices or cores,
+ * because from fewer nothing follows for more. Its backward has reductions beside it, so forward shows what computation
+ * loses. */
 static tdm_status measure_beside(scale *s, const tdm_scale_times *alone) {
     tdm_cluster *c = &s->cluster;
     const int room = (int)fmin(c->cores / c->threads, TDM_SCALE_MEASURED_MOST);
     const int count = c->devices_per_host < room ? c->devices_per_host : room;
     tdm_scale_times rank;
-    if (count < 2) return TDM_OK;
+    if (count < 2 || c->cores > tdm__cpus_available(tdm_host_default())) return TDM_OK;
     TDM_TRY(tdm__scale_measure_ranks(s->job, s->graph, s->planned, count, &rank));
     c->beside = tdm__scale_of_all_cores(ratio(rank.forward, alone->forward), count, c->threads, c->cores);
     c->sharing = tdm__scale_of_all_cores(ratio(rank.rest, alone->rest), count, c->threads, c->cores);

@@ -17,7 +17,7 @@ typedef struct tdm_scale_times {
 tdm_status tdm__scale_measure(const tdm_job *job, const tdm_graph *graph, const tdm_planned *planned,
                               tdm_scale_times *out);
 /* At most so many ranks are measured at once. */
-enum { TDM_SCALE_MEASURED_MOST = 4 };
+enum { TDM_SCALE_MEASURED_MOST = 64 };
 /* The same of `count` ranks of ddp, threads of this process: the times of the first. */
 tdm_status tdm__scale_measure_ranks(const tdm_job *job, const tdm_graph *graph, const tdm_planned *planned, int count,
                                     tdm_scale_times *out);

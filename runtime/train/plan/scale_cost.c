@@ -8,7 +8,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/train/plan/plan_scale.h"
 
-enum { RANKS_MOST = TDM_SCALE_MEASURED_MOST, WARM_UP = 2, CALLS = 23, TIMEOUT_MS = 60000 };
+enum { RANKS_MOST = 4, WARM_UP = 2, CALLS = 23, TIMEOUT_MS = 60000 };
 enum { LEAST_BYTES = 1 << 20, MOST_BYTES = 32 << 20, TOUCHED_MOST = 64 << 20 };
 
 typedef struct ranks {
