@@ -8,7 +8,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/train/plan/plan_scale.h"
 
-enum { WARM_UP = 5, MEASURED = 20, TIMEOUT_MS = 60000 }; /* a GPU times every eighth step */
+enum { WARM_UP = 5, MEASURED = 20 }; /* a GPU times every eighth step */
 
 typedef struct measured {
     int count;
@@ -82,8 +82,9 @@ static tdm_status train(void *argument) {
     options.on_event = on_event;
     options.user = &own->measured;
     options.comm = own->comm;
-    TDM_TRY(tdm_run_open(&run, own->job, own->graph, &options));
-    const tdm_status status = tdm_run_step(run, WARM_UP + MEASURED);
+    tdm_status status = tdm_run_open(&run, own->job, own->graph, &options);
+    if (status == TDM_OK) status = tdm_run_step(run, WARM_UP + MEASURED);
+    if (status != TDM_OK && own->comm != NULL) tdm_comm_abort(own->comm, tdm_error_message());
     tdm_run_close(run);
     return status;
 }
@@ -93,7 +94,6 @@ static tdm_status start(device_run *own, const tdm_host *host, int rank) {
     return tdm__worker_start(own->worker, train, own);
 }
 
-/* A rank that fails ends the wait of the others. */
 static tdm_status train_ranks(device_run *runs, int count, const tdm_host *host) {
     tdm_status status = TDM_OK;
     for (int r = 0; r < count && status == TDM_OK; r++) status = start(&runs[r], host, r);
@@ -128,7 +128,7 @@ tdm_status tdm__scale_measure_ranks(const tdm_job *job, const tdm_graph *graph, 
     const tdm_job rank = job_of(job, planned, TDM_MODE_DDP);
     tdm_comm *comm[TDM_SCALE_MEASURED_MOST];
     device_run *runs = NULL;
-    TDM_TRY(tdm_comm_open_threads(comm, count, host, TIMEOUT_MS));
+    TDM_TRY(tdm_comm_open_threads(comm, count, host, tdm_duration_ms(job->parallel.ddp.timeout, INT64_MAX)));
     tdm_status status = tdm__new(host, &runs, (size_t)count, sizeof(*runs), "ranks to measure");
     for (int r = 0; r < count && status == TDM_OK; r++)
         runs[r] = (device_run){.job = &rank, .graph = graph, .comm = comm[r]};
