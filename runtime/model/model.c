@@ -39,8 +39,8 @@ static tdm_status open_parts(tdm_model *model, const void *bytes, size_t count) 
     TDM_TRY(tdm__model_read(model));
     compute.kernels = model->job.parallel.kernels;
     TDM_TRY(tdm__compute_open(&model->compute, model->host, &compute));
-    if (!tdm__limit_book(model->host, model->compute.library_bytes))
-        return tdm__out_of_memory(model->host, "the library of the kernels", model->compute.library_bytes);
+    if (!tdm__limit_book(model->host, model->compute.process_bytes))
+        return tdm__out_of_memory(model->host, "the library of the kernels", model->compute.process_bytes);
     TDM_TRY(tdm__model_fault(model, tdm__model_plan(model, 0, &plan)));
     TDM_TRY(tdm__model_bind(model));
     TDM_TRY(tdm__workspace_take(model, 0, &first));

@@ -43,7 +43,7 @@ static tdm_status open_cpu(tdm_compute *out, const tdm_host *host, const tdm_com
     out->device = &tdm_cpu_device;
     out->thread_begin = module != NULL ? module->thread_begin : NULL;
     out->rest = module != NULL ? module->rest : NULL;
-    out->library_bytes = module != NULL ? module->library_bytes : 0;
+    out->process_bytes = module != NULL ? module->process_bytes : 0;
     return join(&out->kernels, host, module != NULL ? module->kernels : NULL, tdm_builtin_kernels);
 }
 

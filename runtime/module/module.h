@@ -56,7 +56,7 @@ typedef struct tdm_compute {
     const tdm_optim_kernel *const *optims; /* NULL: the CPU's kernels, which the optimizer definitions name */
     void (*thread_begin)(void);            /* as tdm_module.thread_begin; NULL: threads share no work */
     void (*rest)(void);                    /* as tdm_module.rest; NULL: there is nothing to do */
-    size_t library_bytes;                  /* as tdm_module's */
+    size_t process_bytes;                  /* as tdm_module's */
     tdm_module_report report;              /* about the module that the kernels come from */
 } tdm_compute;
 

@@ -30,5 +30,5 @@ const tdm_module tdm_module_v1 = {
     .kernels = tdm__dnnl_kernels,
     .thread_begin = tdm__dnnl_thread_begin,
     .rest = tdm__dnnl_rest,
-    .library_bytes = TDM_DNNL_LIBRARY_BYTES,
+    .process_bytes = TDM_DNNL_PROCESS_BYTES,
 };

@@ -64,7 +64,7 @@ void tdm__dnnl_call_deinit(tdm_dnnl_call *call); /* a zeroed one is allowed */
 /* At most what oneDNN keeps for `count` prepared operations of a plan (kept.c). many: of its code, if that is many small
  * kernels, as for AMX. Below: what it keeps for a reorder, which are 32 KiB, and for all operations together. */
 size_t tdm__dnnl_kept_bytes(dnnl_primitive_desc_t plan, size_t many, int64_t count);
-enum { TDM_DNNL_REORDER_BYTES = 64 << 10, TDM_DNNL_LIBRARY_BYTES = 6 << 20 };
+enum { TDM_DNNL_REORDER_BYTES = 64 << 10, TDM_DNNL_PROCESS_BYTES = 6 << 20 };
 
 size_t tdm__dnnl_scratchpad_bytes(dnnl_primitive_desc_t plan);
 void tdm__dnnl_plan_free(dnnl_primitive_desc_t plan); /* NULL is allowed */

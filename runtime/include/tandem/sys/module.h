@@ -46,7 +46,7 @@ typedef struct tdm_module {
      * backward. Graphs use them after tdm_graph_use or tdm_graph_use_file (tandem/graph.h), and YAML files as
      * `custom: {module: libmine.so, op: swish}`; then probe and init may be NULL. See runtime/docs/own-ops.md. */
     const tdm_op_def *const *ops;
-    size_t library_bytes; /* at most what libraries of others take for all kernels together, once in a process */
+    size_t process_bytes; /* at most what libraries of others take for all kernels together, once in a process */
 } tdm_module;
 
 TDM_END_DECLS
