@@ -321,19 +321,28 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     return TDM_OK;
 }
 
+/* Around a piece of the step that was begun before. */
+static tdm_status begin_alone(ddp *d, const tdm_update *update, double denominator, tdm_times *times) {
+    const tdm_values values = tdm__optim_all_values(update, denominator);
+    tdm__times_init(times, d->base.phases);
+    return tdm__pipeline_again(d->pipeline, &values);
+}
+
+static tdm_status end_alone(ddp *d, tdm_times *times, const tdm_outcome **outcome) {
+    TDM_TRY(tdm__pipeline_end(d->pipeline));
+    TDM_TRY(d->reducer->ops->wait(d->reducer, tdm__replica_awaited(d->replica)));
+    return tdm__pipeline_wait(d->pipeline, times, outcome);
+}
+
 static tdm_status ddp_forward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
                               tdm_step_result *result) {
     ddp *d = (ddp *)mode;
     ddp_step step = step_of(d, batch, update);
-    const tdm_values values = tdm__optim_all_values(update, d->denominator);
     const tdm_outcome *outcome = NULL;
     tdm_times times;
-    tdm__times_init(&times, mode->phases);
-    TDM_TRY(tdm__pipeline_again(d->pipeline, &values));
+    TDM_TRY(begin_alone(d, update, d->denominator, &times));
     TDM_TRY(tdm__replica_run(d->replica, tdm__forward_key(batch, mode->micro_batch), forward_alone, &step));
-    TDM_TRY(tdm__pipeline_end(d->pipeline));
-    TDM_TRY(d->reducer->ops->wait(d->reducer, tdm__replica_awaited(d->replica)));
-    TDM_TRY(tdm__pipeline_wait(d->pipeline, &times, &outcome));
+    TDM_TRY(end_alone(d, &times, &outcome));
     tdm__forward_result(d->replica, &times, result);
     result->denominator = d->denominator;
     return tdm__ddp_add_results(&mode->params, outcome, result);
@@ -343,17 +352,13 @@ static tdm_status ddp_backward(tdm_mode *mode, const tdm_batch *batch, const tdm
                                tdm_step_result *result) {
     ddp *d = (ddp *)mode;
     ddp_step step = step_of(d, batch, update);
-    const tdm_values values = tdm__optim_all_values(update, result->denominator);
     const tdm_outcome *outcome = NULL;
     tdm_times times;
-    tdm__times_init(&times, mode->phases);
     d->reducer->ms = 0;
-    TDM_TRY(tdm__pipeline_again(d->pipeline, &values));
+    TDM_TRY(begin_alone(d, update, result->denominator, &times));
     TDM_TRY(run_backward(&step, batch, &times));
     TDM_TRY(make_even(&step, &times));
-    TDM_TRY(tdm__pipeline_end(d->pipeline));
-    TDM_TRY(d->reducer->ops->wait(d->reducer, tdm__replica_awaited(d->replica)));
-    TDM_TRY(tdm__pipeline_wait(d->pipeline, &times, &outcome));
+    TDM_TRY(end_alone(d, &times, &outcome));
     times.ms[TDM_PHASE_COMM] += d->reducer->ms + times.ms[TDM_PHASE_COMM_EXPOSED];
     tdm__backward_result(d->replica, &times, result);
     return TDM_OK;

@@ -197,10 +197,11 @@ static tdm_status backward_alone(void *user) {
     return tdm__pipeline_backward(s->pipeline, s->base.micro_batch, s->base.is_last, 0, NULL);
 }
 
-static tdm_status run_alone(single *s, tdm_hash128 key, tdm_work alone, const tdm_values *values, tdm_times *times,
-                            const tdm_outcome **outcome) {
+static tdm_status run_alone(single *s, tdm_hash128 key, tdm_work alone, const tdm_update *update, double denominator,
+                            tdm_times *times, const tdm_outcome **outcome) {
+    const tdm_values values = tdm__optim_all_values(update, denominator);
     tdm__times_init(times, s->base.phases);
-    TDM_TRY(tdm__pipeline_again(s->pipeline, values));
+    TDM_TRY(tdm__pipeline_again(s->pipeline, &values));
     TDM_TRY(tdm__replica_run(s->replica, key, alone, s));
     TDM_TRY(tdm__pipeline_end(s->pipeline));
     return tdm__pipeline_wait(s->pipeline, times, outcome);
@@ -209,10 +210,10 @@ static tdm_status run_alone(single *s, tdm_hash128 key, tdm_work alone, const td
 static tdm_status single_forward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
                                  tdm_step_result *result) {
     single *s = (single *)mode;
-    const tdm_values values = tdm__optim_all_values(update, result->denominator);
     const tdm_outcome *outcome = NULL;
+    const tdm_hash128 key = tdm__forward_key(batch, mode->micro_batch);
     tdm_times times;
-    TDM_TRY(run_alone(s, tdm__forward_key(batch, mode->micro_batch), forward_alone, &values, &times, &outcome));
+    TDM_TRY(run_alone(s, key, forward_alone, update, result->denominator, &times, &outcome));
     tdm__forward_result(s->replica, &times, result);
     take_losses(s, outcome, result);
     return TDM_OK;
@@ -221,10 +222,10 @@ static tdm_status single_forward(tdm_mode *mode, const tdm_batch *batch, const t
 static tdm_status single_backward(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
                                   tdm_step_result *result) {
     single *s = (single *)mode;
-    const tdm_values values = tdm__optim_all_values(update, result->denominator);
     const tdm_outcome *outcome = NULL;
+    const tdm_hash128 key = tdm__backward_key(batch, mode->micro_batch);
     tdm_times times;
-    TDM_TRY(run_alone(s, tdm__backward_key(batch, mode->micro_batch), backward_alone, &values, &times, &outcome));
+    TDM_TRY(run_alone(s, key, backward_alone, update, result->denominator, &times, &outcome));
     tdm__backward_result(s->replica, &times, result);
     return TDM_OK;
 }
